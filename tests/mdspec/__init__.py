@@ -1,0 +1,1 @@
+"""Pages and specs as test cases."""
