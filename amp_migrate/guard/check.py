@@ -1,0 +1,75 @@
+"""The guard: what must hold before a rewritten module may replace the original."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from amp_migrate.guard.compare import compare
+from amp_migrate.guard.erase import Eraser
+from amp_migrate.guard.facts import Failure, Introduced
+from amp_migrate.guard.inline import inline
+from amp_migrate.guard.names import name_faults
+from amp_migrate.guard.untouched import set_aside
+
+Again = Callable[[str], "str | None"]
+Protocol = Callable[[str], "list[str]"]
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def check(
+    original: str,
+    output: str,
+    introduced: Introduced,
+    again: Again | None = None,
+    protocol: Protocol | None = None,
+) -> tuple[Failure, ...]:
+    """Prove that `output` is `original` with AMP added and nothing else; an empty tuple is the proof.
+
+    `again` is the migrator: it gets the output and returns its new text, or None where nothing is left to do.
+    `protocol` returns one message per violation. Both run only on an output that parses and is the same program.
+    """
+    try:
+        before, after = ast.parse(original), ast.parse(output)
+    except UNREADABLE as error:
+        return (Failure("parses", getattr(error, "lineno", None) or 1, f"the output does not parse: {error}"),)
+    try:
+        failures = tuple(_same_program(before, after, introduced))
+    except RecursionError:
+        failures = (Failure("same-program", 1, "the file is nested too deeply to be compared"),)
+    return failures or (*_protocol(output, protocol), *_stable(output, again))
+
+
+def _same_program(before: ast.Module, after: ast.Module, introduced: Introduced) -> Iterator[Failure]:
+    for line, message in name_faults(before, after, introduced):
+        yield Failure("same-program", line, message)
+    set_aside(before, after)
+    if taken := Eraser(introduced).run(before):
+        message = f"line {taken[0]} of the original already uses what the rewrite would introduce"
+        yield Failure("same-program", 1, message)
+        return
+    Eraser(introduced).run(after)
+    inline(before, introduced.hoisted)
+    inline(after, introduced.hoisted)
+    found = compare(before, after)
+    if found.difference:
+        yield Failure("same-program", found.difference.output_line, str(found.difference))
+    elif found.float_casts != introduced.float_casts:
+        message = f"{found.float_casts} added .float() calls where the rewrite declares {introduced.float_casts}"
+        yield Failure("same-program", 1, message)
+
+
+def _protocol(output: str, protocol: Protocol | None) -> Iterator[Failure]:
+    for message in protocol(output) if protocol else ():
+        yield Failure("protocol", 1, message)
+
+
+def _stable(output: str, again: Again | None) -> Iterator[Failure]:
+    second = again(output) if again else None
+    if second is None or second == output:
+        return
+    old, new = output.splitlines(), second.splitlines()
+    common = min(len(old), len(new))
+    index = next((i for i in range(common) if old[i] != new[i]), common)
+    was, now = (lines[index].strip() if index < len(lines) else "the end of the file" for lines in (old, new))
+    yield Failure("stable", index + 1, f"a second run changes line {index + 1}: `{now}` instead of `{was}`")

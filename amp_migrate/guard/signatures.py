@@ -1,0 +1,98 @@
+"""A parameter that a rewrite adds must reach the function at every call that this module makes."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amp_migrate.guard.facts import Introduced
+    from amp_migrate.guard.scopes import Scope
+
+Fault: TypeAlias = "tuple[int, str]"
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def signature_faults(pairs: list[tuple[Scope, Scope]], after: ast.Module, introduced: Introduced) -> Iterator[Fault]:
+    """Calls without a new required parameter, and keywords that the called function does not take."""
+    functions = [scope for _, scope in pairs if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if not introduced.parameters or not functions:
+        return
+    needed = _required(pairs, introduced.parameters)
+    accepted = _accepted(functions)
+    handed: set[int] = set()
+    for call in (node for node in ast.walk(after) if isinstance(node, ast.Call)):
+        callee = _callee(call.func)
+        given = {entry.arg for entry in call.keywords}
+        handed.update(id(node) for node in [call.func, *(call.args if given & introduced.parameters else [])])
+        if callee in needed and None not in given and (missing := needed[callee] - given):
+            yield call.lineno, f"`{callee}` needs `{min(missing)}`, which this call does not pass"
+        for name in sorted((given & introduced.parameters) - accepted.get(callee, given) - {None}, key=str):
+            yield call.lineno, f"`{callee}` has no parameter `{name}`"
+    yield from _callback_faults(after, needed, handed)
+
+
+def _callback_faults(after: ast.Module, needed: dict[str, set[str]], handed: set[int]) -> Iterator[Fault]:
+    """A function handed on without its new parameter will be called without it."""
+    calls = (node for node in ast.walk(after) if isinstance(node, ast.Call))
+    for call in calls:
+        for argument in [*call.args, *(entry.value for entry in call.keywords)]:
+            callee = _callee(argument)
+            if callee in needed and id(argument) not in handed:
+                yield argument.lineno, f"`{callee}` is handed on as a callback, and needs `{min(needed[callee])}`"
+
+
+def _callee(func: ast.expr) -> str:
+    """`f` for a name, `self.f` for a method called on self, else nothing that is known here."""
+    if isinstance(func, ast.Name):
+        return func.id
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in {"self", "cls"}:
+        return f"self.{func.attr}"
+    return ""
+
+
+def _name_of(scope: Scope) -> str:
+    """How this module calls the function: by name, on self, or by its class."""
+    function, holder = scope.node, scope.parent.node if scope.parent else None
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    if not isinstance(holder, ast.ClassDef):
+        return function.name
+    return holder.name if function.name == "__init__" else f"self.{function.name}"
+
+
+def _required(pairs: list[tuple[Scope, Scope]], names: frozenset[str]) -> dict[str, set[str]]:
+    """New parameters without a default, by the function's name; a name defined twice needs what both need."""
+    found: dict[str, set[str]] = {}
+    for left, right in pairs:
+        if isinstance(left.node, (ast.FunctionDef, ast.AsyncFunctionDef)) and isinstance(
+            right.node, (ast.FunctionDef, ast.AsyncFunctionDef)
+        ):
+            new = (_parameters(right.node, required=True) - _parameters(left.node)) & names
+            name = _name_of(right)
+            found[name] = found[name] & new if name in found else new
+    return {name: new for name, new in found.items() if new}
+
+
+def _accepted(functions: list[Scope]) -> dict[str, set[str | None]]:
+    """Parameter names by the function's name, where no `**kwargs` takes any."""
+    found: dict[str, set[str | None]] = {}
+    open_ended: set[str] = set()
+    for scope in functions:
+        assert isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        name = _name_of(scope)
+        found.setdefault(name, set()).update(_parameters(scope.node))
+        if scope.node.args.kwarg or scope.node.decorator_list:
+            open_ended.add(name)
+    return {name: taken for name, taken in found.items() if name not in open_ended}
+
+
+def _parameters(function: Function, required: bool = False) -> set[str]:
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    if required:
+        positional = positional[: len(positional) - len(arguments.defaults)]
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    keyword_only = [argument for argument, default in pairs if not required or default is None]
+    return {argument.arg for argument in [*positional, *keyword_only]}
