@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator
 
 from amp_migrate.guard.compare import compare
@@ -30,7 +31,9 @@ def check(
     `protocol` returns one message per violation. Both run only on an output that parses and is the same program.
     """
     try:
-        before, after = ast.parse(original), ast.parse(output)
+        before, after = _parse(original), _parse(output)
+        if _compiles(before):
+            _compile(after)
     except UNREADABLE as error:
         return (Failure("parses", getattr(error, "lineno", None) or 1, f"the output does not parse: {error}"),)
     try:
@@ -38,6 +41,27 @@ def check(
     except RecursionError:
         failures = (Failure("same-program", 1, "the file is nested too deeply to be compared"),)
     return failures or (*_protocol(output, protocol), *_stable(output, again))
+
+
+def _parse(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _compile(tree: ast.Module) -> None:
+    """What only the compiler sees: a name read before its `global`, a parameter given twice, `return` out of place."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compile(tree, "<output>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+def _compiles(tree: ast.Module) -> bool:
+    try:
+        _compile(tree)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _same_program(before: ast.Module, after: ast.Module, introduced: Introduced) -> Iterator[Failure]:

@@ -41,6 +41,8 @@ class Scope:
 
     def binds(self, name: str) -> bool:
         """Whether the scope has a variable of that name of its own."""
+        if self.parent is None and any(name in scope.foreign and scope.of(name, "set") for scope in self.walk()):
+            return True
         return name not in self.foreign and bool(self.of(name, "set"))
 
     def sees(self, name: str) -> Iterator[Mention]:
