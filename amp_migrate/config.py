@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+DTYPES = ("float16", "bfloat16", "auto")
+OLDEST_TORCH = (1, 6)
+"""The first torch with `torch.cuda.amp`."""
 
 
 @dataclass(frozen=True)
@@ -24,3 +36,141 @@ class Settings:
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used; the message names the file and the key, or the flag's value."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings, and the folder that the file's `exclude` and `per-file-ignores` are relative to."""
+
+    settings: Settings
+    folder: Path
+
+
+Reader: TypeAlias = Callable[[Any], Any]
+
+
+def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Config:
+    """Join `flags` over the nearest `pyproject.toml` that has a `[tool.amp-migrate]` table.
+
+    The search starts at the folder that all `paths` share, or at the current one where there are none. A flag that is
+    None, False or empty was not given. Raises ConfigError.
+    """
+    start = _common(paths)
+    folder, table = _nearest(start)
+    given = {key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])}
+    return Config(dataclasses.replace(Settings(), **{**table, **given}), folder)
+
+
+def _common(paths: Sequence[Path]) -> Path:
+    if not paths:
+        return Path.cwd()
+    common = Path(os.path.commonpath([path.absolute() for path in paths]))
+    return (common if common.is_dir() else common.parent).resolve()
+
+
+def _nearest(start: Path) -> tuple[Path, dict[str, Any]]:
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        try:
+            data = file.read_bytes()
+        except OSError:
+            continue
+        # Most files say nothing about this tool; they are passed over without parsing.
+        table = _table(file, data) if b"amp-migrate" in data else None
+        if table is not None:
+            return folder, _checked(file, table)
+    return start, {}
+
+
+def _table(file: Path, data: bytes) -> dict[str, Any] | None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        document = tomllib.loads(data.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file}: {error}") from None
+    tool = document.get("tool", {})
+    table = tool.get("amp-migrate") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ConfigError(f"{file}: tool.amp-migrate must be a table")
+    return table
+
+
+def _checked(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key.replace("-", "_"): _value(f"{file}: tool.amp-migrate.{key}", key, value) for key, value in table.items()
+    }
+
+
+def _value(place: str, key: str, value: object) -> object:
+    if key not in READERS:
+        close = difflib.get_close_matches(key, READERS, 1)
+        raise ConfigError(f"{place}: no such setting" + (f"; did you mean {close[0]}?" if close else ""))
+    try:
+        return READERS[key](value)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def dtype(value: object) -> str:
+    """Check a dtype."""
+    if value not in DTYPES:
+        raise ConfigError(f"must be one of {', '.join(DTYPES)}, not {value!r}")
+    return str(value)
+
+
+def torch_version(value: object) -> tuple[int, int]:
+    """Read a version `X.Y`; raises ConfigError for what is none, and for a torch without mixed precision."""
+    found = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", value) if isinstance(value, str) else None
+    if not found:
+        raise ConfigError(f'must be a version like "2.4" (a string), not {value!r}')
+    version = int(found[1]), int(found[2])
+    if version < OLDEST_TORCH:
+        raise ConfigError(f"torch {value} has no automatic mixed precision; the oldest that has is 1.6")
+    return version
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"must be true or false, not {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"must be a string, not {value!r}")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"must be a list of strings, not {value!r}")
+    return tuple(value)
+
+
+def _per_file(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"must be a table from patterns to lists of rules, not {value!r}")
+    return tuple((pattern, _texts(rules)) for pattern, rules in value.items())
+
+
+READERS: Mapping[str, Reader] = {
+    "dtype": dtype,
+    "device": _text,
+    "eval": _flag,
+    "guard-scheduler": _flag,
+    "target-torch": torch_version,
+    "unsafe": _flag,
+    "strict": _flag,
+    "exclude": _texts,
+    "select": _texts,
+    "ignore": _texts,
+    "extend-select": _texts,
+    "per-file-ignores": _per_file,
+}

@@ -1,0 +1,94 @@
+"""The command line: one module per command, imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+
+from amp_migrate import __version__
+
+DEFAULT = "migrate"
+# Name, module below this package, and the line in `amp-migrate --help`; each module has a command called as its name.
+COMMANDS = {
+    "migrate": "Rewrite plain training loops to mixed precision (the default).",
+    "lint": "Report mistakes in code that uses mixed precision.",
+    "run": "Run a program with mixed precision, without changing a file.",
+    "verify": "Run a program as it is and rewritten, and compare.",
+    "explain": "Print the page of a rule or of a reason to refuse.",
+}
+
+
+class LazyGroup(click.Group):
+    """Commands by name; whatever does not start with one is for the default command."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Those whose module is there."""
+        return [name for name in COMMANDS if find_spec(f"{__name__}.{name}") is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of `cmd_name`."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default command in front where none is named."""
+        own = {"--help", "-h", "--version", *self.list_commands(ctx)}
+        if args and args[0] not in own:
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="amp-migrate", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Rewrite plain PyTorch training loops to automatic mixed precision.
+
+    \b
+    amp-migrate PATH...            rewrite files and folders in place
+    amp-migrate --diff PATH...     show what would change
+    amp-migrate migrate --help     all options of the default command
+    """  # noqa: D301 - click reads a backspace as "keep these lines"
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    0: done. 1: something is to be looked at. 2: wrong usage or an internal error. 130: interrupted.
+    """
+    try:
+        code = cli.main(args, prog_name="amp-migrate", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("amp-migrate: interrupted.", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except Exception:
+        return _internal()
+    return code if isinstance(code, int) else 0
+
+
+def _internal() -> int:
+    import platform
+    import traceback
+
+    click.echo(traceback.format_exc(), err=True, nl=False)
+    versions = f"amp-migrate {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    message = f"amp-migrate: internal error. Please report it with the lines above, the command line and: {versions}."
+    click.echo(message, err=True)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""What became of a migration: a summary for people, JSON for programs, and diffs."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+
+from amp_migrate.outcome import FileOutcome, LoopOutcome
+
+_COLOURS = {"migrated": "green", "refused": "yellow", "skipped": "cyan", "failed": "red", "note": "blue"}
+_INDENT = " " * 10
+
+
+def as_json(outcomes: Sequence[FileOutcome]) -> str:
+    """The report that scripts read, version 1."""
+    report = {"version": 1, "files": [_file(one) for one in outcomes], "summary": _counts(outcomes)}
+    return json.dumps(report, indent=2)
+
+
+def _file(outcome: FileOutcome) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "path": outcome.path,
+        "status": outcome.status,
+        "loops": [
+            {"line": one.line, "scope": one.scope, "status": one.status, "reason": one.reason, "message": one.message}
+            for one in outcome.loops
+        ],
+    }
+    if outcome.notes:
+        fields["notes"] = [{"line": one.line, "column": one.column, "message": one.message} for one in outcome.notes]
+    if outcome.error is not None:
+        fields["error"] = outcome.error
+    return fields
+
+
+def _counts(outcomes: Sequence[FileOutcome]) -> dict[str, dict[str, int]]:
+    files = Counter(one.status for one in outcomes)
+    loops = Counter(loop.status for one in outcomes for loop in one.loops)
+    return {
+        "files": {status: files[status] for status in ("migrated", "unchanged", "refused", "failed")},
+        "loops": {status: loops[status] for status in ("migrated", "refused", "skipped")},
+    }
+
+
+def summary(outcomes: Sequence[FileOutcome], written: bool, width: int) -> Iterator[str]:
+    """The lines of the summary; `written` is false where the files were left as they are."""
+    told = [line for outcome in outcomes for line in _told(outcome, width)]
+    yield from told
+    if told:
+        yield ""
+    yield _closing(outcomes, written)
+    reasons = sorted(
+        {loop.reason for one in outcomes for loop in one.loops if loop.status == "refused" and loop.reason}
+    )
+    if reasons:
+        more = "" if len(reasons) == 1 else f" ({len(reasons)} reasons)"
+        yield click.style(f"Why, and what to do about it: amp-migrate explain {reasons[0]}{more}", dim=True)
+
+
+def _told(outcome: FileOutcome, width: int) -> Iterator[str]:
+    if outcome.error is not None:
+        yield from _entry("failed", outcome.path, "", outcome.error, width)
+    for loop in sorted(outcome.loops, key=lambda one: one.line):
+        yield from _entry(loop.status, f"{outcome.path}:{loop.line}", _about(loop), loop.message, width)
+    for note in outcome.notes:
+        yield from _entry("note", f"{outcome.path}:{note.line}:{note.column}", "", note.message, width)
+
+
+def _about(loop: LoopOutcome) -> str:
+    return f" in {loop.scope}" + (f": {loop.reason}" if loop.reason else "")
+
+
+def _entry(status: str, place: str, about: str, message: str | None, width: int) -> Iterator[str]:
+    yield click.style(f"{status:<10}", fg=_COLOURS[status], bold=True) + click.style(place, bold=True) + about
+    if message:
+        yield from textwrap.wrap(message, max(width, 60), initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _closing(outcomes: Sequence[FileOutcome], written: bool) -> str:
+    if not outcomes:
+        return "No Python files found."
+    files, loops = _counts(outcomes).values()
+    parts = []
+    if loops["migrated"]:
+        verb = "Migrated" if written else "Would migrate"
+        parts.append(f"{verb} {_many(loops['migrated'], 'loop')} in {_many(files['migrated'], 'file')}")
+    if loops["refused"]:
+        parts.append(f"refused {_many(loops['refused'], 'loop')}")
+    if loops["skipped"]:
+        parts.append(f"skipped {_many(loops['skipped'], 'loop')}")
+    if files["failed"]:
+        parts.append(f"{_many(files['failed'], 'file')} failed")
+    return _sentence(parts or ["no plain training loop found"]) + f" ({_many(len(outcomes), 'file')} looked at)."
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    joined = ", ".join(parts)
+    return joined[0].upper() + joined[1:]
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def diff(path: str, before: str, after: str) -> Iterator[str]:
+    """A unified diff, line by line with the file's own line ends, that `patch -p0` takes."""
+    from difflib import unified_diff
+
+    for line in unified_diff(_lines(before), _lines(after), path, path):
+        yield line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+
+
+def _lines(text: str) -> list[str]:
+    # Not `splitlines`: form feeds and the like end no line for diff and patch.
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def coloured(lines: Iterable[str]) -> Iterator[str]:
+    """A diff as a terminal shows it."""
+    for line in lines:
+        if line.startswith(("+++ ", "--- ")):
+            yield click.style(line, bold=True)
+        elif line.startswith("@@"):
+            yield click.style(line, fg="cyan")
+        else:
+            yield click.style(line, fg={"+": "green", "-": "red"}.get(line[0]))

@@ -1,0 +1,132 @@
+"""From the paths on the command line to the files behind them, each once and in a stable order."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amp_migrate.source.errors import SourceError, reading
+
+if TYPE_CHECKING:
+    from amp_migrate.source.ignore import Patterns
+
+SUFFIXES = (".py", ".ipynb")
+# Other people's code, and what tools generate.
+SKIPPED_FOLDERS = frozenset(
+    """
+    .bzr .direnv .eggs .git .hg .hypothesis .ipynb_checkpoints .mypy_cache .nox .pytest_cache .pytype .ruff_cache .svn
+    .tox .venv __pycache__ __pypackages__ _build build dist node_modules site-packages venv
+    """.split()  # noqa: SIM905 - forty lines of list otherwise
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One file: the name to show and to open; `error` where it is none that can be read."""
+
+    path: Path
+    error: SourceError | None = None
+
+
+def discover(paths: Sequence[Path], excludes: Iterable[tuple[Path, Sequence[str]]] = ()) -> Iterator[Found]:
+    """Find the modules and notebooks at and below `paths`.
+
+    Files that are named are always taken; below a folder, `.gitignore` files, `excludes` (patterns with the folder that
+    they are relative to) and other people's code are left out, and so are symbolic links that lead out of the folder.
+    Folders that cannot be read come out as errors.
+    """
+    rules = _excludes(excludes)
+    seen: set[str] = set()
+    for path in paths:
+        for found in _below(path, rules) if path.is_dir() else [_named(path)]:
+            key = os.path.realpath(found.path)
+            if key not in seen:
+                seen.add(key)
+                yield found
+
+
+def _excludes(excludes: Iterable[tuple[Path, Sequence[str]]]) -> tuple[Patterns, ...]:
+    given = [(base, lines) for base, lines in excludes if lines]
+    if not given:
+        return ()
+    from amp_migrate.source import ignore
+
+    return ignore.present(ignore.patterns(base.resolve(), lines) for base, lines in given)
+
+
+def _named(path: Path) -> Found:
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        return Found(path, reading(error))
+    if not regular:
+        return Found(path, SourceError("not a regular file; to read from a pipe, name it -"))
+    return Found(path)
+
+
+def _below(folder: Path, excludes: tuple[Patterns, ...]) -> Iterator[Found]:
+    root = folder.resolve()
+    yield from _Walk(root, excludes).walk(folder, root, _inherited(root))
+
+
+def _inherited(root: Path) -> tuple[Patterns, ...]:
+    # `.gitignore` files are rare above a script; pathspec is imported only where one is found.
+    if not any((parent / ".git").exists() for parent in (root, *root.parents)):
+        return ()
+    from amp_migrate.source import ignore
+
+    return ignore.above(root)
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """The walk below one folder; `root` is resolved, and every path is carried as shown and as resolved."""
+
+    root: Path
+    excludes: tuple[Patterns, ...]
+
+    def walk(self, shown: Path, folder: Path, rules: tuple[Patterns, ...]) -> Iterator[Found]:
+        try:
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            yield Found(shown, reading(error))
+            return
+        names = {entry.name for entry in entries}
+        if "pyvenv.cfg" in names and folder != self.root:
+            return
+        if ".gitignore" in names:
+            rules = _with_gitignore(folder, rules)
+        for entry in entries:
+            yield from self._entry(entry, shown / entry.name, folder / entry.name, rules)
+
+    def _entry(self, entry: os.DirEntry[str], shown: Path, path: Path, rules: tuple[Patterns, ...]) -> Iterator[Found]:
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in SKIPPED_FOLDERS and not self._left_out(path, True, rules):
+                yield from self.walk(shown, path, rules)
+        elif entry.name.endswith(SUFFIXES) and self._inside(entry, path) and not self._left_out(path, False, rules):
+            yield Found(shown)
+
+    def _inside(self, entry: os.DirEntry[str], path: Path) -> bool:
+        """A regular file below the root; editors leave dangling links, and a link out leads to what nobody named."""
+        try:
+            return entry.is_file() and (not entry.is_symlink() or path.resolve().is_relative_to(self.root))
+        except (OSError, RuntimeError):
+            return False
+
+    def _left_out(self, path: Path, folder: bool, rules: tuple[Patterns, ...]) -> bool:
+        if not rules and not self.excludes:
+            return False
+        from amp_migrate.source.ignore import left_out
+
+        return left_out(path, folder, rules) or any(one.decide(path, folder) for one in self.excludes)
+
+
+def _with_gitignore(folder: Path, rules: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
+    from amp_migrate.source import ignore
+
+    return (*rules, *ignore.present([ignore.read(folder, folder / ".gitignore")]))

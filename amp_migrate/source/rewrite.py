@@ -1,0 +1,101 @@
+"""One file on its way through the migrator: bytes, text, new text, bytes; and back to disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from amp_migrate.config import Settings
+from amp_migrate.outcome import FileOutcome, LoopOutcome
+from amp_migrate.source.errors import SourceError, reading
+from amp_migrate.source.prefilter import first_backward, may_train
+from amp_migrate.source.text import decode
+
+NOTEBOOK = "notebooks are not rewritten yet; export the cells to a module (jupyter nbconvert --to script)"
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What became of one file, and its bytes before and after where they differ."""
+
+    outcome: FileOutcome
+    before: bytes = b""
+    after: bytes = b""
+    encoding: str = "utf-8"
+    internal: str | None = None
+    """The traceback, where the tool itself failed."""
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """The name of `path` for people and for JSON: bytes that are no text are escaped."""
+    return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def failed(path: str, error: object) -> Rewritten:
+    """A file that could not be processed."""
+    return Rewritten(FileOutcome(path, "failed", error=str(error)))
+
+
+def sift(path: Path) -> Rewritten | int:
+    """Settle a file that needs no parser; the size in bytes of one that does."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return failed(shown(path), reading(error))
+    return sift_bytes(shown(path), data)
+
+
+def sift_bytes(path: str, data: bytes) -> Rewritten | int:
+    """The same for bytes at hand; a notebook is one that ends in `.ipynb`."""
+    if not may_train(data):
+        return Rewritten(FileOutcome(path, "unchanged"))
+    if path.endswith(".ipynb"):
+        loop = LoopOutcome(first_backward(data), "<notebook>", "refused", "notebook", NOTEBOOK)
+        return Rewritten(FileOutcome(path, "refused", (loop,)))
+    return len(data)
+
+
+def rewrite_file(path: Path, settings: Settings) -> Rewritten:
+    """Migrate the file at `path` in memory; never raises for what the file or the migrator does wrong."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return failed(shown(path), reading(error))
+    return rewrite_bytes(shown(path), data, settings)
+
+
+def rewrite_bytes(path: str, data: bytes, settings: Settings) -> Rewritten:
+    """Migrate `data`, the content of a module called `path`."""
+    try:
+        from amp_migrate.migrate import migrate_text
+
+        source = decode(data)
+        outcome = migrate_text(source.text, path, settings)
+        after = data if outcome.output is None else source.encode(outcome.output)
+    except SourceError as error:
+        return failed(path, error)
+    except SyntaxError as error:
+        return failed(path, _syntax(error))
+    except (RecursionError, MemoryError):
+        return failed(path, "nested too deeply to be read; split its longest expression, or exclude the file")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
+        return crashed(path, f"{type(error).__name__}: {error}", traceback.format_exc())
+    return Rewritten(dataclasses.replace(outcome, output=None), data, after, source.encoding)
+
+
+def crashed(path: str, what: str, details: str) -> Rewritten:
+    """A file on which the tool itself failed."""
+    message = f"internal error ({what}); the file is unchanged. Please report it with the file and the lines below"
+    return Rewritten(FileOutcome(path, "failed", error=message), internal=details)
+
+
+def _syntax(error: SyntaxError) -> SourceError:
+    reader = f"Python {platform.python_version()}"
+    message = f"{error.msg} (read by {reader}); mend it, use the Python it is written for, or exclude the file"
+    return SourceError(message, error.lineno or 1, max(error.offset or 1, 1))

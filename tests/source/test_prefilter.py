@@ -1,0 +1,44 @@
+"""The prefilter may raise a false alarm, but never miss a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from amp_migrate.source.prefilter import first_backward, may_train
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"loss.backward()",
+        b"(a + b).backward(retain_graph=True)",
+        b"loss . backward ()",
+        b"(loss\n .backward())",
+        b"loss.\\\r\n  backward\\\n()",
+        b"torch.autograd.backward([a, b])",
+        b"from torch.autograd import backward\nbackward(loss)",
+        b"from torch.autograd import grad, backward as b",
+    ],
+)
+def test_passes(source: bytes) -> None:
+    assert may_train(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"",
+        b"import torch",
+        b"def backward(ctx, grad):\n    return grad",
+        b"# goes backward (in time)",
+        b"go.backwards()",
+        b"import torch\nbackward = 1",
+    ],
+)
+def test_skips(source: bytes) -> None:
+    assert not may_train(source)
+
+
+def test_first_line() -> None:
+    assert first_backward(b"a\r\nb\nloss.backward()\nloss.backward()") == 3
+    assert first_backward(b"a\nb") == 1
