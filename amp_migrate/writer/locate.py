@@ -1,0 +1,136 @@
+"""From the spans of `ast` to the nodes of LibCST."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
+
+from amp_migrate.edits import Span
+from amp_migrate.writer.errors import SpanNotFound, UnparsableModule
+from amp_migrate.writer.precedence import BRACKETED
+
+_DECORATED = frozenset({cst.FunctionDef, cst.ClassDef})
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+
+
+@dataclass
+class Located:
+    """A module and those of its nodes that somebody asked for."""
+
+    module: cst.Module
+    source: bytes
+    positions: Mapping[Any, CodeSpan]
+    statements: dict[Span, cst.CSTNode] = field(default_factory=dict)
+    expressions: dict[Span, cst.BaseExpression] = field(default_factory=dict)
+    indents: Counter[str] = field(default_factory=Counter)
+    starts: list[int] = field(default_factory=list)
+
+    def statement(self, span: Span) -> cst.CSTNode:
+        """The statement at `span`; raises SpanNotFound."""
+        return _found(self.statements.get(span), span, "statement")
+
+    def expression(self, span: Span) -> cst.BaseExpression:
+        """The expression at `span`; raises SpanNotFound."""
+        return _found(self.expressions.get(span), span, "expression")
+
+    @property
+    def prevailing_indent(self) -> str:
+        """The indentation unit that most blocks of the module use."""
+        return self.indents.most_common(1)[0][0] if self.indents else self.module.default_indent
+
+    def holds_wanted(self, node: cst.CSTNode) -> bool:
+        """True where a wanted node may lie within `node`."""
+        position = self.positions.get(node)
+        if position is None:
+            return True
+        index = bisect_left(self.starts, position.start)
+        if index == len(self.starts):
+            return False
+        return self.starts[index] < position.start + position.length or self.starts[index] == position.start
+
+
+def parse(text: str) -> cst.Module:
+    """The module of `text`.
+
+    Raises:
+        UnparsableModule: LibCST cannot read it.
+        SpanNotFound: LibCST would print it differently (a file with CR line ends only).
+    """
+    try:
+        module = cst.parse_module(text)
+        same = module.code == text
+    except cst.ParserSyntaxError as error:
+        raise UnparsableModule(f"line {error.raw_line}: LibCST cannot read this: {error.message}") from error
+    except RecursionError as error:
+        raise UnparsableModule("nested too deeply for LibCST") from error
+    if not same:
+        raise SpanNotFound("LibCST would change the text outside the edits (carriage returns as line ends?)")
+    return module
+
+
+def locate(module: cst.Module, wanted: Iterable[Span], source: bytes) -> Located:
+    """Find the statements and expressions at the wanted spans (byte offsets of `ast`) of a module freshly parsed."""
+    try:
+        positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
+    except RecursionError as error:
+        raise UnparsableModule("nested too deeply for LibCST") from error
+    located = Located(module, source, positions)
+    spans = set(wanted)
+    starts = {span.start for span in spans}
+    decorated: list[tuple[int, int]] = []
+    node: Any
+    for node, position in positions.items():
+        kind = type(node)
+        if kind in BRACKETED:
+            _take_bracketed(located, node, spans, source)
+        elif position.start in starts:
+            span = Span(position.start, position.start + position.length)
+            if span in spans:
+                _take(located, node, span)
+        if kind is cst.IndentedBlock:
+            located.indents[module.default_indent if node.indent is None else node.indent] += 1
+        elif kind in _DECORATED and node.decorators:
+            decorated.append((positions[node.decorators[0]].start, position.start))
+    _settle_starts(located, decorated)
+    return located
+
+
+def _take(located: Located, node: cst.CSTNode, span: Span) -> None:
+    if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+        located.statements[span] = node
+    elif isinstance(node, cst.BaseExpression):
+        located.expressions[span] = node
+
+
+def _take_bracketed(located: Located, node: Any, spans: set[Span], source: bytes) -> None:
+    """`ast` counts the parentheses of tuples and generators (a call's own ones too) as part of them, LibCST never."""
+    position = located.positions[node]
+    start, end = position.start, position.start + position.length
+    if node.lpar:
+        start = located.positions[node.lpar[-1]].start
+        closing = located.positions[node.rpar[0]]
+        end = closing.start + closing.length
+    elif isinstance(node, cst.GeneratorExp):
+        start, end = source.rindex(b"(", 0, start), source.index(b")", end) + 1
+    if Span(start, end) in spans:
+        located.expressions[Span(start, end)] = node
+
+
+def _settle_starts(located: Located, decorated: list[tuple[int, int]]) -> None:
+    nodes = [*located.statements.values(), *located.expressions.values()]
+    starts = {located.positions[node].start for node in nodes}
+    # LibCST leaves decorators out of the position of what they decorate.
+    starts |= {start for first, start in decorated if any(first <= wanted < start for wanted in starts)}
+    located.starts = sorted(starts)
+
+
+def _found(node: _Node | None, span: Span, kind: str) -> _Node:
+    if node is None:
+        raise SpanNotFound(f"no {kind} at bytes {span.start} to {span.end}")
+    return node
