@@ -46,7 +46,7 @@ def check(
 def _parse(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text)
+        return ast.parse(text.removeprefix("\ufeff"))
 
 
 def _compile(tree: ast.Module) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.guard.forms import Forms, dotted, same
+from amp_migrate.guard.forms import Forms, dotted, is_none, only_of, same
 
 if TYPE_CHECKING:
     from amp_migrate.guard.facts import Introduced
@@ -57,7 +57,7 @@ class Eraser(ast.NodeTransformer):
         while blocks:
             block = blocks.pop(0)
             for statement in block:
-                if isinstance(statement, ast.Import) and ast.dump(statement) == wanted:
+                if isinstance(statement, ast.Import) and ast.dump(statement) == wanted and not _hides_docstring(tree):
                     block.remove(statement)
                     self._gone(statement)
                     return
@@ -83,10 +83,15 @@ class Eraser(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | Statements:
         """`S.unscale_(o)` and `S.update()`."""
+        return self._gone(node) if self._is_cycle(node) else self.generic_visit(node)
+
+    def _is_cycle(self, node: ast.stmt) -> bool:
+        if not isinstance(node, ast.Expr):
+            return False
         unscaled = self.forms.method(node.value, "unscale_", 1)
-        if (unscaled and self.forms.is_pure(unscaled[0])) or self.forms.method(node.value, "update", 0) is not None:
-            return self._gone(node)
-        return self.generic_visit(node)
+        if unscaled:
+            return self.forms.is_pure(unscaled[0])
+        return self.forms.method(node.value, "update", 0) is not None
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | Statements:
         """A scaler made or handed on, a new name set, the scaler's state put into a checkpoint."""
@@ -98,36 +103,23 @@ class Eraser(ast.NodeTransformer):
         if self.forms.is_scaler(target):
             return self.forms.is_constructor(value) or self.forms.is_scaler(value)
         if self.forms.is_new_name(target):
-            return self.forms.is_pure(value)
+            return self.forms.is_value_of_name(value)
         is_entry = isinstance(target, ast.Subscript) and self._is_key(target.slice) and self.forms.is_pure(target.value)
         return is_entry and self._is_state(value)
 
     def visit_If(self, node: ast.If) -> ast.AST | Statements:
         """The prologue of an optional scaler, the restored checkpoint, the guarded scheduler."""
-        if not node.orelse and (self._is_prologue(node) or self._is_restore(node)):
+        if not node.orelse and (self.forms.is_prologue(node) or self._is_restore(node)):
             return self._gone(node)
         if not node.orelse and self._is_scheduler_guard(node.test):
             self._gone(node)
             return self._block(node.body)
-        before = len(node.body)
-        node.test = self.visit(node.test)
-        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
-        if before and not node.body:
-            if not node.orelse and self.forms.is_pure(node.test):
-                return []
-            node.body = [ast.copy_location(ast.Pass(), node)]
-        return node
-
-    def _is_prologue(self, node: ast.If) -> bool:
-        test, only = node.test, _only(node.body)
-        if not isinstance(test, ast.Compare) or not isinstance(only, ast.Assign) or len(only.targets) != 1:
-            return False
-        is_absent = len(test.ops) == 1 and isinstance(test.ops[0], ast.Is) and _is_none(test.comparators[0])
-        made = self.forms.is_scaler(only.targets[0]) and self.forms.is_constructor(only.value, disabled=True)
-        return is_absent and made and dotted(test.left) == dotted(only.targets[0])
+        if not node.orelse and self.forms.is_pure(node.test) and all(map(self._is_cycle, node.body)):
+            return self._gone(node)
+        return self.generic_visit(node)
 
     def _is_restore(self, node: ast.If) -> bool:
-        only, test = _only(node.body), node.test
+        only, test = only_of(node.body), node.test
         state = self.forms.method(only.value, "load_state_dict", 1) if isinstance(only, ast.Expr) else None
         if not state or not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute):
             return False
@@ -172,13 +164,13 @@ class Eraser(ast.NodeTransformer):
         arguments = node.args
         while arguments.args and not arguments.vararg and self._is_parameter(arguments.args[-1]):
             # Only the last positional one may be new: any other would shift what callers pass by position.
-            if arguments.defaults and not _is_none(arguments.defaults[-1]):
+            if arguments.defaults and not is_none(arguments.defaults[-1]):
                 return
             del arguments.defaults[-1:]
             self._gone(arguments.args.pop())
         for index in reversed(range(len(arguments.kwonlyargs))):
             default = arguments.kw_defaults[index]
-            if self._is_parameter(arguments.kwonlyargs[index]) and (default is None or _is_none(default)):
+            if self._is_parameter(arguments.kwonlyargs[index]) and (default is None or is_none(default)):
                 self._gone(arguments.kwonlyargs.pop(index))
                 arguments.kw_defaults.pop(index)
 
@@ -218,8 +210,8 @@ class Eraser(ast.NodeTransformer):
         node.keywords = kept
 
     def _is_handed_on(self, entry: ast.keyword, is_dict: bool) -> bool:
-        if is_dict and entry.arg == self.introduced.checkpoint_key and self._is_state(entry.value):
-            return True
+        if is_dict:
+            return entry.arg == self.introduced.checkpoint_key and self._is_state(entry.value)
         known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(entry.value)
         return entry.arg in self.introduced.parameters and known
 
@@ -239,13 +231,14 @@ class Eraser(ast.NodeTransformer):
         return self.forms.method(node, "state_dict", 0) is not None
 
 
+def _hides_docstring(tree: ast.Module) -> bool:
+    """Whether the second statement would be the docstring if the first went."""
+    second = tree.body[1] if len(tree.body) > 1 else None
+    is_text = (
+        isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant) and isinstance(second.value.value, str)
+    )
+    return is_text and isinstance(tree.body[0], ast.Import)
+
+
 def _import_of(name: str) -> str:
     return "import torch" if name == "torch" else f"import torch as {name}"
-
-
-def _only(body: Statements) -> ast.stmt | None:
-    return body[0] if len(body) == 1 else None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

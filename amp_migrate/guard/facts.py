@@ -28,7 +28,9 @@ class Introduced:
     regions: frozenset[str] | None = None
     """Source of each emitted `with` header, without `with` and colon; None accepts any well-formed autocast."""
     constructors: frozenset[str] | None = None
-    """Source of each emitted `GradScaler(...)` call; None accepts any well-formed one."""
+    """Source of each emitted `GradScaler(...)` call, disabled ones too; None accepts any well-formed one."""
+    values: frozenset[str] | None = None
+    """Source of each expression given to one of `names`; None accepts any that has no effect."""
 
     @property
     def parameters(self) -> frozenset[str]:

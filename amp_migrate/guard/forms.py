@@ -31,7 +31,15 @@ PURE_NODES = (
 )
 PURE_BUILTINS = frozenset({"str", "isinstance", "getattr", "hasattr", "bool", "len"})
 PURE_METHODS = frozenset(
-    {"is_enabled", "is_available", "is_bf16_supported", "startswith", "current_accelerator", "get_scale"}
+    {
+        "current_accelerator",
+        "get_device_capability",
+        "get_scale",
+        "is_available",
+        "is_bf16_supported",
+        "is_enabled",
+        "startswith",
+    }
 )
 
 
@@ -69,7 +77,11 @@ class Forms:
     def _constructors(self) -> frozenset[str] | None:
         if self.introduced.constructors is None:
             return None
-        return frozenset(ast.dump(ast.parse(call, mode="eval").body) for call in self.introduced.constructors)
+        return _dumps(self.introduced.constructors)
+
+    @cached_property
+    def _values(self) -> frozenset[str] | None:
+        return None if self.introduced.values is None else _dumps(self.introduced.values)
 
     def is_scaler(self, node: ast.AST) -> bool:
         """A declared scaler, read or set."""
@@ -97,14 +109,30 @@ class Forms:
         return self._regions is None or ast.dump(call) in self._regions
 
     def is_constructor(self, call: ast.AST, disabled: bool = False) -> bool:
-        """`torch.amp.GradScaler(...)` in any of its spellings; `disabled` wants `enabled=False`."""
+        """`torch.amp.GradScaler(...)` in any of its spellings, with the literal `enabled=False` only if `disabled`."""
         allowed = frozenset({"device", "enabled"})
         if not isinstance(call, ast.Call) or not self._well_formed(call, "GradScaler", allowed):
             return False
-        if disabled:
-            switch = keyword(call, "enabled")
-            return isinstance(switch, ast.Constant) and switch.value is False
+        switch = keyword(call, "enabled")
+        if disabled != (isinstance(switch, ast.Constant) and switch.value is False):
+            return False
         return self._constructors is None or ast.dump(call) in self._constructors
+
+    def is_value_of_name(self, value: ast.expr) -> bool:
+        """What a new name may be set to."""
+        return self.is_pure(value) and (self._values is None or ast.dump(value) in self._values)
+
+    def is_prologue(self, node: ast.stmt) -> bool:
+        """`if S is None: S = torch.amp.GradScaler(..., enabled=False)`, with which absent scalers switch AMP off."""
+        made = only_of(node.body) if isinstance(node, ast.If) and not node.orelse else None
+        if not isinstance(node, ast.If) or not isinstance(made, ast.Assign) or len(made.targets) != 1:
+            return False
+        if not self.is_scaler(made.targets[0]) or not self.is_constructor(made.value, disabled=True):
+            return False
+        test = node.test
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Is):
+            return False
+        return is_none(test.comparators[0]) and dotted(test.left) == dotted(made.targets[0])
 
     def _well_formed(self, call: ast.Call, what: str, allowed: frozenset[str]) -> bool:
         callee, torch = dotted(call.func), self.introduced.torch
@@ -146,6 +174,20 @@ class Forms:
         if call.func.attr in {"parameters", "buffers"}:
             return True
         return call.func.attr in PURE_METHODS or dotted(call.func) == f"{self.introduced.torch}.device"
+
+
+def only_of(body: list[ast.stmt]) -> ast.stmt | None:
+    """The statement of a block that holds just one."""
+    return body[0] if len(body) == 1 else None
+
+
+def is_none(node: ast.expr) -> bool:
+    """The constant None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _dumps(sources: frozenset[str]) -> frozenset[str]:
+    return frozenset(ast.dump(ast.parse(source, mode="eval").body) for source in sources)
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:

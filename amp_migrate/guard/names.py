@@ -40,7 +40,7 @@ def _emitted(tree: ast.Module, forms: Forms) -> list[ast.expr]:
             found += [item.context_expr for item in node.items if forms.is_region(item)]
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
             scaler = forms.is_scaler(node.targets[0]) and forms.is_constructor(node.value)
-            if scaler or (forms.is_new_name(node.targets[0]) and forms.is_pure(node.value)):
+            if scaler or (forms.is_new_name(node.targets[0]) and forms.is_value_of_name(node.value)):
                 found.append(node.value)
     return found
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.guard.forms import Forms
+from amp_migrate.guard.scopes import FUNCTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,9 +20,10 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 def signature_faults(pairs: list[tuple[Scope, Scope]], after: ast.Module, introduced: Introduced) -> Iterator[Fault]:
     """Calls without a new required parameter, and keywords that the called function does not take."""
-    functions = [scope for _, scope in pairs if isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    functions = [scope for _, scope in pairs if isinstance(scope.node, FUNCTIONS)]
     if not introduced.parameters or not functions:
         return
+    yield from _prologue_faults(pairs, introduced)
     needed = _required(pairs, introduced.parameters)
     accepted = _accepted(functions)
     handed: set[int] = set()
@@ -32,6 +36,19 @@ def signature_faults(pairs: list[tuple[Scope, Scope]], after: ast.Module, introd
         for name in sorted((given & introduced.parameters) - accepted.get(callee, given) - {None}, key=str):
             yield call.lineno, f"`{callee}` has no parameter `{name}`"
     yield from _callback_faults(after, needed, handed)
+
+
+def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -> Iterator[Fault]:
+    """A scaler that may be None is replaced by a disabled one before anything else happens."""
+    forms = Forms(introduced)
+    plain = introduced.parameters & introduced.scalers
+    for left, right in pairs:
+        if not isinstance(left.node, FUNCTIONS) or not isinstance(right.node, FUNCTIONS):
+            continue
+        new = _parameters(right.node) - _parameters(left.node) - _parameters(right.node, required=True)
+        body = right.node.body[1:] if ast.get_docstring(right.node, clean=False) is not None else right.node.body
+        if new & plain and not (body and forms.is_prologue(body[0])):
+            yield right.node.lineno, f"`{min(new & plain)}` may be None in `{right.node.name}`, and nothing replaces it"
 
 
 def _callback_faults(after: ast.Module, needed: dict[str, set[str]], handed: set[int]) -> Iterator[Fault]:
@@ -56,7 +73,7 @@ def _callee(func: ast.expr) -> str:
 def _name_of(scope: Scope) -> str:
     """How this module calls the function: by name, on self, or by its class."""
     function, holder = scope.node, scope.parent.node if scope.parent else None
-    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    assert isinstance(function, FUNCTIONS)
     if not isinstance(holder, ast.ClassDef):
         return function.name
     return holder.name if function.name == "__init__" else f"self.{function.name}"
@@ -66,9 +83,7 @@ def _required(pairs: list[tuple[Scope, Scope]], names: frozenset[str]) -> dict[s
     """New parameters without a default, by the function's name; a name defined twice needs what both need."""
     found: dict[str, set[str]] = {}
     for left, right in pairs:
-        if isinstance(left.node, (ast.FunctionDef, ast.AsyncFunctionDef)) and isinstance(
-            right.node, (ast.FunctionDef, ast.AsyncFunctionDef)
-        ):
+        if isinstance(left.node, FUNCTIONS) and isinstance(right.node, FUNCTIONS):
             new = (_parameters(right.node, required=True) - _parameters(left.node)) & names
             name = _name_of(right)
             found[name] = found[name] & new if name in found else new
@@ -80,7 +95,7 @@ def _accepted(functions: list[Scope]) -> dict[str, set[str | None]]:
     found: dict[str, set[str | None]] = {}
     open_ended: set[str] = set()
     for scope in functions:
-        assert isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        assert isinstance(scope.node, FUNCTIONS)
         name = _name_of(scope)
         found.setdefault(name, set()).update(_parameters(scope.node))
         if scope.node.args.kwarg or scope.node.decorator_list:

@@ -102,8 +102,8 @@ PAIRS = [
                 model.load_state_dict(checkpoint["model"])
                 optimizer.load_state_dict(checkpoint["optimizer"])
             train(model, loader, optimizer, device)
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, path)
-            torch.save(dict(model=model.state_dict(), optimizer=optimizer.state_dict()), other)
+            torch.save({"optimizer": optimizer.state_dict(), "epoch": 3}, path)
+            torch.save(dict(optimizer=optimizer.state_dict()), other)
 
         main()
         """,
@@ -132,8 +132,8 @@ PAIRS = [
                 if checkpoint.get("scaler"):
                     scaler.load_state_dict(checkpoint["scaler"])
             train(model, loader, optimizer, device, scaler=scaler)
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "scaler": scaler.state_dict()}, path)
-            torch.save(dict(model=model.state_dict(), optimizer=optimizer.state_dict(), scaler=scaler.state_dict()), other)
+            torch.save({"optimizer": optimizer.state_dict(), "epoch": 3, "scaler": scaler.state_dict()}, path)
+            torch.save(dict(optimizer=optimizer.state_dict(), scaler=scaler.state_dict()), other)
 
         main()
         """,
@@ -235,9 +235,7 @@ PAIRS = [
                 scaler.step(opt_g)
                 scaler.update()
         """,
-        introduced(
-            "scaler", region=PLAIN_REGION.replace("torch", "th"), made='th.amp.GradScaler("cuda")', torch="th"
-        ),
+        introduced("scaler", region=PLAIN_REGION.replace("torch", "th"), made='th.amp.GradScaler("cuda")', torch="th"),
     ),
     pair(
         "hoisted loss",
@@ -312,7 +310,12 @@ PAIRS = [
                 scheduler.step()
             return loss.item()
         """,
-        introduced("scaler", names=frozenset({"scale_before"})),
+        introduced(
+            "scaler",
+            constructors=frozenset({'torch.amp.GradScaler("cuda", enabled=False)'}),
+            names=frozenset({"scale_before"}),
+            values=frozenset({"scaler.get_scale()"}),
+        ),
     ),
     pair(
         "sigmoid in float32",
@@ -396,7 +399,9 @@ PAIRS = [
             evaluate(model)
         """,
         introduced(
-            region='torch.autocast("cuda", dtype=torch.bfloat16, enabled=use_amp)', names=frozenset({"use_amp"})
+            region='torch.autocast("cuda", dtype=torch.bfloat16, enabled=use_amp)',
+            names=frozenset({"use_amp"}),
+            values=frozenset({"args.cuda"}),
         ),
     ),
     pair(
@@ -447,6 +452,12 @@ PAIRS = [
             region='torch.autocast("cuda", dtype=amp_dtype, enabled=use_amp)',
             made='torch.amp.GradScaler("cuda", enabled=use_amp and amp_dtype is torch.float16)',
             names=frozenset({"use_amp", "amp_dtype"}),
+            values=frozenset(
+                {
+                    'device.type == "cuda"',
+                    "torch.bfloat16 if use_amp and torch.cuda.is_bf16_supported() else torch.float16",
+                }
+            ),
         ),
     ),
     pair(

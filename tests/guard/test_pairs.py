@@ -18,7 +18,7 @@ def test_correct_rewrite_passes(pair: Pair) -> None:
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_declared_sources_are_optional(pair: Pair) -> None:
-    facts = dataclasses.replace(pair.introduced, regions=None, constructors=None)
+    facts = dataclasses.replace(pair.introduced, regions=None, constructors=None, values=None)
     assert check(pair.before, pair.after, facts) == ()
 
 
