@@ -11,6 +11,7 @@ import libcst as cst
 
 from amp_migrate.edits import Template
 from amp_migrate.writer import templates
+from amp_migrate.writer.reindent import indented
 from amp_migrate.writer.templates import Part, newline_of, without_semicolon
 
 _KEPT_ON_TOP: Final = re.compile(r"#!|#.*coding[:=]")
@@ -204,23 +205,6 @@ def empty_block_body(newline: str | None) -> list[Any]:
     return [
         cst.SimpleStatementLine([cst.Pass()], trailing_whitespace=cst.TrailingWhitespace(newline=cst.Newline(newline)))
     ]
-
-
-def indented(statement: Any, unit: str) -> Any:
-    """The statement one level deeper: LibCST moves all lines but those continued by a backslash."""
-    if "\\" not in cst.Module(body=()).code_for_node(statement):
-        return statement
-    return statement.visit(_Continuations(unit))
-
-
-class _Continuations(cst.CSTTransformer):
-    def __init__(self, unit: str) -> None:
-        super().__init__()
-        self.unit = unit
-
-    def leave_SimpleWhitespace(self, original_node: cst.SimpleWhitespace, updated_node: cst.SimpleWhitespace) -> Any:
-        value = re.sub(r"(\\\r?\n)", lambda match: match[1] + self.unit, updated_node.value)
-        return updated_node.with_changes(value=value)
 
 
 def _grouped(pieces: list[_Piece]) -> list[list[_Piece]]:

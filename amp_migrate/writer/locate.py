@@ -16,6 +16,7 @@ from amp_migrate.writer.errors import SpanNotFound, UnparsableModule
 from amp_migrate.writer.precedence import BRACKETED
 
 _DECORATED = frozenset({cst.FunctionDef, cst.ClassDef})
+_PRUNED = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseExpression, cst.BaseSuite)
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
@@ -46,9 +47,10 @@ class Located:
 
     def holds_wanted(self, node: cst.CSTNode) -> bool:
         """True where a wanted node may lie within `node`."""
-        position = self.positions.get(node)
-        if position is None:
+        if not isinstance(node, _PRUNED):
+            # Positions of other nodes may leave out children: that of a parameter its default.
             return True
+        position = self.positions[node]
         index = bisect_left(self.starts, position.start)
         if index == len(self.starts):
             return False

@@ -11,6 +11,7 @@ import libcst as cst
 from amp_migrate.edits import Span, Template
 from amp_migrate.writer.errors import WriteError
 from amp_migrate.writer.precedence import fit
+from amp_migrate.writer.reindent import is_empty
 
 _HOLE: Final = re.compile(r"\$(\d+)")
 _NAME: Final = re.compile(r"__amp_migrate_part_(\d+)__")
@@ -75,6 +76,8 @@ class _Filler(cst.CSTTransformer):
                 return updated_node if found is None else fit(found, original_node, self.ancestors)
             case cst.IndentedBlock():
                 return updated_node.with_changes(indent=self.unit)
+            case cst.EmptyLine() if is_empty(original_node):
+                return updated_node.with_changes(indent=False)
             case cst.Newline():
                 return updated_node.with_changes(value=self.newline)
             case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Name() as name)]):
@@ -86,8 +89,12 @@ class _Filler(cst.CSTTransformer):
         if hole is None:
             return None
         node = self.part(self._span(hole), False)
-        # A statement is put in when its whole line is left.
-        return node if isinstance(node, cst.BaseExpression) else None
+        if isinstance(node, cst.BaseExpression):
+            return node
+        match self.ancestors:
+            case [*_, cst.SimpleStatementLine(body=[_]), cst.Expr()]:
+                return None
+        raise WriteError(f"{self.template.text!r}: a statement cannot stand for {hole[0]}")
 
     def _statement(self, name: cst.Name, line: cst.SimpleStatementLine) -> Any:
         hole = _NAME.fullmatch(name.value)

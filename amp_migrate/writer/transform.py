@@ -25,6 +25,7 @@ from amp_migrate.writer.blocks import Block, Orders, Wrap, divided, empty_block_
 from amp_migrate.writer.errors import EditConflict, SpanNotFound
 from amp_migrate.writer.locate import Located
 from amp_migrate.writer.precedence import BRACKETED, fit, is_tight, level, required
+from amp_migrate.writer.reindent import indented
 from amp_migrate.writer.templates import without_semicolon
 
 
@@ -203,7 +204,7 @@ class Rewriter(cst.CSTTransformer):
         line = cst.SimpleStatementLine(original.body)
         edited = cst.SimpleStatementLine(node.body, trailing_whitespace=node.trailing_whitespace)
         newline = node.trailing_whitespace.newline
-        lines = block.lines([line], [edited]) or empty_block_body(newline.value)
+        lines = block.lines([line], [indented(edited, unit)]) or empty_block_body(newline.value)
         indent = None if unit == self.located.module.default_indent else unit
         return cst.IndentedBlock(lines, header=cst.TrailingWhitespace(newline=newline), indent=indent)
 
@@ -224,8 +225,11 @@ class Rewriter(cst.CSTTransformer):
         statement = self.located.statements.get(span)
         if wants_statement and statement is not None:
             return self._statement_part(statement)
-        node = self.located.expression(span) if not wants_statement else self.located.expressions.get(span)
-        return None if node is None else known.get(node, node)
+        if wants_statement or statement is None:
+            node = self.located.expression(span)
+        else:
+            node = self.located.expressions.get(span)
+        return node if node is None else known.get(node, node)
 
     def _statement_part(self, node: cst.CSTNode) -> Any:
         is_target = node in self.orders and self.orders[node].replacement is not None
