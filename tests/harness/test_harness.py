@@ -18,13 +18,14 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 model = torch.nn.Linear(4, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")
-x = torch.randn(8, 4, device=device)
+criterion = torch.nn.MSELoss()
+x, y = torch.randn(8, 4, device=device), torch.zeros(8, 1, device=device)
 """
 
 RIGHT = """
 for _ in range(3):
     with torch.autocast("cuda", dtype=torch.float16, enabled=scaler.is_enabled()):
-        loss = 0.01 * model(x).pow(2).mean()
+        loss = criterion(model(x), y)
     optimizer.zero_grad()
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
@@ -79,9 +80,7 @@ def test_a_violation_is_told(worker: Worker, tmp_path: Path, old: str, new: str,
 
 
 def test_bce_under_autocast_raises_as_on_cuda(worker: Worker, tmp_path: Path) -> None:
-    body = RIGHT.replace(
-        "0.01 * model(x).pow(2).mean()", "torch.nn.BCELoss()(model(x).sigmoid(), torch.zeros_like(x[:, :1]))"
-    )
+    body = RIGHT.replace("criterion(model(x), y)", "torch.nn.BCELoss()(model(x).sigmoid(), y)")
     assert "unsafe to autocast" in (run(worker, tmp_path, body).error or "")
 
 
