@@ -21,11 +21,13 @@ Fault: TypeAlias = "tuple[int, str]"
 def name_faults(before: ast.Module, after: ast.Module, introduced: Introduced) -> list[Fault]:
     """Lines of the output and what is wrong there; both trees as parsed, before anything is erased."""
     emitted = _emitted(after, Forms(introduced))
-    inputs = frozenset(node.id for value in emitted for node in ast.walk(value) if isinstance(node, ast.Name))
+    read = [node for value in emitted for node in ast.walk(value) if isinstance(node, ast.Name)]
+    inputs = frozenset(node.id for node in read)
+    places = frozenset((node.lineno, node.col_offset) for node in read)
     old, new = build(before, introduced.bindings | inputs), build(after, introduced.bindings | inputs)
     pairs = list(zip(old.walk(), new.walk(), strict=False))
     found = [fault for left, right in pairs for fault in _scope_faults(left, right, introduced.bindings)]
-    found += [fault for _, scope in pairs for fault in _input_faults(scope, emitted, inputs - introduced.bindings)]
+    found += [fault for _, scope in pairs for fault in _input_faults(scope, places, inputs - introduced.bindings)]
     found += _attribute_faults(before, after, introduced)
     found += _device_faults(emitted)
     found += signature_faults(pairs, after, introduced)
@@ -75,10 +77,8 @@ def _line(mentions: list[Mention]) -> int:
     return mentions[0].position[0]
 
 
-def _input_faults(scope: Scope, emitted: list[ast.expr], names: frozenset[str]) -> Iterator[Fault]:
+def _input_faults(scope: Scope, places: frozenset[tuple[int, int]], names: frozenset[str]) -> Iterator[Fault]:
     """What a new expression reads must be there when it is evaluated."""
-    inputs = (node for value in emitted for node in ast.walk(value) if isinstance(node, ast.Name))
-    places = {(node.lineno, node.col_offset) for node in inputs}
     for name in sorted(names & {mention.name for mention in scope.mentions}):
         sets = scope.of(name, "set")
         owner = scope.owner(name)
