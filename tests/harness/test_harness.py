@@ -25,7 +25,7 @@ x, y = torch.randn(8, 4, device=device), torch.zeros(8, 1, device=device)
 RIGHT = """
 for _ in range(3):
     with torch.autocast("cuda", dtype=torch.float16, enabled=scaler.is_enabled()):
-        loss = criterion(model(x), y)
+        loss = 0.1 * criterion(model(x), y)
     optimizer.zero_grad()
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
