@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
+from typing import Final
 
 from amp_migrate.edits import (
     AddArgument,
@@ -21,6 +23,8 @@ from amp_migrate.edits import (
 )
 from amp_migrate.writer.errors import EditConflict
 
+HOLE: Final = re.compile(r"\$(\d+)")
+"""Where a template takes a part."""
 Replacement = ReplaceExpression | ReplaceStatement
 Addition = AddParameter | AddArgument | AddDictEntry
 
@@ -99,11 +103,17 @@ def _is_lost_in(replacement: Replacement, other: Edit) -> bool:
         return False
     if where == replacement.target and _stands_beside(replacement, other):
         return False
-    parts = [part for template in templates_of(replacement) for part in template.parts]
+    if type(other) is type(replacement) and where == replacement.target:
+        return True
+    parts = [part for template in templates_of(replacement) for part in _used(template)]
     if _about_statements(other) and where != replacement.target:
         # A part is one statement: what is put beside or around it has no place in the template.
         parts = [part for part in parts if part != where]
     return not any(covers(part, where) for part in parts)
+
+
+def _used(template: Template) -> list[Span]:
+    return [template.parts[int(index)] for index in HOLE.findall(template.text) if int(index) < len(template.parts)]
 
 
 def _about_statements(edit: Edit) -> bool:

@@ -86,6 +86,7 @@ def locate(module: cst.Module, wanted: Iterable[Span], source: bytes) -> Located
     spans = set(wanted)
     starts = {span.start for span in spans}
     decorated: list[tuple[int, int]] = []
+    compounds: dict[int, cst.CSTNode] = {}
     node: Any
     for node, position in positions.items():
         kind = type(node)
@@ -95,10 +96,14 @@ def locate(module: cst.Module, wanted: Iterable[Span], source: bytes) -> Located
             span = Span(position.start, position.start + position.length)
             if span in spans:
                 _take(located, node, span)
+            elif isinstance(node, cst.BaseCompoundStatement):
+                compounds[position.start] = node
         if kind is cst.IndentedBlock:
             located.indents[module.default_indent if node.indent is None else node.indent] += 1
         elif kind in _DECORATED and node.decorators:
             decorated.append((positions[node.decorators[0]].start, position.start))
+    for span in spans.difference(located.statements, located.expressions):
+        _take_ended_by_semicolon(located, compounds, span)
     _settle_starts(located, decorated)
     return located
 
@@ -108,6 +113,16 @@ def _take(located: Located, node: cst.CSTNode, span: Span) -> None:
         located.statements[span] = node
     elif isinstance(node, cst.BaseExpression):
         located.expressions[span] = node
+
+
+def _take_ended_by_semicolon(located: Located, compounds: Mapping[int, cst.CSTNode], span: Span) -> None:
+    """`ast` counts the last semicolon of `if a: b;` as part of the `if`."""
+    node = compounds.get(span.start)
+    if node is not None:
+        position = located.positions[node]
+        rest = located.source[position.start + position.length : span.end]
+        if position.start + position.length < span.end and not rest.strip(b" \t\x0c;"):
+            located.statements[span] = node
 
 
 def _take_bracketed(located: Located, node: Any, spans: set[Span], source: bytes) -> None:

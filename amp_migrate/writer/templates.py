@@ -9,11 +9,11 @@ from typing import Any, Final
 import libcst as cst
 
 from amp_migrate.edits import Span, Template
+from amp_migrate.writer.conflicts import HOLE
 from amp_migrate.writer.errors import WriteError
 from amp_migrate.writer.precedence import fit
 from amp_migrate.writer.reindent import is_empty
 
-_HOLE: Final = re.compile(r"\$(\d+)")
 _NAME: Final = re.compile(r"__amp_migrate_part_(\d+)__")
 
 Part = Callable[[Span, bool], cst.CSTNode]
@@ -50,7 +50,7 @@ def expression(template: Template, part: Part, newline: str | None = None) -> An
 
 def _parsed(parse: Callable[[str], Any], template: Template) -> Any:
     try:
-        return parse(_HOLE.sub(r"__amp_migrate_part_\1__", template.text))
+        return parse(HOLE.sub(r"__amp_migrate_part_\1__", template.text))
     except cst.ParserSyntaxError as error:
         raise WriteError(f"not a template: {template.text!r}") from error
 

@@ -33,7 +33,7 @@ def at(text: str, snippet: str) -> Span:
     source = text.encode()
     spans = {
         span
-        for _, span in _nodes(text)
+        for _, span in nodes(ast.parse(text), text)
         if source[span.start : span.end] == wanted.encode() and source[span.end :].startswith(rest.encode())
     }
     assert len(spans) == 1, f"{snippet!r} is there {len(spans)} times"
@@ -43,7 +43,7 @@ def at(text: str, snippet: str) -> Span:
 def statement(text: str, snippet: str) -> Span:
     """The span of the only statement that starts with `snippet`, or reads so."""
     source = text.encode()
-    spans = [span for node, span in _nodes(text) if isinstance(node, ast.stmt)]
+    spans = [span for node, span in nodes(ast.parse(text), text) if isinstance(node, ast.stmt)]
     spans = [span for span in spans if source[span.start : span.end].startswith(snippet.encode())]
     if len(spans) > 1:
         spans = [span for span in spans if source[span.start : span.end] == snippet.encode()]
@@ -51,9 +51,10 @@ def statement(text: str, snippet: str) -> Span:
     return spans[0]
 
 
-def _nodes(text: str) -> Iterator[tuple[ast.AST, Span]]:
+def nodes(tree: ast.AST, text: str) -> Iterator[tuple[ast.AST, Span]]:
+    """Statements and expressions with their spans."""
     lines = [0, *(i + 1 for i, byte in enumerate(text.encode()) if byte == ord("\n"))]
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr):
             assert node.end_lineno is not None
             assert node.end_col_offset is not None
