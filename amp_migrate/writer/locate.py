@@ -17,6 +17,7 @@ from amp_migrate.writer.precedence import BRACKETED
 
 _DECORATED = frozenset({cst.FunctionDef, cst.ClassDef})
 _PRUNED = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseExpression, cst.BaseSuite)
+_WHITESPACE = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine)
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
@@ -47,6 +48,8 @@ class Located:
 
     def holds_wanted(self, node: cst.CSTNode) -> bool:
         """True where a wanted node may lie within `node`."""
+        if isinstance(node, _WHITESPACE):
+            return False
         if not isinstance(node, _PRUNED):
             # Positions of other nodes may leave out children: that of a parameter its default.
             return True
