@@ -1,0 +1,111 @@
+"""Saving and restoring the scaler beside the optimizer (amp-semantics section 3, checkpoints)."""
+
+from __future__ import annotations
+
+import ast
+from amp_migrate.edits import AddArgument, AddDictEntry, Edit, InsertAfter, Template
+from amp_migrate.migrate.home import Wiring
+from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.names import dotted_name
+from amp_migrate.outcome import Note
+
+KEY = "scaler"
+
+
+class Checkpoints:
+    """Finds where optimizer state is saved and loaded in one module."""
+
+    def __init__(self, program: Program, wiring: Wiring) -> None:
+        self.program = program
+        self.wiring = wiring
+        self.edits: list[Edit] = []
+        self.notes: list[Note] = []
+
+    def plan(self) -> None:
+        """Collect edits and notes for every scope."""
+        for scope in list(self.program.module.scopes.values()):
+            for call in scope.calls:
+                if not isinstance(call.func, ast.Attribute) or not self.program.effects.is_optimizer(call.func.value, scope):
+                    continue
+                if call.func.attr == "state_dict":
+                    self._saved(call, scope)
+                elif call.func.attr == "load_state_dict":
+                    self._loaded(call, scope)
+
+    def _scaler(self, call: ast.Call, scope: Scope) -> str | None:
+        """The scaler's name here, if the optimizer's scaler exists and can be reached."""
+        assert isinstance(call.func, ast.Attribute)
+        before = self.wiring.snapshot()
+        known = set(before.homes)
+        try:
+            name = self.wiring.provide([call.func.value], scope, [])
+        except Refusal as refusal:
+            self.wiring.restore(before)
+            self._note(call, f"the scaler's state is not saved or loaded here: {refusal.message}")
+            return None
+        if set(self.wiring.homes) - known:
+            self.wiring.restore(before)  # an optimizer of a loop that was not migrated
+            return None
+        return name
+
+    def _saved(self, call: ast.Call, scope: Scope) -> None:
+        parent = self.program.module.parents[call]
+        if isinstance(parent, ast.Dict):
+            self._saved_in_display(call, parent, scope)
+        elif isinstance(parent, ast.keyword) and isinstance(holder := self.program.module.parents[parent], ast.Call):
+            if isinstance(holder.func, ast.Name) and holder.func.id == "dict":
+                name = self._scaler(call, scope)
+                if name is not None:
+                    self.edits.append(AddArgument(self.program.module.span(holder), KEY, f"{name}.state_dict()"))
+        elif self._scaler(call, scope) is not None:
+            self._note(call, "the optimizer's state is saved by itself: save the scaler's state beside it")
+
+    def _saved_in_display(self, call: ast.Call, display: ast.Dict, scope: Scope) -> None:
+        if any(isinstance(k, ast.Constant) and k.value == KEY for k in display.keys):
+            self._note(call, f'this checkpoint already has a "{KEY}" entry: save the scaler\'s state under another key')
+            return
+        name = self._scaler(call, scope)
+        if name is not None:
+            edit = AddDictEntry(self.program.module.span(display), f'"{KEY}"', f"{name}.state_dict()")
+            if edit not in self.edits:
+                self.edits.append(edit)
+
+    def _loaded(self, call: ast.Call, scope: Scope) -> None:
+        statement = self.program.module.statement_of(call)
+        given = call.args[0] if call.args else None
+        if not isinstance(statement, ast.Expr) or statement.value is not call or given is None:
+            return
+        name = self._scaler(call, scope)
+        if name is None:
+            return
+        holder = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant) else None
+        text = dotted_name(holder) if holder is not None else None
+        if text is None:
+            self._note(call, "the optimizer's state is loaded by itself: load the scaler's state beside it")
+            return
+        lines = f'if {text}.get("{KEY}"):\n    {name}.load_state_dict({text}["{KEY}"])'
+        place = self._last_load(statement)
+        edit = InsertAfter(self.program.module.span(place), (Template(lines),))
+        if not any(isinstance(e, InsertAfter) and e.statements == edit.statements for e in self.edits):
+            self.edits.append(edit)
+
+    def _last_load(self, statement: ast.stmt) -> ast.stmt:
+        """The last of the `load_state_dict` statements that follow each other directly."""
+        block = self.program.module.block_of(statement)
+        place = next(i for i, s in enumerate(block) if s is statement)
+        while place + 1 < len(block) and self._loads_optimizer(block[place + 1]):
+            place += 1
+        return block[place]
+
+    def _loads_optimizer(self, statement: ast.stmt) -> bool:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        named = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
+        return named and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and self.program.effects.is_optimizer(
+            call.func.value, self.program.module.scope_of(statement)
+        )
+
+    def _note(self, node: ast.expr, message: str) -> None:
+        self.notes.append(Note(node.lineno, node.col_offset + 1, message))
+

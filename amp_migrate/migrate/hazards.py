@@ -1,0 +1,266 @@
+"""What breaks in half precision in a region and in the functions in sight that it calls, and the `.float()` that mends it.
+
+A `.float()` on a float32 tensor is the tensor itself, so a mended program is the same with AMP off. Sources: amp-semantics
+section 2, amp-pitfalls sections 3.4 and 5 (`big-constant-in-half`, `dtype-strict-inplace`, `ops-without-half-kernel`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.names import dotted_name
+
+HALF_MAX = 65504.0
+_NO_KERNEL = {
+    "inverse", "svd", "qr", "cholesky", "symeig", "eig", "lu", "pinverse", "logdet", "slogdet", "det", "quantile", "nanquantile",
+    "histc", "triangular_solve", "cholesky_solve", "cholesky_inverse", "lstsq", "solve", "geqrf", "ormqr", "matrix_rank", "lu_solve",
+    "stft", "polar", "angle", "view_as_complex", "complex",
+}  # fmt: skip
+_NO_KERNEL_METHODS = {"inverse", "svd", "qr", "cholesky", "symeig", "pinverse", "logdet", "slogdet", "det", "quantile", "stft"}
+_LINALG_FINE = {"norm", "vector_norm", "matrix_norm", "multi_dot", "matmul", "vecdot", "cross", "diagonal"}
+_LOW_RANK = {"torch.pca_lowrank", "torch.svd_lowrank"}
+_FRESH = {"zeros", "ones", "empty", "full", "rand", "randn", "arange", "triu", "tril", "tensor", "eye", "linspace", "zeros_like", "ones_like"}
+_BUFFERS = {"zeros", "ones", "empty", "full"}
+_STRICT_METHODS = {"scatter_": 2, "scatter_add_": 2, "index_add_": 2, "index_copy_": 2, "index_put_": 1, "masked_scatter_": 1, "put_": 1}
+_MATMULS = {"matmul", "mm", "bmm", "addmm", "linear", "conv1d", "conv2d", "conv3d", "einsum", "baddbmm"}
+
+
+class Hazards:
+    """Collects the casts that make a set of statements, and what they call, safe in half precision."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.casts: dict[ReplaceExpression, None] = {}
+
+    def check(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
+        """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
+        for node, where in reachable(self.program, statements, scope):
+            if isinstance(node, ast.Call):
+                self._constant(node, where)
+                self._kernel(node, where)
+                self._strict_method(node, where)
+            elif isinstance(node, ast.Assign):
+                self._index_write(node, where, tainted if where is scope else None)
+                self._constant_write(node, where)
+
+    def cast(self, expr: ast.expr) -> None:
+        """`expr` becomes `expr.float()`, unless it is float already."""
+        if not says_float(expr):
+            span = self.program.module.span(expr)
+            self.casts[ReplaceExpression(span, Template("$0.float()", (span,)))] = None
+
+    def _constant(self, call: ast.Call, scope: Scope) -> None:
+        """`masked_fill(mask, -1e9)` and the like on a tensor that may be half."""
+        if not isinstance(call.func, ast.Attribute):
+            return
+        name = call.func.attr
+        canonical = self.program.canonical(call.func)
+        if canonical == "torch.where" and len(call.args) == 3 and any(self._huge(a, scope) for a in call.args[1:]):
+            for argument in call.args[1:]:
+                if not self._huge(argument, scope) and self._may_be_half(argument, scope):
+                    self.cast(argument)
+            return
+        filled = call.args[1] if name in ("masked_fill", "masked_fill_") and len(call.args) > 1 else None
+        filled = filled or next((k.value for k in call.keywords if k.arg in ("value", "min", "max")), None)
+        if name in ("clamp", "clamp_", "clip") and call.args:
+            filled = next((a for a in call.args if self._huge(a, scope)), filled)
+        relevant = name in ("masked_fill", "masked_fill_", "clamp", "clamp_", "clip") and canonical is None
+        if not relevant or filled is None or not self._huge(filled, scope) or not self._may_be_half(call.func.value, scope):
+            return
+        if name.endswith("_"):
+            raise Refusal("big-constant-in-half", call, f"`{ast.unparse(filled)}` does not fit into float16, and `{name}` writes it in place")
+        self.cast(call.func.value)
+
+    def _constant_write(self, node: ast.Assign, scope: Scope) -> None:
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript) and self._huge(node.value, scope) and self._may_be_half(target.value, scope):
+            raise Refusal("big-constant-in-half", node, f"`{ast.unparse(node.value)}` does not fit into float16 and turns into an infinity")
+
+    def _huge(self, expr: ast.expr, scope: Scope) -> bool:
+        value = self._number(expr, scope)
+        return value is not None and HALF_MAX < abs(value) < float("inf")
+
+    def _number(self, expr: ast.expr, scope: Scope) -> float | None:
+        if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
+            inner = self._number(expr.operand, scope)
+            return None if inner is None else -inner
+        if isinstance(expr, ast.Constant) and isinstance(expr.value, (int, float)):
+            return float(expr.value)
+        if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Pow):
+            base, power = self._number(expr.left, scope), self._number(expr.right, scope)
+            return base**power if base is not None and power is not None and abs(power) < 100 else None
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name) and expr.func.id == "float" and expr.args:
+            text = expr.args[0]
+            return _parsed(text.value) if isinstance(text, ast.Constant) and isinstance(text.value, str) else None
+        if isinstance(expr, ast.Name) and (home := scope.lookup(expr.id)) is not None:
+            bindings = home.bindings[expr.id]
+            value = bindings[0].value
+            return self._number(value, home) if len(bindings) == 1 and value is not None and not isinstance(value, ast.Name) else None
+        return None
+
+    def _may_be_half(self, expr: ast.expr, scope: Scope, depth: int = 4) -> bool:
+        """Whether an expression may hold the output of an autocast operation."""
+        if says_float(expr) or depth == 0:
+            return not says_float(expr)
+        root: ast.AST = expr
+        while isinstance(root, (ast.Call, ast.Attribute, ast.Subscript)):
+            if isinstance(root, ast.Call):
+                canonical = self.program.canonical(root.func)
+                if canonical is not None:
+                    return not (canonical.startswith("torch.") and canonical.rpartition(".")[2] in _FRESH)
+                if not isinstance(root.func, ast.Attribute):
+                    return True
+            root = root.func if isinstance(root, ast.Call) else root.value
+        if isinstance(root, ast.Name) and (home := scope.lookup(root.id)) is not None and home.is_function:
+            values = [b.value for b in home.bindings[root.id] if b.how == "assign" and b.value is not None]
+            if values and not any(b.how == "parameter" for b in home.bindings[root.id]):
+                return any(self._may_be_half(v, home, depth - 1) for v in values if root.id not in _names(v))
+        return True
+
+    def _kernel(self, call: ast.Call, scope: Scope) -> None:
+        """Operations without a half kernel get a float argument."""
+        canonical = self.program.canonical(call.func)
+        if canonical is None:
+            method = isinstance(call.func, ast.Attribute) and call.func.attr in _NO_KERNEL_METHODS
+            if method and isinstance(call.func, ast.Attribute) and not self.program.values.of(call.func.value, scope):
+                if not self._array(call.func.value, scope):
+                    self.cast(call.func.value)
+            return
+        if canonical in _LOW_RANK:
+            raise Refusal("ops-without-half-kernel", call, f"`{canonical}` multiplies matrices inside, in half precision under autocast")
+        head, _, last = canonical.rpartition(".")
+        linalg = head == "torch.linalg" and last not in _LINALG_FINE
+        fourier = head == "torch.fft" and last not in ("fftfreq", "rfftfreq", "fftshift", "ifftshift")
+        if linalg or fourier or (head == "torch" and last in _NO_KERNEL):
+            for argument in call.args[: 2 if last in ("solve", "lstsq", "complex", "polar", "cholesky_solve") else 1]:
+                if not isinstance(argument, (ast.Constant, ast.Starred)):
+                    self.cast(argument)
+
+    def _array(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether a receiver is a NumPy or pandas value by its maker."""
+        origin = self.program.values.of(expr, scope)
+        name = self.program.canonical(expr.func) if isinstance(expr, ast.Call) else None
+        return origin.kind is Kind.OTHER or (name is not None and not name.startswith("torch."))
+
+    def _strict_method(self, call: ast.Call, scope: Scope) -> None:
+        """`buffer.scatter_add_(0, index, half)` wants one dtype."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _STRICT_METHODS:
+            return
+        place = _STRICT_METHODS[call.func.attr]
+        if self._is_buffer(call.func.value, scope) and len(call.args) > place:
+            self._cast_value(call.args[place], scope)
+
+    def _index_write(self, node: ast.Assign, scope: Scope, tainted: frozenset[str] | None) -> None:
+        """`buffer[mask] = half` wants one dtype; slices and integers do not."""
+        for target in node.targets:
+            if not isinstance(target, ast.Subscript) or not self._is_buffer(target.value, scope):
+                continue
+            if self._tensor_index(target.slice, scope):
+                if tainted is None or _names(node.value) & tainted or self._runs_forward(node.value, scope):
+                    self._cast_value(node.value, scope)
+
+    def _cast_value(self, value: ast.expr, scope: Scope) -> None:
+        if isinstance(value, ast.Constant) or self._number(value, scope) is not None or not self._may_be_half(value, scope):
+            return
+        self.cast(value)
+
+    def _runs_forward(self, value: ast.expr, scope: Scope) -> bool:
+        return any(isinstance(n, ast.Call) and self.program.effects.is_forward(n, scope) for n in shallow(value))
+
+    def _is_buffer(self, expr: ast.expr, scope: Scope) -> bool:
+        """A tensor made in float32 in plain sight: `torch.zeros(n)` without a dtype."""
+        if not isinstance(expr, ast.Name) or (home := scope.lookup(expr.id)) is None:
+            return False
+        values = [b.value for b in home.bindings[expr.id] if b.how == "assign" and b.value is not None]
+        return any(self._makes_float_buffer(v) for v in values)
+
+    def _makes_float_buffer(self, value: ast.expr) -> bool:
+        while isinstance(value, ast.Call):
+            canonical = self.program.canonical(value.func) or ""
+            if canonical.startswith("torch.") and canonical.rpartition(".")[2] in _BUFFERS:
+                return not any(k.arg == "dtype" for k in value.keywords)
+            if not (isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "requires_grad_", "float", "fill_", "view")):
+                return False
+            value = value.func.value
+        return False
+
+    def _tensor_index(self, index: ast.expr, scope: Scope) -> bool:
+        if isinstance(index, ast.Tuple):
+            return any(self._tensor_index(e, scope) for e in index.elts)
+        if isinstance(index, (ast.Slice, ast.Constant, ast.UnaryOp)):
+            return False
+        if isinstance(index, ast.Name) and (home := scope.lookup(index.id)) is not None:
+            return not all(b.how == "for" or isinstance(b.value, ast.Constant) for b in home.bindings[index.id])
+        if isinstance(index, ast.BinOp):
+            return self._tensor_index(index.left, scope) and self._tensor_index(index.right, scope)
+        return True
+
+
+def _parsed(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def says_float(expr: ast.expr) -> bool:
+    """`x.float()`, `x.float().view(-1)`, `x.to(torch.float32)`: float by its own words."""
+    while isinstance(expr, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+            if expr.func.attr in ("float", "double"):
+                return True
+            if expr.func.attr == "to" and any((dotted_name(a) or "").endswith(("float32", ".float")) for a in expr.args):
+                return True
+        expr = expr.func if isinstance(expr, ast.Call) else expr.value
+    return False
+
+
+def _names(expr: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
+
+
+def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+    """Every node of the statements and of the functions in sight that they run, models' `forward` included."""
+    seen: set[int] = set()
+    wanted: list[tuple[ast.AST, Scope]] = [(s, scope) for s in statements]
+    while wanted:
+        root, where = wanted.pop(0)
+        for node in shallow(root):
+            yield node, where
+            if isinstance(node, ast.Call):
+                for function in _targets(program, node, where):
+                    if id(function) not in seen:
+                        seen.add(id(function))
+                        wanted.extend((s, program.scope(function)) for s in function.body)
+
+
+def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
+    function = program.values.callee(call, scope)
+    if function is not None:
+        yield function
+    value = program.values.of(call.func, scope)
+    classes = [value.cls] if value.cls is not None else []
+    if value.kind is Kind.MODEL and value.origin is not None:
+        classes += [c for n in ast.walk(value.origin) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))]
+    for cls in classes:
+        yield from _forwards(program, cls)
+
+
+def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+    """`forward` of a class and of every module class that its body names (its layers)."""
+    scope = program.module.scopes[cls]
+    named = [c for n in ast.walk(cls) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))]
+    for owner in {id(c): c for c in [cls, *named]}.values():
+        for name in ("forward", "__call__"):
+            method = program.graph.method(owner, name)
+            if isinstance(method, FUNCTIONS):
+                yield method
+
+
+__all__ = ["HALF_MAX", "Hazards", "reachable", "says_float"]

@@ -1,0 +1,395 @@
+"""Where the scaler lives and how it gets to the loop: it has the optimizer's lifetime and travels with it (section 1)."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+
+from amp_migrate.edits import AddArgument, AddParameter, Edit, InsertAfter, InsertBefore, Template
+from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.migrate.spelling import Spelling
+from amp_migrate.migrate.switch import Switch, SwitchFinder
+from amp_migrate.model.calls import CallSite, argument
+from amp_migrate.model.effects import Effect
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Function, Scope
+from amp_migrate.names import dotted_name
+
+_SPAWNERS = ("torch.multiprocessing.spawn", "torch.multiprocessing.Process", "multiprocessing.Process")
+
+
+@dataclass(frozen=True)
+class Home:
+    """One lifetime of a scaler: a scope in which it is a local (or a global), or the method that sets `self.scaler`."""
+
+    scope: Scope
+    attribute: str | None = None
+    """`self` where the scaler is an attribute."""
+    top: bool = False
+    """Made at the top of a function that gets its optimizer as a parameter."""
+
+    def __hash__(self) -> int:
+        return hash((id(self.scope), self.attribute, self.top))
+
+
+@dataclass
+class Wiring:
+    """The scaler's name in every scope that needs it, and the edits that bring it there. Grows while loops are planned."""
+
+    program: Program
+    switches: SwitchFinder
+    spelling: Spelling
+    name: str
+    homes: dict[Home, list[ast.stmt]] = field(default_factory=dict)
+    """Where each scaler may be made: the statements that make its optimizers."""
+    access: dict[int, list[Home]] = field(default_factory=dict)
+    """Which scalers a scope may see, by id of the scope."""
+    edits: dict[Edit, None] = field(default_factory=dict)
+    threaded: set[int] = field(default_factory=set)
+
+    def snapshot(self) -> Wiring:
+        """A copy to go back to when a loop turns out to be refused."""
+        homes = {home: list(anchors) for home, anchors in self.homes.items()}
+        access = {scope: list(found) for scope, found in self.access.items()}
+        return replace(self, homes=homes, access=access, edits=dict(self.edits), threaded=set(self.threaded))
+
+    def restore(self, earlier: Wiring) -> None:
+        """Forget what was planned since `earlier`."""
+        self.homes, self.access = earlier.homes, earlier.access
+        self.edits, self.threaded = earlier.edits, earlier.threaded
+
+    def provide(self, optimizers: list[ast.expr], scope: Scope, loops: list[ast.Call]) -> str:
+        """The scaler's name in `scope`, made beside `optimizers`. Raises Refusal where they cannot be followed.
+
+        `loops` are the backward calls; a function that holds the whole epoch loop gets a scaler of its own.
+        """
+        roots = {self._root(o): o for o in optimizers}
+        kinds = {name: self._where(name, scope) for name in roots}
+        homes = {where for where in kinds.values() if where is not None}
+        if len(homes) != 1:
+            raise Refusal("unsupported-shape", optimizers[0], "the optimizers of this loop are made in different places")
+        where = homes.pop()
+        if where.startswith("self."):
+            return self._attribute_home(list(roots), scope)
+        home = scope.lookup(next(iter(roots)).partition(".")[0])
+        assert home is not None
+        parameters = [n for n in roots if self._is_parameter(n, home)]
+        if parameters:
+            return self._from_parameter(list(roots), home, scope, optimizers, loops)
+        return self._beside(list(roots), home, scope, optimizers)
+
+    def _root(self, optimizer: ast.expr) -> str:
+        """The variable an optimizer is reached through: `optimizer`, `optimizers` of `optimizers[i]`, `self.policy`."""
+        while isinstance(optimizer, ast.Subscript):
+            optimizer = optimizer.value
+        if isinstance(optimizer, ast.Call) and isinstance(optimizer.func, ast.Attribute):
+            return self._root(optimizer.func.value)
+        name = dotted_name(optimizer)
+        if name is None:
+            raise Refusal("optimizer-not-in-sight", optimizer, "the optimizer is not a variable that can be followed")
+        return name
+
+    def _where(self, name: str, scope: Scope) -> str | None:
+        head, _, rest = name.partition(".")
+        here: Scope | None = scope
+        while here is not None:
+            if here.self_name == head and rest:
+                return "self." + here.qualname.rpartition(".")[0]
+            here = here.parent
+        home = scope.lookup(head)
+        if home is None:
+            raise Refusal(
+                "optimizer-not-in-sight", ast.Name(head), f"`{head}` is bound nowhere in this file, so nobody knows what it is"
+            )
+        return home.qualname
+
+    def _is_parameter(self, name: str, home: Scope) -> bool:
+        return home.bindings[name.partition(".")[0]][0].how == "parameter"
+
+    # -- a local of the scope, of an enclosing function, or of the module
+
+    def _beside(self, names: list[str], home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
+        bindings = [b for n in names for b in self._makers(n, home, scope, optimizers)]
+        self._make(Home(home), self._anchors(bindings, home, scope), scope)
+        return self.name
+
+    def _makers(self, name: str, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> list[Binding]:
+        """The statements that make an optimizer (or the object that owns it)."""
+        found = self._loop_source(name, home)
+        if found is not None:
+            return self._makers(found, home.lookup(found) or home, scope, optimizers)
+        bindings = [b for b in home.bindings[name.partition(".")[0]] if not _is_none(b.value) and b.how != "augmented"]
+        if not bindings or any(b.how not in ("assign", "with") for b in bindings):
+            raise Refusal(
+                "optimizer-not-in-sight", optimizers[0], f"`{name}` comes from elsewhere; its construction is not in this file"
+            )
+        return bindings
+
+    def _loop_source(self, name: str, home: Scope) -> str | None:
+        """`for optimizer in optimizers:` leads to the list."""
+        bindings = home.bindings.get(name, [])
+        if not bindings or bindings[0].how != "for" or bindings[0].value is None:
+            return None
+        iterable: ast.expr = bindings[0].value
+        if isinstance(iterable, ast.Call):
+            if isinstance(iterable.func, ast.Attribute):
+                iterable = iterable.func.value
+            else:
+                optimizers = [a for a in iterable.args if self.program.values.kind(a, home) is Kind.OPTIMIZERS]
+                iterable = optimizers[0] if optimizers else iterable
+        return dotted_name(iterable)
+
+    def _anchors(self, bindings: list[Binding], home: Scope, scope: Scope) -> list[ast.stmt]:
+        """The constructions, climbed out of branches and loops that the training loop itself is not in."""
+        statements = [b.statement for b in bindings if isinstance(b.statement, ast.stmt)]
+        appended = [s for b in bindings for s in self._appends(b, home)]
+        several = len(statements) > 1
+        return [self._climbed(s, home, scope, several) for s in appended or statements]
+
+    def _appends(self, binding: Binding, home: Scope) -> list[ast.stmt]:
+        """`optimizers = []` filled later by `optimizers.append(...)`."""
+        empty = isinstance(binding.value, (ast.List, ast.Dict)) and not (getattr(binding.value, "elts", None) or getattr(binding.value, "keys", None))
+        target = binding.statement.targets[0] if isinstance(binding.statement, ast.Assign) else None
+        name = dotted_name(target) if target is not None else None
+        if not empty or name is None:
+            return []
+        calls = [c for c in home.calls if isinstance(c.func, ast.Attribute) and c.func.attr == "append" and dotted_name(c.func.value) == name]
+        return [self._out_of_loops(self.program.module.statement_of(c), binding.statement) for c in calls]
+
+    def _out_of_loops(self, statement: ast.stmt, origin: ast.AST) -> ast.stmt:
+        module = self.program.module
+        while module.parents[statement] is not module.parents[origin] and isinstance(module.parents[statement], ast.stmt):
+            parent = module.parents[statement]
+            assert isinstance(parent, ast.stmt)
+            statement = parent
+        return statement
+
+    def _climbed(self, statement: ast.stmt, home: Scope, scope: Scope, several: bool) -> ast.stmt:
+        """Out of an `if/elif` (and `try`) that the loop, or the rest of the program, does not share."""
+        module = self.program.module
+        inside = {id(n) for n in module.ancestors(scope.node)} if scope is not home else self._around_loop(scope)
+        while isinstance(parent := module.parents[statement], (ast.If, ast.Try, ast.Match, ast.ExceptHandler, ast.match_case)):
+            if id(parent) in inside or (scope is not home and not several and self._only_branch(parent)):
+                break
+            statement = parent if isinstance(parent, ast.stmt) else module.statement_of(parent)
+        return statement
+
+    def _only_branch(self, parent: ast.AST) -> bool:
+        """A lone `if`: the optimizer exists only there, and so does the scaler."""
+        return isinstance(parent, ast.If) and not parent.orelse and isinstance(self.program.module.parents[parent], FUNCTIONS)
+
+    def _around_loop(self, scope: Scope) -> set[int]:
+        """Everything around the steps of a scope."""
+        around: set[int] = set()
+        for call in [*self.program.effects.steps(scope), *self.program.effects.backwards(scope)]:
+            around |= {id(n) for n in self.program.module.ancestors(call)}
+        return around
+
+    # -- an attribute of the object
+
+    def _attribute_home(self, names: list[str], scope: Scope) -> str:
+        """`self.scaler` right after `self.optimizer`, whatever method makes it."""
+        method: Scope | None = scope
+        while method is not None and method.owner is None:
+            method = method.parent
+        cls = self.program.graph.class_around(scope)
+        assert method is not None and cls is not None
+        made = [self._attribute_makers(name, cls, scope) for name in names]
+        by_method: dict[int, list[Binding]] = {}
+        for binding in (b for bindings in made for b in bindings):
+            by_method.setdefault(id(self.program.module.scope_of(binding.statement)), []).append(binding)
+        for bindings in by_method.values():
+            where = self.program.module.scope_of(bindings[0].statement)
+            self._make(Home(where, where.self_name or "self"), self._anchors(bindings, where, scope), scope)
+        return f"{method.self_name}.{self.name}"
+
+    def _attribute_makers(self, name: str, cls: ast.ClassDef, scope: Scope) -> list[Binding]:
+        """The statements that set `self.<attribute>` in the class or its bases."""
+        attribute = "self." + name.split(".")[1]
+        for owner in self.program.graph.lineage(cls):
+            bindings = self.program.module.scopes[owner].bindings.get(attribute, [])
+            made = [b for b in bindings if not _is_none(b.value) and b.how == "assign"]
+            if made:
+                return made
+        raise Refusal(
+            "optimizer-not-in-sight",
+            scope.node,
+            f"`{name}` is set in no class of this file (a base class elsewhere, or the caller, sets it)",
+        )
+
+    # -- a parameter
+
+    def _from_parameter(
+        self, names: list[str], home: Scope, scope: Scope, optimizers: list[ast.expr], loops: list[ast.Call]
+    ) -> str:
+        function = home.node
+        if not isinstance(function, FUNCTIONS):
+            raise Refusal("optimizer-not-in-sight", optimizers[0], "the optimizer is a lambda's parameter")
+        if id(function) in self.threaded:
+            return self.name
+        if self._holds_everything(function, scope, loops):
+            self._make(Home(home, top=True), [self._top_of(function, home)], scope)
+            return self.name
+        self.thread(function, names)
+        return self.name
+
+    def thread(self, function: Function, names: list[str]) -> None:
+        """Give `function` a parameter for the scaler and pass it at every call, making it where the optimizer is made."""
+        if id(function) in self.threaded:
+            return
+        self.threaded.add(id(function))
+        inner = self.program.scope(function)
+        sites = self._callers(function)
+        self.edits[AddParameter(self.program.module.span(function), self.name)] = None
+        for site in sites:
+            given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+            if names and any(g is None for g in given):
+                raise Refusal("callers-unknown", site.call, f"the call of `{function.name}` does not show which optimizer it passes")
+            value = self.provide([g for g in given if g is not None], site.scope, [site.call]) if names else self.name
+            self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
+            self.edits[AddArgument(self.program.module.span(site.call), self.name, value)] = None
+
+    def _callers(self, function: Function) -> list[CallSite]:
+        sites = self.program.graph.sites(function)
+        if self.program.graph.escapes(function):
+            raise Refusal(
+                "callers-unknown", function, f"`{function.name}` is passed around as a value, so its callers cannot all be given the scaler"
+            )
+        if not sites:
+            raise Refusal(
+                "callers-in-other-modules",
+                function,
+                f"`{function.name}` gets its optimizer from callers outside this file, which would have to pass the scaler too",
+            )
+        return sites
+
+    def _holds_everything(self, function: Function, scope: Scope, loops: list[ast.Call]) -> bool:
+        """Whether the function runs all epochs itself and is itself called in no loop."""
+        if not loops or scope.node is not function:
+            return False
+        around = [[a for a in self._within(call, function) if isinstance(a, LOOPS)] for call in loops]
+        batches = 2 if any(self.program.effects.is_backward(call, scope) for call in loops) else 1
+        if max(map(len, around)) < batches and not any(_counts_epochs(loop) for found in around for loop in found):
+            return False
+        for site in self.program.graph.sites(function):
+            if any(isinstance(a, LOOPS) for a in self._within(site.call, site.scope.node)):
+                return False
+        return True
+
+    def _within(self, node: ast.AST, top: ast.AST) -> list[ast.AST]:
+        found = []
+        for parent in self.program.module.ancestors(node):
+            if parent is top:
+                break
+            found.append(parent)
+        return found
+
+    def _top_of(self, function: Function, home: Scope) -> ast.stmt:
+        """The first statement after the docstring, and after a `device` that the function makes itself."""
+        body = function.body
+        first = 1 if ast.get_docstring(function, clean=False) is not None and len(body) > 1 else 0
+        for index, statement in enumerate(body):
+            if self.program.effects.of_statement(statement, home) & (Effect.BACKWARD | Effect.STEP):
+                break
+            made = isinstance(statement, ast.Assign) and any(dotted_name(t) == "device" for t in statement.targets)
+            if made and index + 1 < len(body):
+                first = index + 1
+        return body[first]
+
+    def reach(self, stepper: Scope, helper: Scope, name: str) -> str:
+        """The scaler's name in a helper that a stepping scope calls."""
+        if name.partition(".")[0] == stepper.self_name and helper.self_name and helper.owner is not None:
+            return f"{helper.self_name}.{name.partition('.')[2]}"
+        home = self.access.get(id(stepper), [])
+        if "." not in name and all(h.scope.parent is None for h in home):
+            return name
+        if not isinstance(helper.node, FUNCTIONS):
+            raise Refusal("step-elsewhere", helper.node, "this helper cannot be given the scaler")
+        self.thread(helper.node, [])
+        return name
+
+    def visible(self, scope: Scope) -> str | None:
+        """The scaler's name in `scope` if it can be read there without being passed."""
+        for home in [h for h in self.homes if not h.top]:
+            if home.attribute and self.program.graph.class_around(scope) is self.program.graph.class_around(home.scope):
+                method = scope
+                while method.owner is None and method.parent is not None:
+                    method = method.parent
+                return f"{method.self_name}.{self.name}" if method.self_name else None
+            here: Scope | None = scope
+            while here is not None and not home.attribute:
+                if here is home.scope:
+                    return self.name
+                here = here.parent
+        return self.name if id(scope.node) in self.threaded else None
+
+    # -- making it
+
+    def _make(self, home: Home, anchors: list[ast.stmt], scope: Scope) -> None:
+        self.homes.setdefault(home, []).extend(anchors)
+        for seen in (scope, home.scope):
+            if home not in self.access.setdefault(id(seen), []):
+                self.access[id(seen)].append(home)
+
+    def constructions(self) -> list[Edit]:
+        """The statements that make the scalers."""
+        return [self._construction(home, anchor) for home, anchors in self.homes.items() for anchor in self._lasts(anchors)]
+
+    def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
+        switch = self.switches.at(home.scope, anchor)
+        path = f"{home.attribute}.{self.name}" if home.attribute else self.name
+        statement = Template(f"{path} = {self.spelling.scaler(switch.device_type, switch.enabled)}")
+        span = self.program.module.span(anchor)
+        return InsertBefore(span, (statement,)) if home.top else InsertAfter(span, (statement,))
+
+    def _lasts(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
+        """One place for each time that optimizers are (re)built: the last of a run, and none inside a training loop."""
+        ordered = sorted({id(a): a for a in anchors}.values(), key=lambda a: (a.lineno, a.col_offset))
+        kept: list[ast.stmt] = []
+        for anchor in ordered:
+            earlier = kept[-1] if kept else None
+            if earlier is not None and self._covers(earlier, anchor):
+                if self.program.module.parents[earlier] is not self.program.module.parents[anchor]:
+                    continue
+                if self._quiet_between(earlier, anchor):
+                    kept.pop()
+            kept.append(anchor)
+        return kept
+
+    def _covers(self, earlier: ast.stmt, later: ast.stmt) -> bool:
+        """Whether `earlier` always ran when `later` runs."""
+        block = self.program.module.block_of(earlier)
+        around = {id(later), *(id(a) for a in self.program.module.ancestors(later))}
+        return any(id(s) in around for s in block)
+
+    def _quiet_between(self, earlier: ast.stmt, later: ast.stmt) -> bool:
+        """Whether nothing trains between two constructions in one block."""
+        block = self.program.module.block_of(earlier)
+        first, last = (next(i for i, s in enumerate(block) if s is x) for x in (earlier, later))
+        scope = self.program.module.scope_of(earlier)
+        return not any(self.program.effects.of_statement(s, scope) & (Effect.BACKWARD | Effect.STEP) for s in block[first + 1 : last])
+
+    def switches_for(self, scope: Scope) -> list[Switch]:
+        """The switches of the scalers that `scope` may use."""
+        here: Scope | None = scope
+        while here is not None and id(here) not in self.access:
+            here = here.parent
+        homes = self.access.get(id(here), []) if here is not None else []
+        return [self.switches.at(home.scope, anchor) for home in homes for anchor in self._lasts(self.homes[home])]
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _counts_epochs(loop: ast.AST) -> bool:
+    """A loop over epochs, or over a number of steps, rather than over the batches of a loader."""
+    if isinstance(loop, ast.While):
+        return True
+    assert isinstance(loop, (ast.For, ast.AsyncFor))
+    counted = isinstance(loop.iter, ast.Call) and (dotted_name(loop.iter.func) or "").rpartition(".")[2] in ("range", "trange", "count")
+    return "epoch" in ast.unparse(loop.target).lower() or counted
+
+
+__all__ = ["Home", "Wiring"]

@@ -1,0 +1,63 @@
+"""One training loop to migrate: its scope, its backward calls, and where its optimizers step."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from amp_migrate.migrate.screen import no_step
+from amp_migrate.model.effects import Effect
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+
+
+@dataclass(frozen=True, eq=False)
+class Stepper:
+    """A scope in which optimizers step, and its calls that run backward (its own, or helpers')."""
+
+    scope: Scope
+    steps: list[ast.Call]
+    backwards: list[ast.Call]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """The scope that calls backward, and the scopes that step on those gradients (usually the same one)."""
+
+    scope: Scope
+    backwards: list[ast.Call]
+    steppers: list[Stepper]
+
+
+def find_loop(program: Program, scope: Scope, backwards: list[ast.Call]) -> Loop:
+    """Join a scope's backwards with the steps of the same scope or of its callers. Raises Skip or Refusal."""
+    if program.effects.steps(scope):
+        return Loop(scope, backwards, [_stepper(program, scope)])
+    callers = [s for s in _callers(program, scope) if program.effects.steps(s)]
+    if not callers:
+        raise no_step(program, scope, backwards[0])
+    return Loop(scope, backwards, [_stepper(program, caller) for caller in callers])
+
+
+def _stepper(program: Program, scope: Scope) -> Stepper:
+    own = program.effects.backwards(scope)
+    helpers = [c for c in scope.calls if c not in own and _leads_to_backward(program, c, scope)]
+    return Stepper(scope, program.effects.steps(scope), sorted([*own, *helpers], key=lambda c: (c.lineno, c.col_offset)))
+
+
+def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:
+    function = program.values.callee(call, scope)
+    if function is None or program.effects.of_function(function) & Effect.STEP:
+        return False
+    return bool(program.effects.of_function(function) & Effect.BACKWARD)
+
+
+def _callers(program: Program, scope: Scope) -> list[Scope]:
+    """The scopes that call a function or method, each once."""
+    if not isinstance(scope.node, FUNCTIONS):
+        return []
+    found: dict[int, Scope] = {}
+    for site in program.graph.sites(scope.node):
+        if program.values.callee(site.call, site.scope) is scope.node:
+            found[id(site.scope)] = site.scope
+    return list(found.values())

@@ -1,0 +1,251 @@
+"""From the model of a program to a plan: the edits that migrate its loops, and what was decided about each of them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from amp_migrate.config import Settings
+from amp_migrate.edits import AddImport, Edit, InsertAfter, InsertBefore, ReplaceExpression, ReplaceStatement, Template, WrapStatements
+from amp_migrate.guard import Introduced
+from amp_migrate.migrate import screen
+from amp_migrate.migrate.bce import ProbabilityLosses
+from amp_migrate.migrate.checkpoint import Checkpoints
+from amp_migrate.migrate.cycle import Cycle
+from amp_migrate.migrate.evaluation import evaluation_regions
+from amp_migrate.migrate.hazards import Hazards
+from amp_migrate.migrate.home import Wiring
+from amp_migrate.migrate.leaving import casts_after
+from amp_migrate.migrate.loop import Loop, Stepper, find_loop
+from amp_migrate.migrate.refusal import Refusal, Skip
+from amp_migrate.migrate.region import Hoist, Region, RegionFinder, Regions, receivers
+from amp_migrate.migrate.scheduler import guard_edits
+from amp_migrate.migrate.spelling import free_name, loss_name, spelling
+from amp_migrate.migrate.switch import SwitchFinder
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.outcome import LoopOutcome, Note
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """Everything needed to rewrite one loop; spans are resolved when all loops are known."""
+
+    loop: Loop
+    regions: Regions
+    helpers: tuple[Region, ...]
+    """Forwards that a stepping scope runs before it calls the helper with the backward."""
+    scaler: str
+    casts: tuple[ReplaceExpression, ...]
+    steps: tuple[Edit, ...]
+
+
+@dataclass
+class Plan:
+    """The decisions about one module."""
+
+    loops: list[LoopOutcome] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    introduced: Introduced = field(default_factory=Introduced)
+
+
+class Planner:
+    """Plans all loops of one module."""
+
+    def __init__(self, program: Program, settings: Settings) -> None:
+        self.program = program
+        self.settings = settings
+        self.spelling, self.import_torch = spelling(program.module, settings)
+        self.switches = SwitchFinder(program, settings, self.spelling.torch)
+        self.wiring = Wiring(program, self.switches, self.spelling, free_name(program.module))
+        self.planned: list[LoopPlan] = []
+        self.hoisted: set[str] = set()
+        self.headers: set[str] = set()
+
+    def plan(self) -> Plan:
+        """Decide about every loop and collect the edits of those that are migrated."""
+        plan = Plan()
+        for scope, call, setting in screen.framework_backwards(self.program):
+            message = f"a framework runs this loop; switch AMP on with {setting}"
+            plan.loops.append(LoopOutcome(call.lineno, scope.qualname, "refused", "framework-loop", message))
+        for scope in self.program.training_scopes():
+            plan.loops.append(self._decide(scope))
+        plan.loops.sort(key=lambda outcome: outcome.line)
+        if self.planned:
+            self._collect(plan)
+        return plan
+
+    def _decide(self, scope: Scope) -> LoopOutcome:
+        backwards = self.program.effects.backwards(scope)
+        line = backwards[0].lineno
+        before = self.wiring.snapshot()
+        try:
+            self.planned.append(self._plan_loop(scope, backwards))
+        except Skip as skip:
+            self.wiring.restore(before)
+            return LoopOutcome(line, scope.qualname, "skipped", skip.reason, skip.message)
+        except Refusal as refusal:
+            self.wiring.restore(before)
+            return LoopOutcome(line, scope.qualname, "refused", refusal.reason, self._located(refusal, line))
+        return LoopOutcome(line, scope.qualname, "migrated")
+
+    def _located(self, refusal: Refusal, line: int) -> str:
+        return refusal.message if refusal.line == line else f"line {refusal.line}: {refusal.message}"
+
+    def _plan_loop(self, scope: Scope, backwards: list[ast.Call]) -> LoopPlan:
+        screen.screen(self.program, scope, backwards)
+        loop = find_loop(self.program, scope, backwards)
+        for stepper in loop.steppers:
+            screen.check_optimizers(self.program, stepper.scope, stepper.steps)
+        if self.switches.cpu_only:
+            raise Skip("cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing")
+        hazards = Hazards(self.program)
+        late = ProbabilityLosses(self.program, scope, backwards, hazards).late()
+        regions = RegionFinder(self.program, scope, backwards, late).find()
+        helpers = tuple(r for s in loop.steppers if s.scope is not scope for r in self._forwards(s))
+        for region in regions.regions:
+            hazards.check(region.statements(), scope, regions.tainted)
+        for hoist in regions.hoists:
+            hazards.check([hoist.statement], scope, regions.tainted)
+        casts_after(self.program, scope, regions, late, hazards, self.settings)
+        if self.settings.dtype == "bfloat16":
+            return LoopPlan(loop, regions, helpers, "", tuple(hazards.casts), ())
+        steps = [edit for stepper in loop.steppers for edit in self._cycle(stepper)]
+        return LoopPlan(loop, regions, helpers, self._scaler(loop), tuple(hazards.casts), tuple(steps))
+
+    def _forwards(self, stepper: Stepper) -> list[Region]:
+        """`self.forward()` before `self.backward_G()`: the forward that the helper's loss continues."""
+        found = []
+        for statement in stepper.scope.body:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                call = statement.value
+                if call not in stepper.backwards and self.program.effects.is_forward(call, stepper.scope):
+                    found.append(Region(statement, statement, stepper.scope.body))
+        return found
+
+    def _cycle(self, stepper: Stepper) -> list[Edit]:
+        optimizers = [c.func.value for c in stepper.steps if isinstance(c.func, ast.Attribute)]
+        scaler = self.wiring.provide(optimizers, stepper.scope, stepper.backwards)
+        cycle = Cycle(self.program, stepper.scope, stepper.backwards, stepper.steps)
+        edits = [*cycle.unscale_edits(scaler), *cycle.step_edits(scaler)]
+        if self.settings.guard_scheduler:
+            return [*edits, *guard_edits(self.program, stepper, cycle, scaler)]
+        return [*edits, *cycle.update_edits(scaler)]
+
+    def _scaler(self, loop: Loop) -> str:
+        """The scaler's name where backward is called."""
+        first = loop.steppers[0]
+        optimizers = [c.func.value for c in first.steps if isinstance(c.func, ast.Attribute)]
+        name = self.wiring.provide(optimizers, first.scope, first.backwards)
+        return name if first.scope is loop.scope else self.wiring.reach(first.scope, loop.scope, name)
+
+    # -- edits
+
+    def _collect(self, plan: Plan) -> None:
+        checkpoints = Checkpoints(self.program, self.wiring)
+        if self.settings.dtype != "bfloat16":
+            checkpoints.plan()
+            plan.notes += checkpoints.notes
+        edits: dict[Edit, None] = {}
+        for loop in self.planned:
+            edits.update(dict.fromkeys(self._loop_edits(loop)))
+        if self.settings.dtype != "bfloat16":
+            edits.update(dict.fromkeys([*self.wiring.constructions(), *self.wiring.edits, *checkpoints.edits]))
+        if self.settings.eval:
+            edits.update(dict.fromkeys(self._evaluation()))
+        if self.import_torch:
+            edits[AddImport("torch")] = None
+        plan.edits = list(edits)
+        plan.introduced = self._introduced(plan.edits)
+
+    def _evaluation(self) -> list[Edit]:
+        taken = [loop.loop.scope for loop in self.planned]
+        found = evaluation_regions(self.program, taken)
+        return [self._wrap(region, self._header(scope, region.first, self._visible(scope))) for scope, region in found]
+
+    def _visible(self, scope: Scope) -> str | None:
+        """The scaler's name in a scope that was not given one, where it can be seen there."""
+        return self.wiring.visible(scope)
+
+    def _loop_edits(self, plan: LoopPlan) -> list[Edit]:
+        scope = plan.loop.scope
+        edits: list[Edit] = [*plan.casts, *plan.steps]
+        for region in plan.regions.regions:
+            edits.append(self._wrap(region, self._header(scope, region.first, plan.scaler)))
+        for stepper in plan.loop.steppers:
+            for region in plan.helpers if stepper.scope is not scope else ():
+                edits.append(self._wrap(region, self._header(stepper.scope, region.first, self.wiring.visible(stepper.scope))))
+        hoisted = {id(h.backward) for h in plan.regions.hoists}
+        for hoist in plan.regions.hoists:
+            edits += self._hoist_edits(hoist, scope, plan.scaler)
+        for call in plan.loop.backwards:
+            if id(call) not in hoisted and plan.scaler:
+                edits.append(self._scale(call, plan.scaler))
+        return edits
+
+    def _wrap(self, region: Region, header: str) -> WrapStatements:
+        span = self.program.module.span
+        return WrapStatements(span(region.first), span(region.last), header)
+
+    def _header(self, scope: Scope, place: ast.stmt, scaler: str | None) -> str:
+        """The context of a region: it asks the scaler, or the switch itself where there is none."""
+        here = self.switches.at(scope, place)
+        if self.settings.dtype == "auto":
+            enabled: str | None = (scaler or "").rpartition(".")[0]
+            enabled = f"{enabled}.use_amp" if enabled else "use_amp"
+        elif not scaler:
+            enabled = here.enabled
+        else:
+            switched = any(s.enabled is not None for s in self.wiring.switches_for(scope))
+            enabled = f"{scaler}.is_enabled()" if switched else None
+        header = self.spelling.autocast(here.device_type, enabled)
+        self.headers.add(header)
+        return header
+
+    def _scale(self, call: ast.Call, scaler: str) -> Edit:
+        span = self.program.module.span
+        if self.program.canonical(call.func) == "torch.autograd.backward":
+            given = call.args[0] if call.args else call.keywords[0].value
+            return ReplaceExpression(span(given), Template(f"{scaler}.scale($0)", (span(given),)))
+        receiver = receivers(call, self.program)[0]
+        return ReplaceExpression(span(receiver), Template(f"{scaler}.scale($0)", (span(receiver),)))
+
+    def _hoist_edits(self, hoist: Hoist, scope: Scope, scaler: str) -> list[Edit]:
+        """The loss in backward's receiver gets a name inside the region."""
+        span = self.program.module.span
+        name = loss_name(self.program.module, set(scope.bindings) | self.program.module.identifiers)
+        self.hoisted.add(name)
+        arguments = ", ".join(self.program.module.source(a) for a in [*hoist.backward.args, *hoist.backward.keywords])
+        scaled = f"{scaler}.scale({name})" if scaler else name
+        backward = Template(f"{scaled}.backward({arguments})")
+        loss = Template(f"{name} = $0", (span(hoist.receiver),))
+        if hoist.region is not None:
+            return [InsertAfter(span(hoist.region.last), (loss,)), ReplaceStatement(span(hoist.statement), (backward,))]
+        header = self._header(scope, hoist.statement, scaler)
+        wrapped = Template(f"with {header}:\n    {loss.text}", loss.parts)
+        return [ReplaceStatement(span(hoist.statement), (wrapped, backward))]
+
+    def _introduced(self, edits: list[Edit]) -> Introduced:
+        paths = {self.wiring.name} | {f"{h.attribute}.{self.wiring.name}" for h in self.wiring.homes if h.attribute}
+        paths |= {plan.scaler for plan in self.planned if plan.scaler}
+        names: set[str] = set()
+        if self.settings.dtype == "auto":
+            prefixes = {p.rpartition(".")[0] for p in paths}
+            names = {f"{p}.{n}" if p else n for p in prefixes for n in ("use_amp", "amp_dtype")}
+        if self.settings.guard_scheduler:
+            names.add("scale_before")
+        casts = sum(isinstance(e, ReplaceExpression) and e.replacement.text == "$0.float()" for e in edits)
+        scalers = frozenset(paths) if self.settings.dtype != "bfloat16" else frozenset()
+        return Introduced(
+            scalers=scalers,
+            hoisted=frozenset(self.hoisted),
+            names=frozenset(names),
+            imports_torch=self.import_torch,
+            torch=self.spelling.torch,
+            float_casts=casts,
+            regions=frozenset(self.headers),
+        )
+
+
+__all__ = ["InsertBefore", "Plan", "Planner"]

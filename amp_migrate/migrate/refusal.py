@@ -1,0 +1,19 @@
+"""Why a loop is left alone: a reason that `explain` knows, a position, and a sentence that teaches."""
+
+from __future__ import annotations
+
+import ast
+
+
+class Refusal(Exception):
+    """A loop that cannot be rewritten safely. Raised by any part of the planner, caught where the loop is planned."""
+
+    def __init__(self, reason: str, node: ast.AST, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.line: int = getattr(node, "lineno", 1)
+        self.message = message
+
+
+class Skip(Refusal):
+    """A loop that is none of the migrator's business (already AMP, no optimizer, CPU only)."""

@@ -1,0 +1,215 @@
+"""Reasons to leave a loop alone that are seen before any plan is made (amp-semantics section 6)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.migrate.refusal import Refusal, Skip
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.names import dotted_name
+
+_AMP = ("torch.amp.", "torch.cuda.amp", "torch.cpu.amp", "torch.autocast", "torch.GradScaler", "apex.amp", "apex.fp16_utils")
+_SHARDED = ("torch.distributed.fsdp", "torch.distributed._composable", "torch.distributed.tensor", "fairscale.nn", "torch.distributed._tensor")
+_FRAMEWORK_OWNERS = {"accelerator", "fabric", "engine", "model_engine", "accelerate", "ds_engine", "deepspeed_engine"}
+_SETTINGS = {
+    "accelerator": 'Accelerator(mixed_precision="fp16")',
+    "accelerate": 'Accelerator(mixed_precision="fp16")',
+    "fabric": 'Fabric(precision="16-mixed")',
+    "self": 'Trainer(precision="16-mixed")',
+}
+_HALF = {"half", "bfloat16", "double"}
+_HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
+
+
+def uses_amp(program: Program) -> bool:
+    """Whether a module already has autocast, a GradScaler or apex's AMP."""
+    text = program.module.text
+    if "autocast" not in text and "GradScaler" not in text and "amp" not in text:
+        return False
+    if any(origin.startswith(_AMP) for origin in program.module.imports.names.values()):
+        return True
+    dotted = (program.canonical(n) for n in program.module.parents if isinstance(n, ast.Attribute))
+    return any(name is not None and name.startswith(_AMP) for name in dotted)
+
+
+def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str]]:
+    """`accelerator.backward(loss)`, `self.manual_backward(loss)` and the like, with the setting to use instead."""
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords):
+                continue
+            owner = (dotted_name(call.func.value) or "").rpartition(".")[2]
+            if call.func.attr == "manual_backward" or (call.func.attr == "backward" and owner in _FRAMEWORK_OWNERS):
+                yield scope, call, _SETTINGS.get(owner, 'the "fp16" section of its configuration')
+
+
+def screen(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
+    """Raise Skip or Refusal for what no plan can mend."""
+    if uses_amp(program):
+        raise Skip("already-amp", backwards[0], "this file already uses AMP; `amp-migrate lint` checks how")
+    _refuse_distributed(program, backwards)
+    _refuse_compiled(program, scope)
+    for function in _reach(program, scope):
+        _refuse_second_order(program, function)
+    _refuse_two_pass(program, scope)
+    _refuse_half(program, scope)
+    for call in backwards:
+        _refuse_vector(program, call)
+
+
+def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
+    for name in program.module.imports.names.values():
+        if name.startswith("torch.distributed.autograd") or name.startswith("torch.distributed.rpc"):
+            raise Refusal("distributed-autograd", backwards[0], "distributed autograd runs backward on other machines, out of a scaler's reach")
+        if name.startswith(_SHARDED):
+            raise Refusal(
+                "sharded", backwards[0], f"`{name}` shards parameters: found_inf must be shared between ranks (ShardedGradScaler)"
+            )
+
+
+def _refuse_compiled(program: Program, scope: Scope) -> None:
+    function = scope.node
+    if not isinstance(function, FUNCTIONS):
+        return
+    marks = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+    wrapped = any(
+        program.canonical(call.func) == "torch.compile" and call.args and (dotted_name(call.args[0]) or "").rpartition(".")[2] == function.name
+        for other in program.module.scopes.values()
+        for call in other.calls
+    )
+    if wrapped or any(program.canonical(m) in ("torch.compile", "torch.jit.script") for m in marks):
+        raise Refusal("compiled-step", function, "backward and step are compiled, and GradScaler's methods cannot be: compile the model instead")
+
+
+def _reach(program: Program, scope: Scope) -> list[ast.AST]:
+    """The scope and the functions in sight that it calls, transitively."""
+    found: dict[int, ast.AST] = {id(scope.node): scope.node}
+    wanted = [scope]
+    while wanted:
+        here = wanted.pop()
+        for call in here.calls:
+            function: Function | None = program.values.callee(call, here)
+            if function is not None and id(function) not in found:
+                found[id(function)] = function
+                wanted.append(program.scope(function))
+    return list(found.values())
+
+
+def _refuse_second_order(program: Program, function: ast.AST) -> None:
+    for node in _own_nodes(function):
+        if not isinstance(node, ast.Call):
+            continue
+        gradient = program.canonical(node.func) in ("torch.autograd.grad", "torch.func.grad") or (
+            isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "grad")
+        )
+        creates = any(k.arg == "create_graph" and not _is_false(k.value) for k in node.keywords)
+        if gradient and creates:
+            raise Refusal("double-backward", node, "gradients of gradients: the inner ones would be scaled too")
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    for statement in getattr(function, "body", ()):
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+            continue
+        yield from shallow(statement)
+
+
+def _is_false(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Constant) and not expr.value
+
+
+def _refuse_two_pass(program: Program, scope: Scope) -> None:
+    for call in scope.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("first_step", "second_step", "ascent_step", "descent_step"):
+            raise Refusal("two-pass-optimizer", call, f"`{call.func.attr}` steps on gradients between two backwards, which are scaled")
+
+
+def _refuse_half(program: Program, scope: Scope) -> None:
+    """Models, or whole programs, that are not float32 to begin with."""
+    for other in program.module.scopes.values():
+        for call in other.calls:
+            if program.canonical(call.func) == "torch.set_default_dtype" and call.args:
+                if program.canonical(call.args[0]) in _HALF_DTYPES:
+                    raise Refusal("already-half", call, "the default dtype is not float32")
+            if _makes_half(program, call, other):
+                raise Refusal("already-half", call, "the model is not float32: GradScaler and autocast are for float32 parameters")
+
+
+def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
+    func = call.func
+    if not isinstance(func, ast.Attribute) or program.canonical(func) is not None:
+        return False
+    if func.attr in _HALF and not call.args:
+        return program.values.is_model(func.value, scope)
+    given = [*call.args, *(k.value for k in call.keywords if k.arg in ("dtype", "torch_dtype"))]
+    if func.attr == "to" and any(program.canonical(a) in _HALF_DTYPES for a in given):
+        return program.values.is_model(func.value, scope)
+    return func.attr == "from_pretrained" and any(
+        k.arg in ("torch_dtype", "dtype") and program.canonical(k.value) in _HALF_DTYPES for k in call.keywords
+    )
+
+
+def _refuse_vector(program: Program, call: ast.Call) -> None:
+    if program.canonical(call.func) == "torch.autograd.backward":
+        given = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "grad_tensors")]
+    else:
+        given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "gradient")]
+    if any(not (isinstance(g, ast.Constant) and g.value is None) for g in given):
+        raise Refusal("unsupported-shape", call, "backward gets a gradient of its own: a vector of losses overflows when it is scaled in half")
+
+
+def no_step(program: Program, scope: Scope, backward: ast.Call) -> Refusal:
+    """Why a loop without an optimizer's step in sight is left alone."""
+    for call in scope.calls:
+        wrapper = isinstance(call.func, ast.Attribute) and call.func.attr.startswith(("step_and", "update_and", "step_")) and (
+            program.effects.is_optimizer(call.func.value, scope)
+        )
+        if wrapper:
+            return Refusal("optimizer-wrapper", call, f"`{ast.unparse(call.func)}` steps through a wrapper that GradScaler cannot step")
+    for node in _own_nodes(scope.node):
+        if _manual_update(node):
+            return Refusal("step-elsewhere", node, "parameters are updated by hand, without an optimizer that GradScaler could step")
+    steps = any(program.effects.steps(s) for s in program.module.scopes.values())
+    if steps and not _is_script(scope):
+        return Refusal("step-elsewhere", backward, "the optimizer steps in another function, which no call in this file joins with this backward")
+    return Skip("no-optimizer", backward, "no optimizer steps on these gradients")
+
+
+def _is_script(scope: Scope) -> bool:
+    return isinstance(scope.node, ast.Module)
+
+
+def _manual_update(node: ast.AST) -> bool:
+    """`w -= lr * w.grad`, `w.data.sub_(lr * w.grad)`, `w.data = w.data - lr * w.grad`."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Sub, ast.Add)):
+        return _has_grad(node.value)
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, (ast.Sub, ast.Add)):
+        return _has_grad(node.value)
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("sub_", "add_", "copy_")
+    return called and isinstance(node, ast.Call) and any(_has_grad(a) for a in [*node.args, *(k.value for k in node.keywords)])
+
+
+def _has_grad(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
+
+
+def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
+    """Refuse steps that GradScaler cannot make: closures, wrappers, other libraries' optimizers."""
+    for call in steps:
+        assert isinstance(call.func, ast.Attribute)
+        value = program.values.of(call.func.value, scope)
+        if value.name is not None and value.name.endswith(".LBFGS") or call.args or call.keywords:
+            raise Refusal("step-with-closure", call, "the step evaluates the loss itself, several times; GradScaler does not support closures")
+        if value.kind is Kind.WRAPPER:
+            raise Refusal(
+                "optimizer-wrapper", call, f"`{value.cls.name if value.cls else ''}` has a step of its own and no param_groups for GradScaler"
+            )
+        if value.kind is Kind.FOREIGN_OPTIMIZER:
+            raise Refusal("not-a-torch-optimizer", call, f"`{value.name}` is not a torch.optim optimizer; its scaling rules are its own")
+        if not value:
+            raise Refusal(
+                "optimizer-not-in-sight", call, f"nothing in this file shows what `{ast.unparse(call.func.value)}` is or where it is made"
+            )

@@ -1,0 +1,62 @@
+"""The text of every AMP construct that is emitted, in the torch generation and under the module name of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amp_migrate.config import Settings
+from amp_migrate.model.syntax import Module
+
+NEW_API = (2, 4)
+_SCALERS = ("scaler", "grad_scaler", "amp_scaler")
+_LOSSES = ("loss", "total_loss", "amp_loss")
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How one file writes AMP."""
+
+    torch: str
+    dtype: str
+    new_api: bool
+
+    def scaler(self, device_type: str, enabled: str | None) -> str:
+        """A GradScaler; `device_type` and `enabled` are source text."""
+        if self.dtype == "auto":
+            enabled = f"use_amp and amp_dtype is {self.torch}.float16"
+        switch = [] if enabled is None else [f"enabled={enabled}"]
+        if self.new_api:
+            return f"{self.torch}.amp.GradScaler({', '.join([device_type, *switch])})"
+        return f"{self.torch}.cuda.amp.GradScaler({', '.join(switch)})"
+
+    def autocast(self, device_type: str, enabled: str | None) -> str:
+        """The context of a region."""
+        switch = [] if enabled is None else [f"enabled={enabled}"]
+        if self.new_api:
+            return f"{self.torch}.autocast({', '.join([device_type, f'dtype={self._dtype}', *switch])})"
+        dtype = [] if self.dtype == "float16" else [f"dtype={self._dtype}"]
+        return f"{self.torch}.cuda.amp.autocast({', '.join([*dtype, *switch])})"
+
+    @property
+    def _dtype(self) -> str:
+        return "amp_dtype" if self.dtype == "auto" else f"{self.torch}.{self.dtype}"
+
+
+def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
+    """The file's way to write AMP, and whether `import torch` has to be added for it."""
+    bound = module.root.bindings
+    local = module.imports.local("torch")
+    known = local is not None and local in bound
+    new_api = settings.target_torch is None or settings.target_torch >= NEW_API
+    return Spelling(local if known and local else "torch", settings.dtype, new_api), not known
+
+
+def free_name(module: Module, names: tuple[str, ...] = _SCALERS) -> str:
+    """The first of `names` that the module uses for nothing."""
+    numbered = (f"{names[0]}_{i}" for i in range(2, 100))
+    return next(n for n in (*names, *numbered) if n not in module.identifiers)
+
+
+def loss_name(module: Module, taken: set[str]) -> str:
+    """A name for a loss that had none; a fresh one in its scope."""
+    return next(n for n in (*_LOSSES, *(f"loss_{i}" for i in range(2, 100))) if n not in taken)

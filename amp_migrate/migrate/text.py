@@ -1,0 +1,56 @@
+"""One module from text to outcome: model, plan, edits, guard."""
+
+from __future__ import annotations
+
+import sys
+
+from amp_migrate.config import Settings
+from amp_migrate.migrate.plan import Plan, Planner
+from amp_migrate.model.program import Program
+from amp_migrate.outcome import FileOutcome, FileStatus
+
+
+def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = True) -> FileOutcome:
+    """Plan and rewrite one module.
+
+    `text` has no byte order mark and its own line ends. Nothing is written here; `FileOutcome.output` is the new text.
+    `guarded=False` leaves out the second run, for the guard's own use.
+    """
+    if "backward" not in text:
+        return FileOutcome(path, "unchanged")
+    try:
+        program = Program(text, path)
+    except SyntaxError as error:
+        return _syntax(path, error)
+    plan = Planner(program, settings).plan()
+    if not plan.edits:
+        return FileOutcome(path, _status(plan), tuple(plan.loops), tuple(plan.notes))
+    return _rewritten(text, path, settings, plan, guarded)
+
+
+def _status(plan: Plan) -> FileStatus:
+    return "refused" if any(loop.status == "refused" for loop in plan.loops) else "unchanged"
+
+
+def _syntax(path: str, error: SyntaxError) -> FileOutcome:
+    version = ".".join(map(str, sys.version_info[:3]))
+    where = f"{path}:{error.lineno or 1}:{error.offset or 1}"
+    message = f"{where}: {error.msg} (read by Python {version}); correct the syntax, or run with the Python it is written for"
+    return FileOutcome(path, "failed", error=message)
+
+
+def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bool) -> FileOutcome:
+    from amp_migrate.guard import check
+    from amp_migrate.writer import EditConflict, SpanNotFound, apply
+
+    try:
+        output = apply(text, plan.edits)
+    except (EditConflict, SpanNotFound) as error:
+        return FileOutcome(path, "failed", tuple(plan.loops), error=f"{path}: {error}; nothing was written, please report this")
+    again = (lambda new: migrate_text(new, path, settings, guarded=False).output) if guarded else None
+    failures = check(text, output, plan.introduced, again=again)
+    if failures:
+        first = failures[0]
+        message = f"{path}:{first.line}: the guard's check `{first.check}` failed: {first.message}; nothing was written, please report this"
+        return FileOutcome(path, "failed", tuple(plan.loops), tuple(plan.notes), error=message)
+    return FileOutcome(path, "migrated", tuple(plan.loops), tuple(plan.notes), output)

@@ -1,0 +1,342 @@
+"""What calls, statements and functions do to a training step: forward, loss, backward, gradient reads, steps."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from enum import Flag, auto
+
+from amp_migrate.model.calls import CallGraph
+from amp_migrate.model.kinds import Kind, criterion_name, optimizer_name, scheduler_name
+from amp_migrate.model.syntax import Function, Module, Scope, blocks, shallow
+from amp_migrate.model.values import Values
+from amp_migrate.names import dotted_name
+
+
+class Effect(Flag):
+    """The events of a training step that the planner orders."""
+
+    NONE = 0
+    FORWARD = auto()
+    BACKWARD = auto()
+    STEP = auto()
+    READS_GRADIENTS = auto()
+    WRITES_GRADIENTS = auto()
+    ZERO_GRAD = auto()
+    BCE = auto()
+    """A binary cross-entropy on probabilities."""
+
+
+BARRIER = Effect.BACKWARD | Effect.STEP | Effect.READS_GRADIENTS | Effect.WRITES_GRADIENTS
+
+_CLIPPERS = re.compile(r"(?i)clip_?grad|grad(ient)?s?_?clip|dispatch_clip|adaptive_clip|agc$|clamp_grad|clip_.*grad")
+_LOGGERS = re.compile(
+    r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
+)
+_PLAIN_METHODS = {
+    "parameters", "named_parameters", "train", "eval", "zero_grad", "state_dict", "load_state_dict", "to", "cuda", "cpu",
+    "half", "float", "double", "requires_grad_", "apply", "modules", "children", "named_modules", "named_children", "buffers",
+    "share_memory", "register_buffer", "add_module", "type", "extra_repr", "init_hidden", "initHidden", "init_weights", "size",
+    "reset_parameters", "save", "load", "save_pretrained", "print_networks", "save_networks", "summary", "reset",
+}  # fmt: skip
+_BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
+# In-place methods on `p.grad` that bound or scale it, as a clipper does.
+_CLIPPING_METHODS = {"clamp_", "clip_", "mul_", "div_", "zero_", "detach_", "clamp_min_", "clamp_max_"}
+_WRITING_METHODS = {"add_", "sub_", "copy_", "fill_", "set_", "addcmul_", "addcdiv_", "normal_", "uniform_", "nan_to_num_"}
+_REDUCERS = re.compile(r"(?i)all_?reduce|average_grad|avg_grad|mpi_avg|sync_grad|reduce_grad|synchronize")
+
+
+class Effects:
+    """Answers what the calls and statements of one module do, through the functions in sight."""
+
+    def __init__(self, module: Module, graph: CallGraph, values: Values) -> None:
+        self.module = module
+        self.graph = graph
+        self.values = values
+        self._functions: dict[int, Effect] = {}
+        self._statements: dict[int, Effect] = {}
+
+    def is_backward(self, call: ast.Call, scope: Scope) -> bool:
+        """`loss.backward(...)` of a tensor, or `torch.autograd.backward(...)`."""
+        if self.module.imports.canonical(call.func) == "torch.autograd.backward":
+            return True
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "backward"):
+            return False
+        receiver = call.func.value
+        if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super":
+            return False
+        value = self.values.of(receiver, scope)
+        if value.cls is not None and self.graph.method(value.cls, "backward") is not None:
+            return False
+        name = dotted_name(receiver) or ""
+        return value.kind in (Kind.UNKNOWN, Kind.OTHER) and name.rpartition(".")[2] not in _BACKWARD_OWNERS
+
+    def is_step(self, call: ast.Call, scope: Scope) -> bool:
+        """`X.step(...)` where X is, or is used as, an optimizer (or a wrapper of one)."""
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "step"):
+            return False
+        return self.is_optimizer(call.func.value, scope)
+
+    def is_optimizer(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether `expr` is an optimizer by what it is; failing that, by use and name."""
+        value = self.values.of(expr, scope)
+        if value:
+            return value.kind in (Kind.OPTIMIZER, Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
+        while isinstance(expr, ast.Subscript):
+            expr = expr.value
+        name = dotted_name(expr)
+        if name is None:
+            return False
+        last = name.rpartition(".")[2]
+        if scheduler_name(last):
+            return False
+        used = self.values.methods_used(name, scope)
+        return optimizer_name(last) or {"zero_grad", "step"} <= used
+
+    def is_forward(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether `call` runs a model, itself or inside what it calls."""
+        function = self.values.callee(call, scope)
+        if function is not None:
+            return bool(self.of_function(function) & Effect.FORWARD) or self._takes_model(call, scope, function)
+        func = call.func
+        canonical = self.module.imports.canonical(func)
+        head = (dotted_name(func) or "").partition(".")[0]
+        imported = canonical is not None and (scope.lookup(head) is None or self._is_import(head, scope))
+        if isinstance(func, ast.Attribute) and not imported:
+            return self._method_forward(func, scope)
+        if imported:
+            assert canonical is not None
+            return not criterion_only(canonical) and self._given_model(call, scope, canonical)
+        return self._plain_forward(func, scope)
+
+    def _is_import(self, head: str, scope: Scope) -> bool:
+        home = scope.lookup(head)
+        return home is not None and all(b.how == "import" for b in home.bindings[head])
+
+    def _takes_model(self, call: ast.Call, scope: Scope, function: Function) -> bool:
+        """A helper that is handed a model and calls its parameter."""
+        inner = self.module.scopes[function]
+        names = {a.arg for a in inner.parameters()}
+        called = {c.func.id for c in inner.calls if isinstance(c.func, ast.Name)} & names
+        return bool(called) and self._given_model(call, scope, "")
+
+    def _given_model(self, call: ast.Call, scope: Scope, canonical: str) -> bool:
+        """An unknown function (not of torch's own, but for checkpoint and the like) that is handed a model."""
+        last = canonical.rpartition(".")[2]
+        if canonical.startswith("torch.") and last not in (
+            "data_parallel",
+            "checkpoint",
+            "functional_call",
+            "checkpoint_sequential",
+        ):
+            return False
+        if (
+            canonical.startswith(("torch.nn.init", "torch.save", "copy.", "numpy.", "os.", "logging.", "wandb."))
+            or last[:1].isupper()
+        ):
+            return False
+        given = [*call.args, *(k.value for k in call.keywords)]
+        return any(self.values.is_model(a, scope) for a in given)
+
+    def _method_forward(self, func: ast.Attribute, scope: Scope) -> bool:
+        holder = func.value
+        if self.values.is_model(func, scope):
+            return True
+        value = self.values.of(func, scope)
+        if value.kind is Kind.CRITERION:
+            return False
+        if func.attr in _PLAIN_METHODS:
+            return False
+        if self.values.is_model(holder, scope):
+            return not func.attr.startswith(("init_", "set_", "reset", "save", "load", "update_", "get_optim", "configure"))
+        name = dotted_name(func) or ""
+        return bool(_MODEL_NAME.search(func.attr)) and name.startswith("self.") and not value
+
+    def _plain_forward(self, func: ast.expr, scope: Scope) -> bool:
+        """A call of a variable: a model, unless it is known or named to be something else."""
+        if isinstance(func, ast.Subscript):
+            return self.values.is_model(func.value, scope) or self._plain_forward(func.value, scope)
+        if not isinstance(func, ast.Name):
+            return isinstance(func, ast.Call) and self.values.is_model(func, scope)
+        value = self.values.of(func, scope)
+        if value:
+            return value.kind is Kind.MODEL or (value.kind is Kind.OBJECT and self._object_forward(func, scope))
+        home = scope.lookup(func.id)
+        return (
+            home is not None
+            and home.bindings[func.id][0].how != "import"
+            and not criterion_name(func.id)
+            and bool(self.values.is_model(func, scope) or home.bindings[func.id][0].how in ("parameter", "assign", "for"))
+            and func.id not in _NOT_MODELS
+        )
+
+    def _object_forward(self, func: ast.Name, scope: Scope) -> bool:
+        cls = self.values.of(func, scope).cls
+        call = self.graph.method(cls, "__call__") if cls is not None else None
+        return call is not None and bool(self.of_function(call) & Effect.FORWARD)
+
+    def is_bce(self, call: ast.Call, scope: Scope) -> bool:
+        """A direct binary cross-entropy on probabilities: `F.binary_cross_entropy` or a call of a `nn.BCELoss`."""
+        canonical = self.module.imports.canonical(call.func)
+        if canonical in _BCE:
+            return True
+        value = self.values.of(call.func, scope)
+        return value.kind is Kind.CRITERION and value.name == "torch.nn.BCELoss"
+
+    def reads_gradients(self, node: ast.AST, scope: Scope) -> bool:
+        """Whether this one node reads `.grad`, or is a call of a known clipper or gradient logger."""
+        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+            return self.module.imports.canonical(node) is None and not self._only_tested(node)
+        if not isinstance(node, ast.Call):
+            return False
+        last = _last(node.func)
+        if last.startswith("clip_grad") or _CLIPPERS.search(last):
+            return True
+        return bool(_LOGGERS.search(last)) and last not in ("set_grad_enabled", "no_grad", "enable_grad", "zero_grad")
+
+    def _only_tested(self, node: ast.Attribute) -> bool:
+        """`p.grad is None`, `if p.grad:` and resets (`p.grad.zero_()`, `p.grad.detach_()`) read no values."""
+        parent = self.module.parents[node]
+        if isinstance(parent, ast.Compare) and any(isinstance(c, ast.Constant) and c.value is None for c in parent.comparators):
+            return True
+        if isinstance(parent, ast.Attribute) and parent.attr == "data":
+            parent = self.module.parents[parent]
+        return isinstance(parent, ast.Attribute) and parent.attr in ("zero_", "detach_", "requires_grad_")
+
+    def writes_gradients(self, node: ast.AST) -> bool:
+        """Whether gradients are rewritten other than by bounding or scaling them."""
+        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Store):
+            parent = self.module.parents[node]
+            value = getattr(parent, "value", None)
+            if isinstance(parent, ast.AugAssign):
+                return not isinstance(parent.op, (ast.Mult, ast.Div))
+            return not (isinstance(value, ast.Constant) and value.value is None) and not _bounded(value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WRITING_METHODS:
+            inner = node.func.value
+            if isinstance(inner, ast.Attribute) and inner.attr == "data":
+                inner = inner.value
+            return isinstance(inner, ast.Attribute) and inner.attr == "grad"
+        return False
+
+    def of_node(self, node: ast.AST, scope: Scope) -> Effect:
+        """Effects of one node by itself."""
+        effect = Effect.NONE
+        if self.reads_gradients(node, scope):
+            effect |= Effect.READS_GRADIENTS
+        if self.writes_gradients(node):
+            effect |= Effect.WRITES_GRADIENTS
+        if isinstance(node, ast.Call):
+            effect |= self._of_call(node, scope)
+        return effect
+
+    def _of_call(self, call: ast.Call, scope: Scope) -> Effect:
+        if self.is_backward(call, scope):
+            return Effect.BACKWARD
+        if self.is_step(call, scope):
+            return Effect.STEP
+        effect = Effect.NONE
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "zero_grad":
+            return Effect.ZERO_GRAD
+        if self.is_bce(call, scope):
+            effect |= Effect.BCE
+        function = self.values.callee(call, scope)
+        if function is not None:
+            effect |= self.of_function(function)
+        else:
+            effect |= self._of_object_call(call, scope)
+        return effect | (Effect.FORWARD if self.is_forward(call, scope) else Effect.NONE)
+
+    def _of_object_call(self, call: ast.Call, scope: Scope) -> Effect:
+        """`model(x)` runs `forward` of its class, `obj(x)` its `__call__`."""
+        value = self.values.of(call.func, scope)
+        if value.cls is None or isinstance(call.func, ast.Name) and self.graph.class_named(call.func, scope) is value.cls:
+            return Effect.NONE
+        method = self.graph.method(value.cls, "forward") or self.graph.method(value.cls, "__call__")
+        return self.of_function(method) if method is not None else Effect.NONE
+
+    def of_function(self, function: Function) -> Effect:
+        """Effects of calling a function in sight, transitively."""
+        key = id(function)
+        if key not in self._functions:
+            self._functions[key] = Effect.NONE  # for recursive functions
+            scope = self.module.scopes[function]
+            effect = Effect.NONE
+            for statement in function.body:
+                effect |= self.of_statement(statement, scope)
+            self._functions[key] = effect
+        return self._functions[key]
+
+    def of_statement(self, statement: ast.AST, scope: Scope) -> Effect:
+        """Effects of a statement or expression with everything in it."""
+        key = id(statement)
+        if key not in self._statements:
+            effect = Effect.NONE
+            for node in shallow(statement):
+                effect |= self.of_node(node, scope)
+            self._statements[key] = effect
+        return self._statements[key]
+
+    def steps(self, scope: Scope) -> list[ast.Call]:
+        """Optimizer steps written in `scope`, in source order."""
+        return sorted((c for c in scope.calls if self.is_step(c, scope)), key=_position)
+
+    def backwards(self, scope: Scope) -> list[ast.Call]:
+        """Backward calls written in `scope`, in source order."""
+        return sorted((c for c in scope.calls if self.is_backward(c, scope)), key=_position)
+
+
+def is_reducer(call: ast.Call) -> bool:
+    """Averages gradients over processes by hand."""
+    return bool(_REDUCERS.search(_last(call.func)))
+
+
+def _bounded(value: ast.AST | None) -> bool:
+    """`p.grad = p.grad.clamp(...)`, `torch.clamp(p.grad, ...)`, `p.grad / n`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        return True
+    return isinstance(value, ast.Call) and _last(value.func) in ("clamp", "clip", "clamp_", "clip_")
+
+
+def _last(func: ast.expr) -> str:
+    if isinstance(func, ast.Attribute):
+        return func.attr
+    return func.id if isinstance(func, ast.Name) else ""
+
+
+def _position(node: ast.expr) -> tuple[int, int]:
+    return (node.lineno, node.col_offset)
+
+
+def criterion_only(canonical: str) -> bool:
+    """An imported function that is named as a loss."""
+    return criterion_name(canonical.rpartition(".")[2])
+
+
+def inner_statements(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """All statements inside a compound one, nested functions and classes left out."""
+    for block in blocks(statement):
+        for inner in block:
+            yield inner
+            if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                yield from inner_statements(inner)
+
+
+_BACKWARD_OWNERS = {"accelerator", "fabric", "engine", "model_engine", "optimizer", "tape", "self"}
+_MODEL_NAME = re.compile(
+    r"(?i)net|model|encod|decod|actor|critic|policy|generator|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
+)
+_NOT_MODELS = {
+    "print",
+    "len",
+    "range",
+    "transform",
+    "collate_fn",
+    "metric",
+    "accuracy",
+    "logger",
+    "callback",
+    "progress",
+    "tokenizer",
+    "scheduler",
+}

@@ -1,0 +1,34 @@
+"""The model of one program: its module with everything that can be asked about it."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.calls import CallGraph
+from amp_migrate.model.effects import Effects
+from amp_migrate.model.syntax import Function, Module, Scope
+from amp_migrate.model.values import Values
+
+
+class Program:
+    """One parsed module and its answers about names, calls, values and effects."""
+
+    def __init__(self, text: str, path: str) -> None:
+        """Parse and index `text`. Raises SyntaxError, ValueError or RecursionError."""
+        self.module = Module(text, path)
+        self.graph = CallGraph(self.module)
+        self.values = Values(self.module, self.graph)
+        self.effects = Effects(self.module, self.graph, self.values)
+
+    def canonical(self, expr: ast.expr) -> str | None:
+        """The dotted library name behind `expr`."""
+        return self.module.imports.canonical(expr)
+
+    def scope(self, function: Function) -> Scope:
+        """The scope of a function definition."""
+        return self.module.scopes[function]
+
+    def training_scopes(self) -> list[Scope]:
+        """Scopes that call `backward` themselves, in source order."""
+        found = [s for s in self.module.scopes.values() if not isinstance(s.node, ast.ClassDef) and self.effects.backwards(s)]
+        return sorted(found, key=lambda s: (self.effects.backwards(s)[0].lineno, self.effects.backwards(s)[0].col_offset))

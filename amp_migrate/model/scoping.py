@@ -1,0 +1,172 @@
+"""The walk that fills a module's scopes: every binding of every name, once, in source order."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amp_migrate.model.syntax import Module, Scope
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class ScopeBuilder:
+    """Fills `parents`, `scopes`, `identifiers` and the bindings of one module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def build(self) -> None:
+        """Visit the tree with a stack of its own, so that deep nesting costs no recursion."""
+        stack: list[tuple[ast.AST, Scope]] = [(self.module.tree, self.module.root)]
+        while stack:
+            node, scope = stack.pop()
+            inner = self._enter(node, scope)
+            children = list(ast.iter_child_nodes(node))
+            for child in children:
+                self.module.parents[child] = node
+            outside = _evaluated_outside(node) if inner is not scope else set()
+            stack.extend((child, scope if child in outside else inner) for child in reversed(children))
+
+    def _enter(self, node: ast.AST, scope: Scope) -> Scope:
+        handler = getattr(self, f"_on_{type(node).__name__}", None)
+        if handler is not None:
+            handler(node, scope)
+        return self.module.scopes.get(node, scope) if isinstance(node, _SCOPES) else scope
+
+    def _bind(self, scope: Scope, target: ast.expr, statement: ast.AST, value: ast.expr | None, how: str) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(scope, target, statement, value, how)
+        elif isinstance(target, ast.Starred):
+            self._bind(scope, target.value, statement, None, how)
+        elif isinstance(target, ast.Name):
+            self._add(scope, target.id, statement, value, how, None)
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            self._bind_attribute(scope, target, statement, value, how, None)
+
+    def _unpack(self, scope: Scope, target: ast.Tuple | ast.List, statement: ast.AST, value: ast.expr | None, how: str) -> None:
+        elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) and how == "assign" else None
+        for index, element in enumerate(target.elts):
+            if elements is not None and len(elements) == len(target.elts):
+                self._bind(scope, element, statement, elements[index], how)
+            elif isinstance(element, ast.Name):
+                self._add(scope, element.id, statement, value, how, index)
+            elif isinstance(element, ast.Attribute):
+                self._bind_attribute(scope, element, statement, value, how, index)
+            else:
+                self._bind(scope, element, statement, None, how)
+
+    def _add(self, scope: Scope, name: str, statement: ast.AST, value: ast.expr | None, how: str, index: int | None) -> None:
+        from amp_migrate.model.syntax import Binding
+
+        home = scope
+        while name in home.outer and home.parent is not None:
+            home = home.parent
+        home.bindings.setdefault(name, []).append(Binding(statement, value, how, index))
+
+    def _bind_attribute(
+        self, scope: Scope, target: ast.Attribute, statement: ast.AST, value: ast.expr | None, how: str, index: int | None
+    ) -> None:
+        """`self.x = ...` is kept in the class under `self.x`; other attributes are kept where they are set, as `a.x`."""
+        assert isinstance(target.value, ast.Name)
+        method: Scope | None = scope
+        while method is not None and method.self_name != target.value.id:
+            method = method.parent
+        if method is not None and method.owner is not None:
+            self._add(method.owner, f"self.{target.attr}", statement, value, how, index)
+        else:
+            self._add(scope, f"{target.value.id}.{target.attr}", statement, value, how, index)
+
+    def _on_Import(self, node: ast.Import, scope: Scope) -> None:
+        self.module.import_statements.append(node)
+        for alias in node.names:
+            self._add(scope, alias.asname or alias.name.partition(".")[0], node, None, "import", None)
+
+    def _on_ImportFrom(self, node: ast.ImportFrom, scope: Scope) -> None:
+        self.module.import_statements.append(node)
+        for alias in node.names:
+            self._add(scope, alias.asname or alias.name, node, None, "import", None)
+
+    def _on_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        self._add(scope, node.name, node, None, "def", None)
+        self._open(node, scope, node.name)
+
+    _on_AsyncFunctionDef = _on_FunctionDef
+
+    def _on_ClassDef(self, node: ast.ClassDef, scope: Scope) -> None:
+        self._add(scope, node.name, node, None, "def", None)
+        self._open(node, scope, node.name)
+
+    def _on_Lambda(self, node: ast.Lambda, scope: Scope) -> None:
+        self._open(node, scope, "<lambda>")
+
+    def _open(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda, scope: Scope, name: str) -> None:
+        from amp_migrate.model.syntax import Scope
+
+        prefix = "" if scope.parent is None else f"{scope.qualname}."
+        inner = Scope(node, scope, self.module, prefix + name)
+        self.module.scopes[node] = inner
+        self.module.identifiers.add(name)
+        if not isinstance(node, ast.ClassDef):
+            for argument in [*inner.parameters(), node.args.vararg, node.args.kwarg]:
+                if argument is not None:
+                    self.module.identifiers.add(argument.arg)
+                    self._add(inner, argument.arg, argument, None, "parameter", None)
+
+    def _on_Global(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
+        scope.outer.update(node.names)
+
+    _on_Nonlocal = _on_Global
+
+    def _on_Assign(self, node: ast.Assign, scope: Scope) -> None:
+        for target in node.targets:
+            self._bind(scope, target, node, node.value, "assign")
+
+    def _on_AnnAssign(self, node: ast.AnnAssign, scope: Scope) -> None:
+        if node.value is not None:
+            self._bind(scope, node.target, node, node.value, "assign")
+
+    def _on_AugAssign(self, node: ast.AugAssign, scope: Scope) -> None:
+        self._bind(scope, node.target, node, node.value, "augmented")
+
+    def _on_NamedExpr(self, node: ast.NamedExpr, scope: Scope) -> None:
+        self._bind(scope, node.target, node, node.value, "walrus")
+
+    def _on_For(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        self._bind(scope, node.target, node, node.iter, "for")
+
+    _on_AsyncFor = _on_For
+
+    def _on_comprehension(self, node: ast.comprehension, scope: Scope) -> None:
+        self._bind(scope, node.target, node, node.iter, "for")
+
+    def _on_withitem(self, node: ast.withitem, scope: Scope) -> None:
+        if node.optional_vars is not None:
+            self._bind(scope, node.optional_vars, node, node.context_expr, "with")
+
+    def _on_ExceptHandler(self, node: ast.ExceptHandler, scope: Scope) -> None:
+        if node.name:
+            self._add(scope, node.name, node, None, "except", None)
+
+    def _on_Call(self, node: ast.Call, scope: Scope) -> None:
+        scope.calls.append(node)
+
+    def _on_Name(self, node: ast.Name, scope: Scope) -> None:
+        self.module.identifiers.add(node.id)
+
+    def _on_Attribute(self, node: ast.Attribute, scope: Scope) -> None:
+        self.module.identifiers.add(node.attr)
+
+    def _on_keyword(self, node: ast.keyword, scope: Scope) -> None:
+        if node.arg:
+            self.module.identifiers.add(node.arg)
+
+
+def _evaluated_outside(node: ast.AST) -> set[ast.AST]:
+    """Decorators, defaults, annotations and bases belong to the scope around a definition."""
+    if isinstance(node, ast.ClassDef):
+        return {*node.decorator_list, *node.bases, *node.keywords}
+    outside: set[ast.AST] = set(getattr(node, "decorator_list", ()))
+    returns = getattr(node, "returns", None)
+    return outside | ({returns} if returns is not None else set())

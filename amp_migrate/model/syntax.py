@@ -1,0 +1,176 @@
+"""One module as its syntax tree with what a tree lacks: parents, byte spans, blocks and scopes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from amp_migrate.edits import Span
+from amp_migrate.model.scoping import ScopeBuilder
+from amp_migrate.names import Imports, imports_of
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+ScopeNode: TypeAlias = ast.Module | Function | ast.ClassDef | ast.Lambda
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """One place where a name (or `self.attribute`) gets a value."""
+
+    statement: ast.AST
+    value: ast.expr | None
+    """The right-hand side; the iterable for a loop target; None for a parameter, an import or a definition."""
+    how: str
+    """`assign`, `for`, `with`, `augmented`, `parameter`, `import`, `def` or `walrus`."""
+    index: int | None = None
+    """Position in the unpacked value (`a, b = f()`)."""
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module, function, class or lambda, and the names that it binds."""
+
+    node: ScopeNode
+    parent: Scope | None
+    module: Module
+    qualname: str
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    outer: set[str] = field(default_factory=set)
+    """Names declared `global` or `nonlocal`."""
+    calls: list[ast.Call] = field(default_factory=list)
+
+    @property
+    def is_function(self) -> bool:
+        return isinstance(self.node, (*FUNCTIONS, ast.Lambda))
+
+    @property
+    def owner(self) -> Scope | None:
+        """The class of a method."""
+        return self.parent if self.parent and isinstance(self.parent.node, ast.ClassDef) else None
+
+    @property
+    def self_name(self) -> str | None:
+        """The first parameter of a method, usually `self`."""
+        if self.owner is None or not isinstance(self.node, FUNCTIONS):
+            return None
+        if any(isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in self.node.decorator_list):
+            return None
+        positional = [*self.node.args.posonlyargs, *self.node.args.args]
+        return positional[0].arg if positional else None
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        return [] if isinstance(self.node, ast.Lambda) else self.node.body
+
+    def parameters(self) -> list[ast.arg]:
+        """All parameters but `*args` and `**kwargs`."""
+        if not isinstance(self.node, (*FUNCTIONS, ast.Lambda)):
+            return []
+        return [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]
+
+    def lookup(self, name: str) -> Scope | None:
+        """The scope that binds `name` as seen from here; class bodies are not seen from their methods."""
+        scope: Scope | None = self
+        while scope is not None:
+            visible = scope is self or not isinstance(scope.node, ast.ClassDef)
+            if visible and name in scope.bindings and name not in scope.outer:
+                return scope
+            scope = scope.parent
+        return None
+
+
+class Module:
+    """The parsed text of one file."""
+
+    def __init__(self, text: str, path: str) -> None:
+        """Parse `text` (no byte order mark). Raises SyntaxError, ValueError (NUL bytes) or RecursionError."""
+        self.text = text
+        self.path = path
+        self.tree = ast.parse(text)
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.scopes: dict[ast.AST, Scope] = {}
+        self.identifiers: set[str] = set()
+        self.import_statements: list[ast.Import | ast.ImportFrom] = []
+        self.root = Scope(self.tree, None, self, "<module>")
+        self.scopes[self.tree] = self.root
+        ScopeBuilder(self).build()
+
+    @cached_property
+    def imports(self) -> Imports:
+        return imports_of(self.import_statements)
+
+    def span(self, node: ast.stmt | ast.expr) -> Span:
+        """Byte range of `node` in the UTF-8 text."""
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        starts = self._starts
+        return Span(starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts, offset = [0], 0
+        for line in self.text.encode().splitlines(keepends=True):  # bytes: split at LF, CRLF and CR alone, as Python does
+            offset += len(line)
+            starts.append(offset)
+        return starts
+
+    def source(self, node: ast.AST) -> str:
+        """The text of `node` as written."""
+        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+
+    def scope_of(self, node: ast.AST) -> Scope:
+        """The scope in which `node` is evaluated."""
+        while True:
+            node = self.parents[node]
+            scope = self.scopes.get(node)
+            if scope is not None:
+                return scope
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement around (or at) `node`."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Parents of `node`, innermost first, the module last."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The list of siblings that holds `statement`."""
+        for block in blocks(self.parents[statement]):
+            if any(statement is sibling for sibling in block):
+                return block
+        raise LookupError(statement)  # pragma: no cover - every statement has a block
+
+
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The statement lists directly inside a compound statement or module."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+    for handler in getattr(node, "handlers", ()):
+        yield handler.body
+    for case in getattr(node, "cases", ()):
+        yield case.body
+
+
+def shallow(node: ast.AST) -> Iterator[ast.AST]:
+    """`node` and what is evaluated with it, in source order, without the bodies of nested functions and classes."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            continue
+        yield from shallow(child)
+
+
+def names_read(node: ast.AST) -> set[str]:
+    """Names loaded anywhere in `node`."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
