@@ -11,7 +11,7 @@ import libcst as cst
 
 from amp_migrate.edits import Template
 from amp_migrate.writer import templates
-from amp_migrate.writer.reindent import indented
+from amp_migrate.writer.reindent import Depth, indented
 from amp_migrate.writer.templates import Part, newline_of, without_semicolon
 
 _KEPT_ON_TOP: Final = re.compile(r"#!|#.*coding[:=]")
@@ -48,13 +48,13 @@ class _Unit:
 
 
 class Block:
-    """The statements of one block, rewritten; `unit` is the indentation that a block inside it gets."""
+    """The statements of one block, rewritten."""
 
-    def __init__(self, orders: dict[cst.CSTNode, Orders], part: Part, old_part: Part, unit: str) -> None:
+    def __init__(self, orders: dict[cst.CSTNode, Orders], part: Part, old_part: Part, depth: Depth) -> None:
         self.orders = orders
         self.part = part
         self.old_part = old_part
-        self.unit = unit
+        self.depth = depth
         self.orphans: list[cst.EmptyLine] = []
 
     def lines(self, original: Sequence[cst.CSTNode], updated: Sequence[cst.CSTNode]) -> list[Any]:
@@ -135,7 +135,7 @@ class Block:
         return [
             line
             for template in parts
-            for line in templates.statements(template, part or self.old_part, self.unit, newline)
+            for line in templates.statements(template, part or self.old_part, self.depth.unit, newline)
         ]
 
     def _nested(self, units: list[_Unit]) -> list[Any]:
@@ -152,11 +152,11 @@ class Block:
 
     def _with(self, header: str, lines: list[Any]) -> Any:
         newline = newline_of(lines[0]) if lines else None
-        [statement] = templates.statements(Template(f"with {header}:\n    pass"), self.part, self.unit, newline)
+        [statement] = templates.statements(Template(f"with {header}:\n    pass"), self.part, self.depth.unit, newline)
         if not lines:
             return statement
         outside, inside = divided(lines[0].leading_lines)
-        body = [indented(line, self.unit) for line in (lines[0].with_changes(leading_lines=inside), *lines[1:])]
+        body = [indented(line, self.depth) for line in (lines[0].with_changes(leading_lines=inside), *lines[1:])]
         return statement.with_changes(leading_lines=outside, body=statement.body.with_changes(body=body))
 
 

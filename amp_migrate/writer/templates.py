@@ -12,7 +12,7 @@ from amp_migrate.edits import Span, Template
 from amp_migrate.writer.conflicts import HOLE
 from amp_migrate.writer.errors import WriteError
 from amp_migrate.writer.precedence import fit
-from amp_migrate.writer.reindent import is_empty
+from amp_migrate.writer.reindent import is_blank
 
 _NAME: Final = re.compile(r"__amp_migrate_part_(\d+)__")
 
@@ -76,7 +76,7 @@ class _Filler(cst.CSTTransformer):
                 return updated_node if found is None else fit(found, original_node, self.ancestors)
             case cst.IndentedBlock():
                 return updated_node.with_changes(indent=self.unit)
-            case cst.EmptyLine() if is_empty(original_node):
+            case cst.EmptyLine() if is_blank(original_node):
                 return updated_node.with_changes(indent=False)
             case cst.Newline():
                 return updated_node.with_changes(value=self.newline)

@@ -25,7 +25,7 @@ from amp_migrate.writer.blocks import Block, Orders, Wrap, divided, empty_block_
 from amp_migrate.writer.errors import EditConflict, SpanNotFound
 from amp_migrate.writer.locate import Located
 from amp_migrate.writer.precedence import BRACKETED, fit, is_tight, level, required
-from amp_migrate.writer.reindent import indented
+from amp_migrate.writer.reindent import Depth, indented
 from amp_migrate.writer.templates import without_semicolon
 
 
@@ -106,11 +106,11 @@ class Rewriter(cst.CSTTransformer):
             self.pending.discard(original)
             match edit:
                 case AddParameter():
-                    node = additions.add_parameter(node, edit, self._unit())
+                    node = additions.add_parameter(node, edit, self._depth().unit)
                 case AddArgument():
-                    node = additions.add_argument(node, edit, self._unit())
+                    node = additions.add_argument(node, edit, self._depth().unit)
                 case AddDictEntry():
-                    node = additions.add_dict_entry(node, edit, self._unit())
+                    node = additions.add_dict_entry(node, edit, self._depth().unit)
         return node
 
     def _replaced(self, original: cst.CSTNode, node: Any) -> Any:
@@ -148,8 +148,7 @@ class Rewriter(cst.CSTTransformer):
             case cst.Module():
                 return self._module(original, node)
             case cst.IndentedBlock():
-                unit = self.located.module.default_indent if original.indent is None else original.indent
-                block = self._block(original.body, unit)
+                block = self._block(original.body, self._depth(original))
                 if block is not None:
                     body = block.lines(original.body, node.body) or empty_block_body(node.header.newline.value)
                     return node.with_changes(body=body, footer=[*block.orphans, *node.footer])
@@ -157,7 +156,7 @@ class Rewriter(cst.CSTTransformer):
                 return self._suite(original, node)
         return node
 
-    def _block(self, statements: Sequence[Any], unit: str) -> Block | None:
+    def _block(self, statements: Sequence[Any], depth: Depth) -> Block | None:
         """The block's rewriter, where one of its statements is to be edited."""
         smalls = [small for line in statements if _is_line(line) for small in line.body]
         members = [*statements, *smalls]
@@ -166,7 +165,7 @@ class Rewriter(cst.CSTTransformer):
             return None
         self._check_wraps(ordered)
         self.pending.difference_update(ordered)
-        return Block(self.orders, self._part, self._old_part, unit)
+        return Block(self.orders, self._part, self._old_part, depth)
 
     def _check_wraps(self, members: list[Any]) -> None:
         for member in members:
@@ -175,8 +174,7 @@ class Rewriter(cst.CSTTransformer):
                     raise EditConflict(f"with {wrap.header}: its first and last statement are not in one block")
 
     def _module(self, original: cst.Module, node: cst.Module) -> cst.Module:
-        unit = self.located.prevailing_indent
-        block = self._block(original.body, unit)
+        block = self._block(original.body, self._depth())
         if block is not None:
             node = self._with_comments_below(original, node)
             lines = block.lines(original.body, node.body)
@@ -194,8 +192,8 @@ class Rewriter(cst.CSTTransformer):
         return node.with_changes(header=header, body=[first.with_changes(leading_lines=comments), *node.body[1:]])
 
     def _suite(self, original: cst.SimpleStatementSuite, node: Any) -> Any:
-        unit = self._unit()
-        block = self._block([original], unit)
+        depth = self._depth()
+        block = self._block([original], depth)
         if block is None:
             return node
         smalls = block.small(original.body, node.body)
@@ -204,16 +202,18 @@ class Rewriter(cst.CSTTransformer):
         line = cst.SimpleStatementLine(original.body)
         edited = cst.SimpleStatementLine(node.body, trailing_whitespace=node.trailing_whitespace)
         newline = node.trailing_whitespace.newline
-        lines = block.lines([line], [indented(edited, unit)]) or empty_block_body(newline.value)
-        indent = None if unit == self.located.module.default_indent else unit
-        return cst.IndentedBlock(lines, header=cst.TrailingWhitespace(newline=newline), indent=indent)
+        lines = block.lines([line], [indented(edited, depth)]) or empty_block_body(newline.value)
+        return cst.IndentedBlock(lines, header=cst.TrailingWhitespace(newline=newline), indent=depth.unit)
 
-    def _unit(self) -> str:
-        """The indentation of the innermost block around the node just left."""
-        for node in reversed(self.ancestors):
-            if isinstance(node, cst.IndentedBlock):
-                return self.located.module.default_indent if node.indent is None else node.indent
-        return self.located.prevailing_indent
+    def _depth(self, block: cst.IndentedBlock | None = None) -> Depth:
+        """That of a block, or of the innermost one around the node just left."""
+        default = self.located.module.default_indent
+        blocks = [
+            *(node for node in self.ancestors if isinstance(node, cst.IndentedBlock)),
+            *([block] if block else []),
+        ]
+        units = [default if node.indent is None else node.indent for node in blocks]
+        return Depth("".join(units), units[-1] if units else self.located.prevailing_indent, default)
 
     def _part(self, span: Span, wants_statement: bool) -> Any:
         return self._filled(span, wants_statement, self.new)
@@ -225,10 +225,8 @@ class Rewriter(cst.CSTTransformer):
         statement = self.located.statements.get(span)
         if wants_statement and statement is not None:
             return self._statement_part(statement)
-        if wants_statement or statement is None:
-            node = self.located.expression(span)
-        else:
-            node = self.located.expressions.get(span)
+        required = wants_statement or statement is None
+        node = self.located.expression(span) if required else self.located.expressions.get(span)
         return node if node is None else known.get(node, node)
 
     def _statement_part(self, node: cst.CSTNode) -> Any:

@@ -12,6 +12,12 @@ CASES: list[Case] = [
     ("a run", "a\nb\nc\nd\n", [wrap("b", "c")], "a\nwith amp:\n    b\n    c\nd\n"),
     ("a comment in the run stays in it", "a\n# two\nb\n", [wrap("a", "b")], "with amp:\n    a\n    # two\n    b\n"),
     ("a blank line in the run stays", "a\n\nb\n", [wrap("a", "b")], "with amp:\n    a\n\n    b\n"),
+    (
+        "a line of spaces keeps them",
+        "if x:\n    a\n    \n  \n    if y:\n        b\n        \n        c\n",
+        [wrap("a", "if y")],
+        "if x:\n    with amp:\n        a\n    \n  \n        if y:\n            b\n        \n            c\n",
+    ),
     ("an empty line in brackets stays", "a(\n\n    b)\n", [wrap("a")], "with amp:\n    a(\n\n        b)\n"),
     ("CRLF and a blank line", "a\r\n\r\nb\r\n", [wrap("a", "b")], "with amp:\r\n    a\r\n\r\n    b\r\n"),
     ("blank lines in the run stay", "a\n\n\nb\n", [wrap("a", "b")], "with amp:\n    a\n\n\n    b\n"),
