@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,6 +28,10 @@ class Protocol:
         self._recorder = recorder
         self._scaled: set[int] = set()
         """Parameters (by id) whose gradients carry the scale."""
+        self._unscaled: set[int] = set()
+        """Those whose gradients carried it before unscale_."""
+        self._plain: set[int] = set()
+        """Those of which a part of the gradient comes from a loss without scale."""
         self._stepping: torch.optim.Optimizer | None = None
 
     def install(self) -> None:
@@ -58,13 +62,12 @@ class Protocol:
     def _backward(self, roots: list[torch.Tensor]) -> bool:
         """Called before each backward; tells whether its roots are scaled."""
         scaled = all(hasattr(root, "is_scaled") for root in roots)
-        if self.scalers and not scaled:
-            self._violation("backward of an unscaled loss")
         if torch.is_autocast_enabled("cpu"):
             self._violation("backward under autocast")
-        if scaled:
-            self.calls["backward"] += 1
-            self._scaled |= {id(it) for optimizer in self._recorder.optimizers for it in parameters(optimizer)}
+        self.calls["backward"] += scaled
+        reached = self._scaled if scaled else self._plain
+        for optimizer in self._recorder.optimizers:
+            reached |= _identities(optimizer)
         return scaled
 
     def _init(self, init: Callable[..., None]) -> Callable[..., None]:
@@ -80,10 +83,11 @@ class Protocol:
         @functools.wraps(scale)
         def watched(scaler: torch.amp.GradScaler, outputs: Any) -> Any:
             result = scale(scaler, outputs)
-            if scaler.is_enabled() and isinstance(outputs, torch.Tensor):
+            if scaler.is_enabled():
                 self.calls["scale"] += 1
-                self._recorder.record(outputs)
-                result.is_scaled = True
+                for loss, scaled in zip(_listed(outputs), _listed(result), strict=True):
+                    self._recorder.record(loss)
+                    scaled.is_scaled = True  # type: ignore[attr-defined]
             return result
 
         return watched
@@ -94,7 +98,8 @@ class Protocol:
             unscale(scaler, optimizer)
             if scaler.is_enabled():
                 self.calls["unscale_"] += 1
-                self._scaled -= {id(it) for it in parameters(optimizer)}
+                self._unscaled |= self._scaled & _identities(optimizer)
+                self._scaled -= _identities(optimizer)
 
         return watched
 
@@ -104,12 +109,14 @@ class Protocol:
             self.calls["step"] += scaler.is_enabled()
             if torch.is_autocast_enabled("cpu"):
                 self._violation("step under autocast")
+            if scaler.is_enabled() and self._plain & _with_gradient(optimizer):
+                self._violation("scaler steps on gradients of an unscaled loss")
             self._stepping = optimizer
             try:
                 return step(scaler, optimizer, *args, **kwargs)
             finally:
                 self._stepping = None
-                self._scaled -= {id(it) for it in parameters(optimizer)}
+                self._forget(optimizer)
 
         return watched
 
@@ -124,7 +131,7 @@ class Protocol:
     def _clip(self, name: str, clip: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(clip)
         def watched(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            given: Iterable[torch.Tensor] = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+            given = _listed(tensors)
             if any(id(it) in self._scaled for it in given if it.grad is not None):
                 self._violation(f"{name} of scaled gradients")
             self.calls["clip"] += 1
@@ -133,5 +140,25 @@ class Protocol:
         return watched
 
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if self.scalers and self._stepping is not optimizer:
+        if self._stepping is optimizer:
+            return
+        if (self._scaled | self._unscaled) & _with_gradient(optimizer):
             self._violation("optimizer stepped without its scaler")
+        self._forget(optimizer)
+
+    def _forget(self, optimizer: torch.optim.Optimizer) -> None:
+        """What comes after a step begins anew."""
+        for gradients in (self._scaled, self._unscaled, self._plain):
+            gradients.difference_update(_identities(optimizer))
+
+
+def _listed(tensors: Any) -> list[torch.Tensor]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def _identities(optimizer: torch.optim.Optimizer) -> set[int]:
+    return {id(parameter) for parameter in parameters(optimizer)}
+
+
+def _with_gradient(optimizer: torch.optim.Optimizer) -> set[int]:
+    return {id(parameter) for parameter in parameters(optimizer) if parameter.grad is not None}

@@ -70,7 +70,11 @@ def test_without_an_accelerator_nothing_is_scaled(worker: Worker, tmp_path: Path
             "        optimizer.zero_grad(); scaler.scale(loss).backward()",
             "backward under autocast",
         ),
-        ("    scaler.scale(loss)", "    loss.sum()", "backward of an unscaled loss"),
+        (
+            "    scaler.unscale_",
+            "    criterion(model(x), y).backward()\n    scaler.unscale_",
+            "scaler steps on gradients of an",
+        ),
     ],
 )
 def test_a_violation_is_told(worker: Worker, tmp_path: Path, old: str, new: str, violation: str) -> None:
