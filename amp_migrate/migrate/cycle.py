@@ -210,25 +210,24 @@ class Cycle:
         for step in self.steps:
             by_loop.setdefault(id(self._loop(step.statement)), []).append(step)
         self._check_trailing(by_loop)
-        anchors: dict[int, ast.stmt] = {}
-        for group in by_loop.values():
-            for anchor in self._anchors(group):
-                anchors[id(anchor)] = anchor
+        anchors = {id(a): a for group in by_loop.values() for a in self._anchors(group)}
         if len(anchors) > 1:
             self._check_pending(list(anchors.values()))
         return list(anchors.values())
 
     def _loop(self, statement: ast.stmt) -> ast.AST:
-        """The innermost loop around a statement, or the scope."""
+        """The innermost loop around a statement that also holds a backward, or the scope."""
         for parent in self.program.module.ancestors(statement):
-            if isinstance(parent, LOOPS) or parent is self.scope.node:
+            if parent is self.scope.node:
+                break
+            if isinstance(parent, LOOPS) and self.program.effects.of_statement(parent, self.scope) & Effect.BACKWARD:
                 return parent
         return self.scope.node
 
     def _anchors(self, group: list[OptimizerStep]) -> list[ast.stmt]:
         """Where update goes for the steps of one loop body (or of one branch of it)."""
         if len(group) == 1:
-            return [group[0].statement]
+            return [self._out_of_optimizer_loop(group[0].statement)]
         block, children = self._shared_block(group)
         if len(children) == 1:
             return [a for part in self._branches(children[0], group) for a in self._anchors(part)]
@@ -239,6 +238,17 @@ class Cycle:
             return [children[-1]]
         parts = [[s for s in group if self._inside(s.statement, child)] for child in children]
         return [a for part in parts for a in self._anchors(part)]
+
+    def _out_of_optimizer_loop(self, statement: ast.stmt) -> ast.stmt:
+        """`for optimizer in optimizers: optimizer.step()` steps as a whole."""
+        top = statement
+        for parent in self.program.module.ancestors(statement):
+            if not isinstance(parent, (*LOOPS, ast.If)) or parent is self._loop(statement):
+                break
+            if isinstance(parent, LOOPS):
+                assert isinstance(parent, ast.stmt)
+                top = parent
+        return top
 
     def _shared_block(self, group: list[OptimizerStep]) -> tuple[list[ast.stmt], list[ast.stmt]]:
         """The deepest block that holds all steps of a group, and its statements that do."""
@@ -319,11 +329,11 @@ class Cycle:
 
     def _check_pending(self, anchors: list[ast.stmt]) -> None:
         """An update between a backward and the step that uses its gradients would mix two scales without an error."""
-        ends = sorted(self.flow.step(a).order if not list(blocks(a)) else self._last_order(a) for a in anchors)
         for step in self.steps:
             order = self.flow.step(step.statement).order
             last = self._last_backward(step)
-            between = [e for e in ends if last < e < order]
+            others = [a for a in anchors if not any(s.key == step.key and self._inside(s.statement, a) for s in self.steps)]
+            between = [e for e in map(self._last_order, others) if last < e < order]
             if between and last >= 0 and not self._exclusive(step, between):
                 raise Refusal(
                     "unsupported-shape",

@@ -49,6 +49,11 @@ class Hazards:
                 self._index_write(node, where, tainted if where is scope else None)
                 self._constant_write(node, where)
 
+    def written(self, node: ast.Assign, scope: Scope, halves: frozenset[str]) -> None:
+        """The index writes of a statement outside of autocast, of names that may be half."""
+        if _names(node.value) & halves:
+            self._index_write(node, scope, halves)
+
     def cast(self, expr: ast.expr) -> None:
         """`expr` becomes `expr.float()`, unless it is float already."""
         if not says_float(expr):

@@ -13,7 +13,7 @@ from amp_migrate.model.calls import CallSite, argument
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Function, Scope
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Function, Scope, blocks
 from amp_migrate.names import dotted_name
 
 _SPAWNERS = ("torch.multiprocessing.spawn", "torch.multiprocessing.Process", "multiprocessing.Process")
@@ -48,6 +48,11 @@ class Wiring:
     edits: dict[Edit, None] = field(default_factory=dict)
     threaded: set[int] = field(default_factory=set)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The scaler, and with `--dtype auto` the switch and the dtype, which travel together."""
+        return ("use_amp", "amp_dtype", self.name) if self.spelling.dtype == "auto" else (self.name,)
+
     def snapshot(self) -> Wiring:
         """A copy to go back to when a loop turns out to be refused."""
         homes = {home: list(anchors) for home, anchors in self.homes.items()}
@@ -64,7 +69,7 @@ class Wiring:
 
         `loops` are the backward calls; a function that holds the whole epoch loop gets a scaler of its own.
         """
-        roots = {self._root(o): o for o in optimizers}
+        roots = {self._source_of(self._root(o), scope): o for o in optimizers}
         kinds = {name: self._where(name, scope) for name in roots}
         homes = {where for where in kinds.values() if where is not None}
         if len(homes) != 1:
@@ -116,15 +121,17 @@ class Wiring:
 
     def _makers(self, name: str, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> list[Binding]:
         """The statements that make an optimizer (or the object that owns it)."""
-        found = self._loop_source(name, home)
-        if found is not None:
-            return self._makers(found, home.lookup(found) or home, scope, optimizers)
         bindings = [b for b in home.bindings[name.partition(".")[0]] if not _is_none(b.value) and b.how != "augmented"]
         if not bindings or any(b.how not in ("assign", "with") for b in bindings):
             raise Refusal(
                 "optimizer-not-in-sight", optimizers[0], f"`{name}` comes from elsewhere; its construction is not in this file"
             )
         return bindings
+
+    def _source_of(self, name: str, scope: Scope) -> str:
+        """The list behind a loop variable, the name itself otherwise."""
+        home = scope.lookup(name)
+        return (self._loop_source(name, home) if home is not None else None) or name
 
     def _loop_source(self, name: str, home: Scope) -> str | None:
         """`for optimizer in optimizers:` leads to the list."""
@@ -143,9 +150,8 @@ class Wiring:
     def _anchors(self, bindings: list[Binding], home: Scope, scope: Scope) -> list[ast.stmt]:
         """The constructions, climbed out of branches and loops that the training loop itself is not in."""
         statements = [b.statement for b in bindings if isinstance(b.statement, ast.stmt)]
-        appended = [s for b in bindings for s in self._appends(b, home)]
-        several = len(statements) > 1
-        return [self._climbed(s, home, scope, several) for s in appended or statements]
+        statements = [s for b in bindings for s in self._appends(b, home)] or statements
+        return [self._climbed(s, home, scope, statements) for s in statements]
 
     def _appends(self, binding: Binding, home: Scope) -> list[ast.stmt]:
         """`optimizers = []` filled later by `optimizers.append(...)`."""
@@ -165,19 +171,23 @@ class Wiring:
             statement = parent
         return statement
 
-    def _climbed(self, statement: ast.stmt, home: Scope, scope: Scope, several: bool) -> ast.stmt:
-        """Out of an `if/elif` (and `try`) that the loop, or the rest of the program, does not share."""
+    def _climbed(self, statement: ast.stmt, home: Scope, scope: Scope, makers: list[ast.stmt]) -> ast.stmt:
+        """Out of an `if/elif` (or `try`) that makes the optimizer in several branches and does not hold the loop."""
         module = self.program.module
-        inside = {id(n) for n in module.ancestors(scope.node)} if scope is not home else self._around_loop(scope)
-        while isinstance(parent := module.parents[statement], (ast.If, ast.Try, ast.Match, ast.ExceptHandler, ast.match_case)):
-            if id(parent) in inside or (scope is not home and not several and self._only_branch(parent)):
+        inside = self._around_loop(scope) if scope is home else set()
+        top = statement
+        for parent in module.ancestors(statement):
+            if isinstance(parent, (ast.ExceptHandler, ast.match_case)):
+                continue
+            if not isinstance(parent, (ast.If, ast.Try, ast.Match)) or id(parent) in inside:
                 break
-            statement = parent if isinstance(parent, ast.stmt) else module.statement_of(parent)
-        return statement
+            branches = [b for b in blocks(parent) if any(self._holds(s, maker) for s in b for maker in makers)]
+            if len(branches) > 1:
+                top = parent
+        return top
 
-    def _only_branch(self, parent: ast.AST) -> bool:
-        """A lone `if`: the optimizer exists only there, and so does the scaler."""
-        return isinstance(parent, ast.If) and not parent.orelse and isinstance(self.program.module.parents[parent], FUNCTIONS)
+    def _holds(self, around: ast.stmt, statement: ast.stmt) -> bool:
+        return statement is around or any(a is around for a in self.program.module.ancestors(statement))
 
     def _around_loop(self, scope: Scope) -> set[int]:
         """Everything around the steps of a scope."""
@@ -241,14 +251,18 @@ class Wiring:
         self.threaded.add(id(function))
         inner = self.program.scope(function)
         sites = self._callers(function)
-        self.edits[AddParameter(self.program.module.span(function), self.name)] = None
+        for name in self.names:
+            self.edits[AddParameter(self.program.module.span(function), name)] = None
         for site in sites:
             given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
             if names and any(g is None for g in given):
                 raise Refusal("callers-unknown", site.call, f"the call of `{function.name}` does not show which optimizer it passes")
             value = self.provide([g for g in given if g is not None], site.scope, [site.call]) if names else self.name
             self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
-            self.edits[AddArgument(self.program.module.span(site.call), self.name, value)] = None
+            holder = value.rpartition(".")[0]
+            for name in self.names:
+                given_value = f"{holder}.{name}" if holder else name
+                self.edits[AddArgument(self.program.module.span(site.call), name, given_value)] = None
 
     def _callers(self, function: Function) -> list[CallSite]:
         sites = self.program.graph.sites(function)
@@ -258,9 +272,9 @@ class Wiring:
             )
         if not sites:
             raise Refusal(
-                "callers-in-other-modules",
+                "callers-unknown",
                 function,
-                f"`{function.name}` gets its optimizer from callers outside this file, which would have to pass the scaler too",
+                f"nothing in sight calls `{function.name}`: its callers, which would have to pass the scaler, are not known",
             )
         return sites
 
@@ -278,11 +292,15 @@ class Wiring:
         return True
 
     def _within(self, node: ast.AST, top: ast.AST) -> list[ast.AST]:
+        """What `node` is inside of, up to `top`; an expression that a loop iterates over is not inside that loop."""
         found = []
+        here = node
         for parent in self.program.module.ancestors(node):
             if parent is top:
                 break
-            found.append(parent)
+            if not (isinstance(parent, (ast.For, ast.AsyncFor)) and parent.iter is here):
+                found.append(parent)
+            here = parent
         return found
 
     def _top_of(self, function: Function, home: Scope) -> ast.stmt:
@@ -338,10 +356,11 @@ class Wiring:
 
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
         switch = self.switches.at(home.scope, anchor)
-        path = f"{home.attribute}.{self.name}" if home.attribute else self.name
-        statement = Template(f"{path} = {self.spelling.scaler(switch.device_type, switch.enabled)}")
+        prefix = f"{home.attribute}." if home.attribute else ""
+        scaler = Template(f"{prefix}{self.name} = {self.spelling.scaler(switch.device_type, switch.enabled, prefix)}")
+        statements = (*(Template(line) for line in self.spelling.choice(switch.enabled, prefix)), scaler)
         span = self.program.module.span(anchor)
-        return InsertBefore(span, (statement,)) if home.top else InsertAfter(span, (statement,))
+        return InsertBefore(span, statements) if home.top else InsertAfter(span, statements)
 
     def _lasts(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
         """One place for each time that optimizers are (re)built: the last of a run, and none inside a training loop."""

@@ -30,7 +30,7 @@ def casts_after(
             for node in shallow(root):
                 _node_casts(program, scope, node, produced, hazards, settings)
         if isinstance(statement, ast.Assign):
-            hazards._index_write(statement, scope, frozenset(produced))
+            hazards.written(statement, scope, frozenset(produced))
 
 
 def _outputs(program: Program, scope: Scope, inside: set[int]) -> set[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.migrate.screen import no_step
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.names import dotted_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,9 @@ def find_loop(program: Program, scope: Scope, backwards: list[ast.Call]) -> Loop
     """Join a scope's backwards with the steps of the same scope or of its callers. Raises Skip or Refusal."""
     if program.effects.steps(scope):
         return Loop(scope, backwards, [_stepper(program, scope)])
+    closure = _stepped_with(program, scope)
+    if closure is not None:
+        raise Refusal("step-with-closure", closure, "the step evaluates the loss itself, several times; GradScaler does not support closures")
     callers = [s for s in _callers(program, scope) if program.effects.steps(s)]
     if not callers:
         raise no_step(program, scope, backwards[0])
@@ -50,6 +55,19 @@ def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:
     if function is None or program.effects.of_function(function) & Effect.STEP:
         return False
     return bool(program.effects.of_function(function) & Effect.BACKWARD)
+
+
+def _stepped_with(program: Program, scope: Scope) -> ast.Call | None:
+    """`optimizer.step(closure)` where this scope is the closure."""
+    if not isinstance(scope.node, FUNCTIONS):
+        return None
+    for other in program.module.scopes.values():
+        for call in other.calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "step":
+                given = [*call.args, *(k.value for k in call.keywords)]
+                if any((dotted_name(a) or "").rpartition(".")[2] == scope.node.name for a in given):
+                    return call
+    return None
 
 
 def _callers(program: Program, scope: Scope) -> list[Scope]:

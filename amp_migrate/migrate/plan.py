@@ -191,15 +191,16 @@ class Planner:
     def _header(self, scope: Scope, place: ast.stmt, scaler: str | None) -> str:
         """The context of a region: it asks the scaler, or the switch itself where there is none."""
         here = self.switches.at(scope, place)
-        if self.settings.dtype == "auto":
-            enabled: str | None = (scaler or "").rpartition(".")[0]
-            enabled = f"{enabled}.use_amp" if enabled else "use_amp"
+        holder = (scaler or "").rpartition(".")[0]
+        prefix = f"{holder}." if holder else ""
+        if self.settings.dtype == "auto" and scaler:
+            enabled: str | None = f"{prefix}use_amp"
         elif not scaler:
             enabled = here.enabled
         else:
             switched = any(s.enabled is not None for s in self.wiring.switches_for(scope))
             enabled = f"{scaler}.is_enabled()" if switched else None
-        header = self.spelling.autocast(here.device_type, enabled)
+        header = self.spelling.autocast(here.device_type, enabled, prefix)
         self.headers.add(header)
         return header
 

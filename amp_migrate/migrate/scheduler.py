@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.edits import Edit, InsertAfter, InsertBefore, ReplaceStatement, Template
+from amp_migrate.edits import Edit, InsertAfter, ReplaceStatement, Template
 from amp_migrate.migrate.cycle import Cycle
 from amp_migrate.migrate.loop import Stepper
 from amp_migrate.model.kinds import Kind, scheduler_name
@@ -21,10 +21,10 @@ def guard_edits(program: Program, stepper: Stepper, cycle: Cycle, scaler: str) -
         update = Template(f"{scaler}.update()")
         span = program.module.span
         scheduled = _scheduler_after(program, stepper, anchor)
-        edits.append(InsertAfter(span(anchor), (update,)))
-        first = next((s.statement for s in cycle.steps if s.statement in program.module.block_of(anchor)), None)
-        if scheduled is not None and first is not None:
-            edits.append(InsertBefore(span(first), (Template(f"{BEFORE} = {scaler}.get_scale()"),)))
+        if scheduled is None:
+            edits.append(InsertAfter(span(anchor), (update,)))
+        else:
+            edits.append(InsertAfter(span(anchor), (Template(f"{BEFORE} = {scaler}.get_scale()"), update)))
             guarded = Template(f"if {scaler}.get_scale() >= {BEFORE}:\n    $0", (span(scheduled),))
             edits.append(ReplaceStatement(span(scheduled), (guarded,)))
     return edits

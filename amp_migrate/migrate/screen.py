@@ -24,15 +24,47 @@ _HALF = {"half", "bfloat16", "double"}
 _HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
 
 
-def uses_amp(program: Program) -> bool:
-    """Whether a module already has autocast, a GradScaler or apex's AMP."""
+def uses_amp(program: Program, scope: Scope) -> bool:
+    """Whether the loop has AMP: in its scope, in what it calls, in its callers, in a model class, or at module level."""
     text = program.module.text
     if "autocast" not in text and "GradScaler" not in text and "amp" not in text:
         return False
-    if any(origin.startswith(_AMP) for origin in program.module.imports.names.values()):
-        return True
-    dotted = (program.canonical(n) for n in program.module.parents if isinstance(n, ast.Attribute))
-    return any(name is not None and name.startswith(_AMP) for name in dotted)
+    mentions = [n for n in program.module.parents if isinstance(n, (ast.Attribute, ast.Name)) and _is_amp(program, n)]
+    if not mentions:
+        return False
+    near = {id(function) for function in _reach(program, scope)} | {id(program.module.tree)}
+    near |= {id(caller) for caller in _callers(program, scope)}
+    return any(_function_around(program, n) is None or id(_function_around(program, n)) in near for n in mentions)
+
+
+def _is_amp(program: Program, node: ast.Attribute | ast.Name) -> bool:
+    name = program.canonical(node)
+    return name is not None and name.startswith(_AMP)
+
+
+def _function_around(program: Program, node: ast.AST) -> ast.AST | None:
+    """The outermost plain function around a node; None at module level and in classes."""
+    found: ast.AST | None = None
+    for parent in program.module.ancestors(node):
+        if isinstance(parent, ast.ClassDef):
+            return None
+        if isinstance(parent, FUNCTIONS):
+            found = parent
+    return found
+
+
+def _callers(program: Program, scope: Scope) -> list[ast.AST]:
+    """Functions that lead to this scope, transitively."""
+    found: dict[int, ast.AST] = {}
+    wanted: list[ast.AST] = [scope.node]
+    while wanted:
+        node = wanted.pop()
+        if id(node) in found:
+            continue
+        found[id(node)] = node
+        if isinstance(node, FUNCTIONS):
+            wanted.extend(site.scope.node for site in program.graph.sites(node))
+    return list(found.values())
 
 
 def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str]]:
@@ -48,7 +80,7 @@ def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str
 
 def screen(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
     """Raise Skip or Refusal for what no plan can mend."""
-    if uses_amp(program):
+    if uses_amp(program, scope):
         raise Skip("already-amp", backwards[0], "this file already uses AMP; `amp-migrate lint` checks how")
     _refuse_distributed(program, backwards)
     _refuse_compiled(program, scope)
@@ -209,7 +241,25 @@ def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> N
             )
         if value.kind is Kind.FOREIGN_OPTIMIZER:
             raise Refusal("not-a-torch-optimizer", call, f"`{value.name}` is not a torch.optim optimizer; its scaling rules are its own")
-        if not value:
+        if not value and not _handed_over(program, call.func.value, scope):
             raise Refusal(
                 "optimizer-not-in-sight", call, f"nothing in this file shows what `{ast.unparse(call.func.value)}` is or where it is made"
             )
+
+
+def _handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
+    """Whether an optimizer of unknown make is a parameter, or an attribute set from one: its callers decide what it is."""
+    while isinstance(optimizer, ast.Subscript):
+        optimizer = optimizer.value
+    name = dotted_name(optimizer) or ""
+    head = name.partition(".")[0]
+    home = scope.lookup(head)
+    if home is None:
+        return False
+    if "." not in name:
+        return home.bindings[head][0].how == "parameter" or home.bindings[head][0].how == "for"
+    cls = program.graph.class_around(scope)
+    owner = program.module.scopes[cls] if cls is not None else None
+    made = owner.bindings.get(f"self.{name.split('.')[1]}", []) if owner is not None and head == home.self_name else []
+    values = [b.value for b in made if b.value is not None and not (isinstance(b.value, ast.Constant) and b.value.value is None)]
+    return not values or all(isinstance(v, ast.Name) for v in values)

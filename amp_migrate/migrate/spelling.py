@@ -20,26 +20,31 @@ class Spelling:
     dtype: str
     new_api: bool
 
-    def scaler(self, device_type: str, enabled: str | None) -> str:
-        """A GradScaler; `device_type` and `enabled` are source text."""
+    def choice(self, enabled: str | None, prefix: str) -> tuple[str, ...]:
+        """The statements that choose between bfloat16 and float16 (`--dtype auto`)."""
+        if self.dtype != "auto":
+            return ()
+        use, dtype, th = f"{prefix}use_amp", f"{prefix}amp_dtype", self.torch
+        bfloat16 = f"{th}.bfloat16 if {use} and {th}.cuda.get_device_capability() >= (8, 0) else {th}.float16"
+        return (f"{use} = {enabled or f'{th}.cuda.is_available()'}", f"{dtype} = {bfloat16}")
+
+    def scaler(self, device_type: str, enabled: str | None, prefix: str = "") -> str:
+        """A GradScaler; `device_type` and `enabled` are source text, `prefix` is `self.` for attributes."""
         if self.dtype == "auto":
-            enabled = f"use_amp and amp_dtype is {self.torch}.float16"
+            enabled = f"{prefix}use_amp and {prefix}amp_dtype is {self.torch}.float16"
         switch = [] if enabled is None else [f"enabled={enabled}"]
         if self.new_api:
             return f"{self.torch}.amp.GradScaler({', '.join([device_type, *switch])})"
         return f"{self.torch}.cuda.amp.GradScaler({', '.join(switch)})"
 
-    def autocast(self, device_type: str, enabled: str | None) -> str:
+    def autocast(self, device_type: str, enabled: str | None, prefix: str = "") -> str:
         """The context of a region."""
         switch = [] if enabled is None else [f"enabled={enabled}"]
+        chosen = f"{prefix}amp_dtype" if self.dtype == "auto" else f"{self.torch}.{self.dtype}"
         if self.new_api:
-            return f"{self.torch}.autocast({', '.join([device_type, f'dtype={self._dtype}', *switch])})"
-        dtype = [] if self.dtype == "float16" else [f"dtype={self._dtype}"]
+            return f"{self.torch}.autocast({', '.join([device_type, f'dtype={chosen}', *switch])})"
+        dtype = [] if self.dtype == "float16" else [f"dtype={chosen}"]
         return f"{self.torch}.cuda.amp.autocast({', '.join([*dtype, *switch])})"
-
-    @property
-    def _dtype(self) -> str:
-        return "amp_dtype" if self.dtype == "auto" else f"{self.torch}.{self.dtype}"
 
 
 def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:

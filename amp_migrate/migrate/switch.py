@@ -131,7 +131,7 @@ class SwitchFinder:
     def _from_device(self, text: str, kind: Kind) -> Switch:
         if kind is Kind.INDEX:
             return Switch('"cuda"', None)
-        if kind is not Kind.DEVICE:
+        if kind is not Kind.DEVICE:  # `torch.device` takes a string and a device alike
             text = f"{self.torch}.device({text})"
         if self.use.other:
             return Switch(f"{text}.type", f'{text}.type != "cpu"')
@@ -172,13 +172,20 @@ class SwitchFinder:
     def _device_kind(self, expr: ast.expr, where: Scope) -> Kind | None:
         value = self.program.values.of(expr, where)
         if value.kind in (Kind.DEVICE, Kind.INDEX):
-            return value.kind
+            return Kind.DEVICE_NAME if self._bare_parameter(expr, where) and value.kind is Kind.DEVICE else value.kind
         if value.kind is Kind.DEVICE_NAME:
             return None if _text(value.origin or expr) == "cpu" and _text(expr) == "cpu" else Kind.DEVICE_NAME
         last = (dotted_name(expr) or "").rpartition(".")[2].lower()
         if not value and "device" in last and not last.endswith("devices"):
             return Kind.UNKNOWN
         return Kind.INDEX if not value and last in _INDEX_NAMES else None
+
+    def _bare_parameter(self, expr: ast.expr, where: Scope) -> bool:
+        """A parameter without annotation: other callers may pass a string."""
+        home = where.lookup(expr.id) if isinstance(expr, ast.Name) else None
+        if home is None or not isinstance(expr, ast.Name) or home.bindings[expr.id][0].how != "parameter":
+            return False
+        return any(a.arg == expr.id and a.annotation is None for a in home.parameters())
 
     def _bound(self, text: str, scope: Scope, place: ast.stmt) -> bool:
         """Whether the dotted name has its value before `place` runs in `scope`."""
@@ -254,7 +261,7 @@ class SwitchFinder:
         if kind is Kind.CUDA_FLAG:
             return True
         head, _, last = text.rpartition(".")
-        return last.lower() in _FLAG_ATTRIBUTES and last != "gpu" and kind in (Kind.UNKNOWN, Kind.OTHER, Kind.OBJECT)
+        return last.lower() in _FLAG_ATTRIBUTES and kind in (Kind.UNKNOWN, Kind.OTHER, Kind.OBJECT)
 
     def _tests_of(self, call: ast.Call) -> list[ast.expr]:
         """The conditions that a move stands under."""

@@ -7,7 +7,7 @@ import sys
 from amp_migrate.config import Settings
 from amp_migrate.migrate.plan import Plan, Planner
 from amp_migrate.model.program import Program
-from amp_migrate.outcome import FileOutcome, FileStatus
+from amp_migrate.outcome import FileOutcome, FileStatus, LoopOutcome
 
 
 def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = True) -> FileOutcome:
@@ -36,7 +36,8 @@ def _syntax(path: str, error: SyntaxError) -> FileOutcome:
     version = ".".join(map(str, sys.version_info[:3]))
     where = f"{path}:{error.lineno or 1}:{error.offset or 1}"
     message = f"{where}: {error.msg} (read by Python {version}); correct the syntax, or run with the Python it is written for"
-    return FileOutcome(path, "failed", error=message)
+    loop = LoopOutcome(error.lineno or 1, "<module>", "refused", "syntax", f"{error.msg} (read by Python {version})")
+    return FileOutcome(path, "failed", (loop,), error=message)
 
 
 def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bool) -> FileOutcome:

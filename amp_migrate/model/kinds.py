@@ -78,6 +78,7 @@ _FOREIGN = (
     "optax.",
 )
 _FOREIGN_MODULES = ("tensorflow.", "keras.", "mxnet.", "paddle.", "chainer.", "autograd.", "mindspore.", "oneflow.", "jittor.")
+_OTHER_OPTIMIZERS = re.compile(r"^(Ada(Belief|Bound|Hessian|Mod|Factor)|[RY]ogi|RAdam|Ranger\w*|Lookahead|Lamb|LAMB|Lion|Novo[Gg]rad|Madgrad|MADGRAD|Prodigy|Sophia\w*)$")
 _MODEL_MAKERS = (
     "torchvision.models.",
     "torch.hub.load",
@@ -105,6 +106,8 @@ def library_kind(name: str) -> Kind:
     last = name.rpartition(".")[2]
     if name.startswith((*_FOREIGN, *_FOREIGN_MODULES)):
         return Kind.FOREIGN_OPTIMIZER if re.search(r"(?i)adam|lamb|sgd|optim|novograd", last) else Kind.UNKNOWN
+    if _OTHER_OPTIMIZERS.search(last) and not name.startswith("."):
+        return Kind.FOREIGN_OPTIMIZER
     if name.startswith(_MODEL_MAKERS) or name.endswith(".from_pretrained") and "transformers" in name:
         return Kind.OTHER if "Tokenizer" in name else Kind.MODEL
     if name.startswith(
@@ -139,7 +142,7 @@ def _torch_kind(name: str) -> Kind:
 
 _OPTIMIZER_NAME = re.compile(r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]|solver$|opts?$|^opts?(_|$)")
 _NOT_OPTIMIZER_NAME = re.compile(r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args")
-_CRITERION_NAME = re.compile(r"(?i)crit|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance")
+_CRITERION_NAME = re.compile(r"(?i)crit(?!ic)|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance")
 _SCHEDULER_NAME = re.compile(r"(?i)sched|warm_?up|lr_?(policy|adjust|decay)|anneal")
 
 

@@ -99,6 +99,8 @@ class Values:
         inner = [self.of(e.value if isinstance(e, ast.Starred) else e, scope) for e in elements]
         if inner and all(v.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for v in inner):
             return Value(Kind.OPTIMIZERS, expr, name=inner[0].name)
+        if inner and all(v.kind is Kind.MODEL for v in inner):
+            return Value(Kind.MODEL, expr)
         return OTHER
 
     def _element(self, container: Value, scope: Scope) -> Value:
@@ -307,7 +309,7 @@ class Values:
         if any(library_kind(b) is Kind.OPTIMIZER or b in ("torch.optim.Optimizer", "Optimizer") for b in bases):
             return Kind.OPTIMIZER
         if any(b.startswith("torch.nn.") or b.rpartition(".")[2].endswith(("Module", "Model", "Net")) for b in bases):
-            loss = criterion_name(cls.name) and not any(criterion_name(c.name) is False and c is cls for c in lineage)
+            loss = criterion_name(cls.name)
             return Kind.CRITERION if loss or any(b.endswith("Loss") for b in bases) else Kind.MODEL
         if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
             return Kind.WRAPPER
