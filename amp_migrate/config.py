@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 import sys
@@ -110,6 +109,8 @@ def _checked(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(place: str, key: str, value: object) -> object:
     if key not in READERS:
+        import difflib
+
         close = difflib.get_close_matches(key, READERS, 1)
         raise ConfigError(f"{place}: no such setting" + (f"; did you mean {close[0]}?" if close else ""))
     try:

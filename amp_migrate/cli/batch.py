@@ -88,8 +88,9 @@ def _rewritten(
 
 
 def _buried(path: Path, died: Died) -> Rewritten:
-    message = f"its worker process died ({died}): most likely nested too deeply; exclude the file. It is unchanged"
-    return rewrite.failed(rewrite.shown(path), message)
+    why = "most likely it is nested too deeply for a parser; exclude it" if died.code < 0 else "please report it"
+    message = f"its worker process died ({died}): {why}. The file is unchanged"
+    return rewrite.failed(rewrite.shown(path), SourceError(message))
 
 
 def _commit(path: Path, result: Rewritten) -> Rewritten:

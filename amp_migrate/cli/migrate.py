@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -100,8 +100,7 @@ def _report(batch: Batch, as_json: bool, written: bool, to_stderr: bool) -> None
     if as_json:
         click.echo(report.as_json(outcomes))
     else:
-        width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-        for line in report.summary(outcomes, written, width):
+        for line in report.summary(outcomes, written, _width()):
             click.echo(line, err=to_stderr)
     for result in batch.results:
         if result.internal:
@@ -109,6 +108,14 @@ def _report(batch: Batch, as_json: bool, written: bool, to_stderr: bool) -> None
     if batch.interrupted:
         done = f"{len(batch.results):,} of {batch.total:,} files were done, the others are as they were"
         click.echo(f"amp-migrate: interrupted; {done}.", err=True)
+
+
+def _width() -> int:
+    # Not from shutil, whose import takes longer than the rest of a small run.
+    try:
+        return min(os.get_terminal_size(sys.stdout.fileno()).columns, 120)
+    except OSError:
+        return 100
 
 
 def _exit_code(batch: Batch, settings: Settings, check: bool) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,6 +16,8 @@ _INDENT = " " * 10
 
 def as_json(outcomes: Sequence[FileOutcome]) -> str:
     """The report that scripts read, version 1."""
+    import json
+
     report = {"version": 1, "files": [_file(one) for one in outcomes], "summary": _counts(outcomes)}
     return json.dumps(report, indent=2)
 
@@ -53,21 +54,29 @@ def summary(outcomes: Sequence[FileOutcome], written: bool, width: int) -> Itera
     if told:
         yield ""
     yield _closing(outcomes, written)
-    reasons = sorted(
-        {loop.reason for one in outcomes for loop in one.loops if loop.status == "refused" and loop.reason}
-    )
+    reasons = {loop.reason for one in outcomes for loop in one.loops if loop.status == "refused" and loop.reason}
     if reasons:
-        more = "" if len(reasons) == 1 else f" ({len(reasons)} reasons)"
-        yield click.style(f"Why, and what to do about it: amp-migrate explain {reasons[0]}{more}", dim=True)
+        which = reasons.pop() if len(reasons) == 1 else "REASON"
+        yield click.style(f"`amp-migrate explain {which}` tells why, and what to do by hand.", dim=True)
 
 
 def _told(outcome: FileOutcome, width: int) -> Iterator[str]:
     if outcome.error is not None:
-        yield from _entry("failed", outcome.path, "", outcome.error, width)
+        place, message = _placed(outcome.path, outcome.error)
+        yield from _entry("failed", place, "", message, width)
+        return
     for loop in sorted(outcome.loops, key=lambda one: one.line):
         yield from _entry(loop.status, f"{outcome.path}:{loop.line}", _about(loop), loop.message, width)
     for note in outcome.notes:
         yield from _entry("note", f"{outcome.path}:{note.line}:{note.column}", "", note.message, width)
+
+
+def _placed(path: str, error: str) -> tuple[str, str]:
+    """Split `path:line:column: message`."""
+    found = re.match(r"((?::\d+)*):? ", error.removeprefix(path))
+    if not error.startswith(path) or not found:
+        return path, error
+    return path + found[1], error[len(path) + found.end() :]
 
 
 def _about(loop: LoopOutcome) -> str:
@@ -77,13 +86,16 @@ def _about(loop: LoopOutcome) -> str:
 def _entry(status: str, place: str, about: str, message: str | None, width: int) -> Iterator[str]:
     yield click.style(f"{status:<10}", fg=_COLOURS[status], bold=True) + click.style(place, bold=True) + about
     if message:
+        import textwrap
+
         yield from textwrap.wrap(message, max(width, 60), initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
 def _closing(outcomes: Sequence[FileOutcome], written: bool) -> str:
     if not outcomes:
         return "No Python files found."
-    files, loops = _counts(outcomes).values()
+    files, loops = _counts([one for one in outcomes if one.status != "failed"]).values()
+    failed = sum(one.status == "failed" for one in outcomes)
     parts = []
     if loops["migrated"]:
         verb = "Migrated" if written else "Would migrate"
@@ -92,8 +104,8 @@ def _closing(outcomes: Sequence[FileOutcome], written: bool) -> str:
         parts.append(f"refused {_many(loops['refused'], 'loop')}")
     if loops["skipped"]:
         parts.append(f"skipped {_many(loops['skipped'], 'loop')}")
-    if files["failed"]:
-        parts.append(f"{_many(files['failed'], 'file')} failed")
+    if failed:
+        parts.append(f"{_many(failed, 'file')} failed")
     return _sentence(parts or ["no plain training loop found"]) + f" ({_many(len(outcomes), 'file')} looked at)."
 
 

@@ -26,9 +26,10 @@ SKIPPED_FOLDERS = frozenset(
 
 @dataclass(frozen=True)
 class Found:
-    """One file: the name to show and to open; `error` where it is none that can be read."""
+    """One file: the name to show and to open, and the one without links; `error` where it is none that can be read."""
 
     path: Path
+    real: str
     error: SourceError | None = None
 
 
@@ -43,9 +44,8 @@ def discover(paths: Sequence[Path], excludes: Iterable[tuple[Path, Sequence[str]
     seen: set[str] = set()
     for path in paths:
         for found in _below(path, rules) if path.is_dir() else [_named(path)]:
-            key = os.path.realpath(found.path)
-            if key not in seen:
-                seen.add(key)
+            if found.real not in seen:
+                seen.add(found.real)
                 yield found
 
 
@@ -59,13 +59,14 @@ def _excludes(excludes: Iterable[tuple[Path, Sequence[str]]]) -> tuple[Patterns,
 
 
 def _named(path: Path) -> Found:
+    real = os.path.realpath(path)
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
     except OSError as error:
-        return Found(path, reading(error))
+        return Found(path, real, reading(error))
     if not regular:
-        return Found(path, SourceError("not a regular file; to read from a pipe, name it -"))
-    return Found(path)
+        return Found(path, real, SourceError("not a regular file; to read from a pipe, name it -"))
+    return Found(path, real)
 
 
 def _below(folder: Path, excludes: tuple[Patterns, ...]) -> Iterator[Found]:
@@ -94,7 +95,7 @@ class _Walk:
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
-            yield Found(shown, reading(error))
+            yield Found(shown, str(folder), reading(error))
             return
         names = {entry.name for entry in entries}
         if "pyvenv.cfg" in names and folder != self.root:
@@ -109,7 +110,7 @@ class _Walk:
             if entry.name not in SKIPPED_FOLDERS and not self._left_out(path, True, rules):
                 yield from self.walk(shown, path, rules)
         elif entry.name.endswith(SUFFIXES) and self._inside(entry, path) and not self._left_out(path, False, rules):
-            yield Found(shown)
+            yield Found(shown, os.path.realpath(path) if entry.is_symlink() else str(path))
 
     def _inside(self, entry: os.DirEntry[str], path: Path) -> bool:
         """A regular file below the root; editors leave dangling links, and a link out leads to what nobody named."""

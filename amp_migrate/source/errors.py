@@ -15,9 +15,12 @@ class SourceError(Exception):
     column: int = 0
 
     def __str__(self) -> str:
-        if not self.line:
-            return self.message
-        return f"line {self.line}, column {self.column}: {self.message}"
+        return self.message
+
+    def at(self, path: str) -> str:
+        """The message behind `path:line:column`, as editors and terminals link it."""
+        place = f":{self.line}:{self.column}" if self.line else ""
+        return f"{path}{place}: {self.message}"
 
 
 _READING = {

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import platform
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.source.errors import SourceError, reading
 from amp_migrate.source.prefilter import first_backward, may_train
-from amp_migrate.source.text import decode
 
 NOTEBOOK = "notebooks are not rewritten yet; export the cells to a module (jupyter nbconvert --to script)"
 
@@ -35,9 +32,9 @@ def shown(path: str | os.PathLike[str]) -> str:
     return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def failed(path: str, error: object) -> Rewritten:
+def failed(path: str, error: SourceError) -> Rewritten:
     """A file that could not be processed."""
-    return Rewritten(FileOutcome(path, "failed", error=str(error)))
+    return Rewritten(FileOutcome(path, "failed", error=error.at(path)))
 
 
 def sift(path: Path) -> Rewritten | int:
@@ -72,6 +69,7 @@ def rewrite_bytes(path: str, data: bytes, settings: Settings) -> Rewritten:
     """Migrate `data`, the content of a module called `path`."""
     try:
         from amp_migrate.migrate import migrate_text
+        from amp_migrate.source.text import decode
 
         source = decode(data)
         outcome = migrate_text(source.text, path, settings)
@@ -81,21 +79,32 @@ def rewrite_bytes(path: str, data: bytes, settings: Settings) -> Rewritten:
     except SyntaxError as error:
         return failed(path, _syntax(error))
     except (RecursionError, MemoryError):
-        return failed(path, "nested too deeply to be read; split its longest expression, or exclude the file")
+        return failed(path, SourceError("nested too deeply to be read; split its longest expression, or exclude it"))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
-        return crashed(path, f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Rewritten(dataclasses.replace(outcome, output=None), data, after, source.encoding)
+        return crashed(path, error)
+    return Rewritten(_settled(outcome), data, after, source.encoding)
 
 
-def crashed(path: str, what: str, details: str) -> Rewritten:
+def _settled(outcome: FileOutcome) -> FileOutcome:
+    """Without the text, which goes by its bytes; where the file failed, no loop of it is migrated."""
+    loops = tuple(loop for loop in outcome.loops if outcome.status != "failed" or loop.status != "migrated")
+    return dataclasses.replace(outcome, loops=loops, output=None)
+
+
+def crashed(path: str, error: BaseException) -> Rewritten:
     """A file on which the tool itself failed."""
-    message = f"internal error ({what}); the file is unchanged. Please report it with the file and the lines below"
-    return Rewritten(FileOutcome(path, "failed", error=message), internal=details)
+    import traceback
+
+    what = f"internal error ({type(error).__name__}: {error})"
+    told = SourceError(f"{what}; the file is unchanged. Please report it with the file and the traceback")
+    return dataclasses.replace(failed(path, told), internal="".join(traceback.format_exception(error)))
 
 
 def _syntax(error: SyntaxError) -> SourceError:
+    import platform
+
     reader = f"Python {platform.python_version()}"
     message = f"{error.msg} (read by {reader}); mend it, use the Python it is written for, or exclude the file"
     return SourceError(message, error.lineno or 1, max(error.offset or 1, 1))

@@ -62,7 +62,7 @@ def test_rejects_with_the_place(data: bytes, line: int, column: int, part: str) 
         decode(data)
     assert part in caught.value.message
     assert (caught.value.line, caught.value.column) == (line, column)
-    assert str(caught.value).startswith(f"line {line}, column {column}: ")
+    assert caught.value.at("a.py") == f"a.py:{line}:{column}: {caught.value}"
 
 
 @given(st.binary(max_size=60))
