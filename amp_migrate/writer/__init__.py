@@ -24,7 +24,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 
     Raises:
         EditConflict: two edits overlap or contradict each other; both are named.
-        SpanNotFound: a span meets no node, or LibCST does not print the module as it was (carriage returns as line ends).
+        SpanNotFound: a span meets no node, or LibCST would not print the module as it was (carriage returns alone).
         UnparsableModule: LibCST cannot read the module.
         WriteError: what the edits ask for is no Python.
     """

@@ -8,8 +8,8 @@ from typing import Any
 import libcst as cst
 
 from amp_migrate.edits import AddArgument, AddDictEntry, AddParameter
-from amp_migrate.writer import listing
 from amp_migrate.writer.errors import EditConflict
+from amp_migrate.writer.listing import Frame, insert
 from amp_migrate.writer.precedence import parenthesised
 
 
@@ -31,7 +31,7 @@ def add_parameter(function: Any, edit: AddParameter, unit: str) -> Any:
     )
     added = [cst.ParamStar(), new] if keyword_only and not star else [new]
     index = len(members) - len(rest) if keyword_only else len(positional)
-    members, _ = listing.insert(members, index, added, function.whitespace_before_params, None, unit)
+    members, _ = insert(members, index, added, Frame(function.whitespace_before_params, None, unit))
     return function.with_changes(params=_parameters(old, members, len(positional), keyword_only))
 
 
@@ -45,7 +45,7 @@ def add_argument(call: Any, edit: AddArgument, unit: str) -> Any:
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     new = cst.Arg(cst.parse_expression(edit.value), keyword=cst.Name(edit.name), equal=equal)
     index = next((i for i, arg in enumerate(args) if arg.star == "**"), len(args))
-    members, _ = listing.insert(args, index, [new], call.whitespace_before_args, None, unit)
+    members, _ = insert(args, index, [new], Frame(call.whitespace_before_args, None, unit))
     return call.with_changes(args=members)
 
 
@@ -58,14 +58,8 @@ def add_dict_entry(display: Any, edit: AddDictEntry, unit: str) -> Any:
     new = cst.DictElement(_quoted_like(key, entries), cst.parse_expression(edit.value))
     if entries and isinstance(entries[-1].whitespace_after_colon, cst.SimpleWhitespace):
         new = new.with_changes(whitespace_after_colon=entries[-1].whitespace_after_colon)
-    members, closing = listing.insert(
-        display.elements,
-        len(display.elements),
-        [new],
-        display.lbrace.whitespace_after,
-        display.rbrace.whitespace_before,
-        unit,
-    )
+    frame = Frame(display.lbrace.whitespace_after, display.rbrace.whitespace_before, unit)
+    members, closing = insert(display.elements, len(display.elements), [new], frame)
     return display.with_changes(elements=members, rbrace=display.rbrace.with_changes(whitespace_before=closing))
 
 

@@ -58,7 +58,7 @@ class Block:
         self.orphans: list[cst.EmptyLine] = []
 
     def lines(self, original: Sequence[cst.CSTNode], updated: Sequence[cst.CSTNode]) -> list[Any]:
-        """The new lines of a block of which `original` are the old ones and `updated` those with edits inside applied."""
+        """The new lines of a block; `updated` are the `original` ones after the edits inside them."""
         units = [unit for old, new in zip(original, updated, strict=True) for unit in self._units(old, new)]
         for unit in units:
             self._settle_orphans(unit)

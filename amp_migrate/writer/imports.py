@@ -136,7 +136,7 @@ def _module(small: cst.ImportFrom) -> str:
 
 
 def _root(module: str) -> str:
-    return module.split(".")[0]
+    return module.partition(".")[0]
 
 
 def _dotted(node: cst.CSTNode) -> str:

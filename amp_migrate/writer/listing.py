@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
@@ -14,28 +15,28 @@ _TAIL_FIELDS: dict[type[Any], str] = {
 }
 
 
-def insert(
-    members: Sequence[Any], index: int, new: Sequence[Any], opening: Any, closing: Any, unit: str = "    "
-) -> tuple[list[Any], Any]:
-    """Put `new` before the member at `index`.
-
-    Args:
-        opening: the whitespace before the first member.
-        closing: the whitespace before the closing bracket, where the bracket owns it.
-        unit: one level of indentation, for a list that has no line of its own to go by.
-
-    Returns:
-        All members, and the whitespace before the closing bracket.
+@dataclass(frozen=True)
+class Frame:
+    """What surrounds the members: the whitespace behind the opening bracket and, where the bracket owns it, before the
+    closing one; and one level of indentation, for a list that has no line of its own to go by.
     """
+
+    opening: Any
+    closing: Any
+    unit: str
+
+
+def insert(members: Sequence[Any], index: int, new: Sequence[Any], frame: Frame) -> tuple[list[Any], Any]:
+    """Put `new` before the member at `index`; gives all members and the whitespace before the closing bracket."""
     if not members:
-        return _chained(new, cst.SimpleWhitespace(" ")), closing
+        return _chained(new, cst.SimpleWhitespace(" ")), frame.closing
     if index < len(members):
-        return _insert_inside(members, index, new, opening), closing
+        return _insert_inside(members, index, new, frame.opening), frame.closing
     *head, last = members
-    bare, has_comma, tail = _without_tail(last, closing)
-    between = _separator(members, opening, tail, unit)
+    bare, has_comma, tail = _without_tail(last, frame.closing)
+    between = _separator(members, frame, tail)
     added = _chained(new, _clean(between))
-    added[-1], closing = _with_tail(added[-1], has_comma, _clean(tail), closing)
+    added[-1], closing = _with_tail(added[-1], has_comma, _clean(tail), frame.closing)
     return [*head, bare.with_changes(comma=_comma(last, _joined(tail, between))), *added], closing
 
 
@@ -85,9 +86,9 @@ def _gaps(members: Sequence[Any], opening: Any) -> list[Any]:
     return [opening, *(member.comma.whitespace_after for member in members[:-1])]
 
 
-def _separator(members: Sequence[Any], opening: Any, tail: Any, unit: str) -> Any:
+def _separator(members: Sequence[Any], frame: Frame, tail: Any) -> Any:
     """The whitespace that a new last member gets before it."""
-    gaps = _gaps(members, opening)
+    gaps = _gaps(members, frame.opening)
     inner = gaps[1:] or [gap for gap in gaps if not _is_simple(gap)]
     if inner and not any(_is_simple(gap) for gap in inner):
         return _clean(inner[-1])
@@ -98,7 +99,7 @@ def _separator(members: Sequence[Any], opening: Any, tail: Any, unit: str) -> An
     broken = [gap for gap in gaps if not _is_simple(gap)]
     if broken:
         return _clean(broken[-1])
-    return _clean(tail).with_changes(last_line=cst.SimpleWhitespace(tail.last_line.value + unit))
+    return _clean(tail).with_changes(last_line=cst.SimpleWhitespace(tail.last_line.value + frame.unit))
 
 
 def _joined(tail: Any, between: Any) -> Any:

@@ -124,11 +124,8 @@ def level(node: cst.BaseExpression, parent: cst.CSTNode | None = None) -> int:
 def required(parent: cst.CSTNode | None, place: cst.BaseExpression) -> int:
     """The least level that stands without parentheses in the place of `place` below `parent`."""
     match parent:
-        case cst.BinaryOperation(operator=cst.Power()):
-            return AWAIT if parent.left is place else UNARY
         case cst.BinaryOperation() | cst.BooleanOperation():
-            own = level(parent.with_changes(lpar=(), rpar=()))
-            return own if parent.left is place else own + 1
+            return _operand(parent, parent.left is place)
         case cst.UnaryOperation():
             return _OPERATORS[type(parent.operator)]
         case cst.Comparison() | cst.ComparisonTarget():
@@ -146,6 +143,13 @@ def required(parent: cst.CSTNode | None, place: cst.BaseExpression) -> int:
     if isinstance(parent, _STATEMENTS):
         return OPEN
     return PLAIN if isinstance(parent, _PLAIN_PLACES) else ATOM
+
+
+def _operand(parent: cst.BinaryOperation | cst.BooleanOperation, is_left: bool) -> int:
+    if isinstance(parent.operator, cst.Power):
+        return AWAIT if is_left else UNARY
+    own = _OPERATORS.get(type(parent.operator), TERM)
+    return own if is_left else own + 1
 
 
 def code_of(node: cst.CSTNode) -> str:

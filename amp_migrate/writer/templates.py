@@ -1,4 +1,4 @@
-"""Templates become nodes: `$0`, `$1`, ... are filled with original nodes, blocks get the indentation of their new home."""
+"""Templates become nodes: original nodes fill `$0`, `$1`, ..., blocks get the indentation of their new home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from amp_migrate.writer.reindent import is_blank
 _NAME: Final = re.compile(r"__amp_migrate_part_(\d+)__")
 
 Part = Callable[[Span, bool], cst.CSTNode]
-"""Gives the (edited) node at a span; the flag asks for a whole statement rather than an expression, where there is one."""
+"""Gives the (edited) node at a span; the flag asks for a whole statement, where there is one, not for an expression."""
 
 
 def statements(template: Template, part: Part, unit: str, newline: str | None) -> list[Any]:
@@ -30,7 +30,7 @@ def statements(template: Template, part: Part, unit: str, newline: str | None) -
     Raises:
         WriteError: the template is no Python.
     """
-    module = _parsed(lambda text: cst.parse_module(text), template)
+    module = _parsed(cst.parse_module, template)
     filled = module.visit(_Filler(template, part, unit, newline))
     assert isinstance(filled, cst.Module)
     body = list(filled.body)
@@ -41,7 +41,7 @@ def statements(template: Template, part: Part, unit: str, newline: str | None) -
 
 def expression(template: Template, part: Part, newline: str | None = None) -> Any:
     """The expression of a template; raises WriteError where it is no Python."""
-    root = _parsed(lambda text: cst.parse_expression(text), template)
+    root = _parsed(cst.parse_expression, template)
     filler = _Filler(template, part, "", newline)
     if isinstance(root, cst.Name) and (found := filler.part_of(root)) is not None:
         return found

@@ -60,12 +60,24 @@ HARMONY: list[tuple[str, list[Maker], str]] = [
     ("the same wrap twice", [wrap("g"), wrap("g")], TEXT.replace("g(c)", "with amp:\n    g(c)")),
     ("the same import twice", [bring("z"), bring("z")], "import z\n\n" + TEXT),
     ("the same insert twice", [before("g", "x"), before("g", "x")], TEXT.replace("g(c)", "x\nx\ng(c)")),
-    ("wraps that touch", [wrap("f"), wrap("g")], TEXT.replace("f(a, {1: b})\ng(c)", "with amp:\n    f(a, {1: b})\nwith amp:\n    g(c)")),
+    (
+        "wraps that touch",
+        [wrap("g"), wrap("h")],
+        TEXT.replace("g(c)\nh(d)", "with amp:\n    g(c)\nwith amp:\n    h(d)"),
+    ),
     ("a statement and what is around it", [replace("g", "x"), wrap("g")], TEXT.replace("g(c)", "with amp:\n    x")),
     ("a removed statement alone in a wrap", [replace("g"), wrap("g")], TEXT.replace("g(c)", "with amp:\n    pass")),
-    ("an argument of a part", [replace("g", "x = $0", parts=("g(c)",)), argument("g(c)", "s", "1")], TEXT.replace("g(c)", "x = g(c, s=1)")),
-    ("an insert within a part", [replace("if", "$0", parts=("if e:\n    i\nelif j: k",)), after("i", "y")], TEXT.replace("    i\n", "    i\n    y\n")),
-]  # fmt: skip
+    (
+        "an argument of a part",
+        [replace("g", "x = $0", parts=("g(c)",)), argument("g(c)", "s", "1")],
+        TEXT.replace("g(c)", "x = g(c, s=1)"),
+    ),
+    (
+        "an insert within a part",
+        [replace("if", "$0", parts=("if e:\n    i\nelif j: k",)), after("i", "y")],
+        TEXT.replace("    i\n", "    i\n    y\n"),
+    ),
+]
 
 
 @pytest.mark.parametrize(("makers", "output"), [case[1:] for case in HARMONY], ids=[case[0] for case in HARMONY])

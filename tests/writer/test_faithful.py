@@ -28,7 +28,7 @@ TEXTS = {
     "semicolons": "a; b ;c;\nif d: e; f;\n",
     "continuations": "a = b + \\\n    c\nif a and \\\n  b: pass\n",
     "strings": "a = '''x\n\ty\r\n  z'''; b = 'x\\\ny'\n",
-    "non-ASCII": "é = 'ü' + f(λ, '漢字')  # ß\nг = é\n",
+    "non-ASCII": "é = 'ü' + f(λ, '漢字')  # ß\nж = é\n",
     "parentheses": "a = ( (b) )\nc = ((d, e), (), (f,))\nfor (g) in (h): (i)\n",
     "generators": "f(x for x in y)\nf( (x for x in y) , z)\nf((x for x in y))\n",
     "decorators": "@a(b)\n\n# c\n@d\nclass E:\n    @f.g(h)\n    async def i(j=k): await (l)\n",

@@ -45,9 +45,9 @@ CASES: list[Case] = [
     ),
     (
         "the same package in a group with a comment",
-        "import os\n\n# torch\nfrom torch.utils.data import DataLoader\nfrom torch import nn\nimport me\n",
+        "import os\n\n# torch\nfrom torch.utils.data import D\nfrom torch import nn\nimport me\n",
         TORCH,
-        "import os\n\n# torch\nimport torch\nfrom torch.utils.data import DataLoader\nfrom torch import nn\nimport me\n",
+        "import os\n\n# torch\nimport torch\nfrom torch.utils.data import D\nfrom torch import nn\nimport me\n",
     ),
     ("the same package as another name", "import torch.nn as nn\n", TORCH, "import torch\nimport torch.nn as nn\n"),
     ("torch as th binds th", "import torch as th\n", TORCH, "import torch\nimport torch as th\n"),

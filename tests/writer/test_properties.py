@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amp_migrate.edits import Edit, InsertAfter, InsertBefore, ReplaceExpression, Template, WrapStatements
+from amp_migrate.edits import Edit, InsertAfter, InsertBefore, ReplaceExpression, Span, Template, WrapStatements
 from amp_migrate.writer import apply
-from tests.writer.spots import Span, nodes
+from tests.writer.spots import nodes
 
 SIMPLE = [
     "a = b",
@@ -71,10 +71,11 @@ def edited(draw: st.DrawFn, lines: list[str]) -> tuple[str, list[Edit]]:
 def _about(draw: st.DrawFn, body: list[ast.stmt], spans: dict[ast.AST, Span]) -> list[Edit]:
     edits: list[Edit] = []
     for statement in body:
-        for kind in draw(st.sampled_from([(), (), (), (InsertBefore,), (InsertAfter,), (InsertBefore, InsertAfter)])):
-            edits.append(
-                kind(spans[statement], (Template(draw(st.sampled_from(["added()", "if added:\n    added()"]))),))
-            )
+        new = (Template(draw(st.sampled_from(["added()", "if added:\n    added()"]))),)
+        kinds: tuple[type[InsertBefore | InsertAfter], ...] = draw(
+            st.sampled_from([(), (), (), (InsertBefore,), (InsertAfter,), (InsertBefore, InsertAfter)])
+        )
+        edits.extend(kind(spans[statement], new) for kind in kinds)
     cuts = sorted(draw(st.lists(st.integers(0, len(body)), max_size=4, unique=True)))
     for start, end in zip(cuts[::2], cuts[1::2], strict=False):
         edits.append(WrapStatements(spans[body[start]], spans[body[end - 1]], "added"))
@@ -89,19 +90,19 @@ def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
 
 
 class _Erase(ast.NodeTransformer):
-    def visit_With(self, node: ast.With) -> Any:  # noqa: N802
+    def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)
         return node.body if _is_added(node.items[0].context_expr) else node
 
-    def visit_If(self, node: ast.If) -> Any:  # noqa: N802
+    def visit_If(self, node: ast.If) -> Any:
         return None if _is_added(node.test) else self.generic_visit(node)
 
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> Any:
         if isinstance(node.value, ast.Call) and _is_added(node.value.func):
             return None
         return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         return node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "swapped" else node
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.writer.spots import Case, after, before, check, replace, swap, wrap
+from amp_migrate.edits import InsertBefore, Template
+from tests.writer.spots import Case, Maker, after, at, before, check, replace, statement, swap, wrap
+
+
+def hoist(call: str) -> Maker:
+    """The statement above takes a part of the one that it stands above."""
+    return lambda text: InsertBefore(statement(text, f"{call}.backward()"), (Template("loss = $0", (at(text, call),)),))
+
 
 CASES: list[Case] = [
     ("a name", "a.b()\n", [swap("a", "f($0)")], "f(a).b()\n"),
@@ -157,20 +164,13 @@ CASES: list[Case] = [
     (
         "hoisted above its statement",
         "g(a).backward()\n",
-        [lambda text: before_with_part(text), swap("g(a)", "loss")],
+        [hoist("g(a)"), swap("g(a)", "loss")],
         "loss = g(a)\nloss.backward()\n",
     ),
     ("a compound statement", "if x:\n    a\nb\n", [replace("if", "y")], "y\nb\n"),
     ("nothing changes when a thing becomes itself", "x = ( a +  b )\n", [swap("a +  b", "$0")], "x = ( a +  b )\n"),
     ("nor a statement", "a  # c\n", [replace("a", "$0", parts=("a",))], "a  # c\n"),
 ]
-
-
-def before_with_part(text: str):  # type: ignore[no-untyped-def]
-    from amp_migrate.edits import InsertBefore, Template
-    from tests.writer.spots import at, statement
-
-    return InsertBefore(statement(text, "g(a).backward()"), (Template("loss = $0", (at(text, "g(a)"),)),))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
