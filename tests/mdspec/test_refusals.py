@@ -31,4 +31,5 @@ def test_reason(block: Block) -> None:
 def test_what_does_not_parse_fails(block: Block) -> None:
     outcome = migrate_text(block.source, "train.py", Settings())
     assert outcome.status == "failed"
-    assert outcome.error is not None and f"train.py:{block.errors[0]}:" in outcome.error
+    assert outcome.error is not None
+    assert f"train.py:{block.errors[0]}:" in outcome.error
