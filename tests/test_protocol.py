@@ -178,7 +178,7 @@ class Program:
         if kind == "unscale":
             self.scaler.unscale_(optimizer)
         elif kind == "clip" and parameter.grad is not None:
-            torch.nn.utils.clip_grad_value_([parameter], 0.25)
+            torch.nn.utils.clip_grad_norm_([parameter], 0.25)
         elif kind == "read-gradients":
             self.read.append(0.0 if parameter.grad is None else parameter.grad.item())
         elif kind == "scaler-step":
@@ -210,6 +210,8 @@ SEQUENCE = st.lists(st.one_of(EVENT.map(lambda event: [event]), CYCLE.map(events
 )
 ALIKE = {"double-optimizer-step", "bare-step-after-unscale"}
 """The same numbers as without AMP until a gradient overflows, or a mistake without AMP too."""
+HIDDEN = {"clip-without-unscale", "bare-optimizer-step"}
+"""Clipped to the same norm, scaled gradients look like others."""
 
 
 @settings(max_examples=600, deadline=None)
@@ -233,6 +235,6 @@ def test_agrees_with_the_real_scaler(sequence: list[Event]) -> None:
             same = scaled.values() == plain.values()
             if event.kind == "unscale":
                 same = same and scaled.gradients(event.optimizers) == plain.gradients(event.optimizers)
-            assert not same or rules & ALIKE, f"{rules} without reason at {event}"
+            assert not same or rules & ALIKE or rules >= HIDDEN, f"{rules} without reason at {event}"
             return
         assert scaled.values() == plain.values()
