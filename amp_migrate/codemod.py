@@ -1,9 +1,16 @@
-"""`amp-migrate` as a LibCST codemod: `python -m libcst.tool codemod amp_migrate.codemod.AmpMigrateCommand FILE...`."""
+"""`amp-migrate` as a LibCST codemod.
+
+`python -m libcst.tool codemod -x --no-format amp_migrate.codemod.AmpMigrateCommand FILE...`
+
+`-x` names a command outside LibCST; without `--no-format` LibCST runs Black over every file that it changes.
+"""
 
 from __future__ import annotations
 
 import argparse
+import codecs
 from dataclasses import replace
+from pathlib import Path
 
 import libcst as cst
 from libcst.codemod import CodemodCommand, CodemodContext, SkipFile
@@ -42,4 +49,11 @@ class AmpMigrateCommand(CodemodCommand):
             raise ValueError(outcome.error or "amp-migrate failed")
         if outcome.output is None:
             raise SkipFile(f"amp-migrate: {outcome.status}")
-        return cst.parse_module(outcome.output)
+        return cst.parse_module(outcome.output).with_changes(encoding=self._encoding(tree))
+
+    def _encoding(self, tree: cst.Module) -> str:
+        """LibCST forgets the byte order mark of the file."""
+        path = Path(self.context.filename or "")
+        if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
+            return "utf-8-sig"
+        return tree.encoding
