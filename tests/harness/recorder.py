@@ -21,6 +21,7 @@ class Recorder:
         """Asked at each backward; True when the tensors are scaled ones, whose losses are recorded elsewhere."""
         self._initial: list[list[str]] = []
         self._steps = 0
+        self._in_backward = False
 
     def install(self) -> None:
         torch.autograd.backward = self._recording_backward(torch.autograd.backward)
@@ -43,12 +44,18 @@ class Recorder:
         # Tensor.backward calls torch.autograd.backward by its attribute, so one patch sees both.
         @functools.wraps(backward)
         def recording(tensors: Any, *args: Any, **kwargs: Any) -> None:
+            if self._in_backward:  # torch calls it again where a TorchFunctionMode is active
+                return backward(tensors, *args, **kwargs)
             roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
             scaled = [ask(roots) for ask in self.before_backward]
             if not any(scaled):
                 for root in roots:
                     self.record(root)
-            backward(tensors, *args, **kwargs)
+            self._in_backward = True
+            try:
+                return backward(tensors, *args, **kwargs)
+            finally:
+                self._in_backward = False
 
         return recording
 

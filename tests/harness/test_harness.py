@@ -83,6 +83,13 @@ def test_a_violation_is_told(worker: Worker, tmp_path: Path, old: str, new: str,
     assert any(found.startswith(violation) for found in trace.violations), trace
 
 
+def test_a_backward_of_several_losses_is_seen_once(worker: Worker, tmp_path: Path) -> None:
+    body = RIGHT.replace("scaler.scale(loss).backward()", "torch.autograd.backward(scaler.scale([loss, 0.1 * loss]))")
+    on, off = run(worker, tmp_path, body), run(worker, tmp_path, body, mode="off")
+    assert (on.error, on.calls["scale"], on.calls["backward"], len(on.losses)) == (None, 3, 3, 6)
+    assert len(off.losses) == 6
+
+
 def test_bce_under_autocast_raises_as_on_cuda(worker: Worker, tmp_path: Path) -> None:
     body = RIGHT.replace("criterion(model(x), y)", "torch.nn.BCELoss()(model(x).sigmoid(), y)")
     assert "unsafe to autocast" in (run(worker, tmp_path, body).error or "")
