@@ -1,0 +1,12 @@
+"""First file of a child process: finds this package without leaving its folder on the path of the user's program."""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    own = sys.path[0]
+    sys.path[0] = os.path.dirname(os.path.dirname(own))
+    from amp_migrate.runtime import child, zygote
+
+    sys.path[0] = own
+    sys.exit(child.main(sys.argv[1]) if len(sys.argv) > 1 else zygote.main())

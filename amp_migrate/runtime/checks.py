@@ -1,0 +1,241 @@
+"""What verify asks of the runs: each check has a name, a verdict, a measured value, a limit, and a plain sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from amp_migrate.runtime.compare import Band, Curve, band, curves, largest_difference, same_losses, same_parameters
+from amp_migrate.runtime.trace import Trace
+
+Verdict = Literal["pass", "fail", "skip"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is allowed; every field is an option of `amp-migrate verify`."""
+
+    loss_factor: float = 3.0
+    """Half width of the loss band, in deviations of the program's own noise."""
+    loss_floor: float = 0.05
+    """The same, as a share of the loss."""
+    gradient_factor: float = 3.0
+    gradient_tolerance: float = 0.5
+    """torch's benchmark rule: RMSE <= factor * RMSE(float32) + tolerance / 10, relative to the float64 gradient."""
+    cosine: float = 0.99
+    skipped: int = 16
+    """Steps that may be skipped: from 65536 down to 1 it takes 16 halvings."""
+    min_speedup: float | None = None
+    """Fail below this ratio to float32; None only tells."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One answer. `measured` and `limit` are numbers, or text where there is no number."""
+
+    name: str
+    verdict: Verdict
+    measured: Any
+    limit: Any
+    message: str
+
+
+@dataclass
+class Runs:
+    """What the runs left: by name, the traces of rank 0."""
+
+    traces: dict[str, Trace] = field(default_factory=dict)
+    distances: dict[str, list[Any]] = field(default_factory=dict)
+    """Per AMP run: distances of the first gradients (see `gradients`)."""
+    reference: str = ""
+    """`float64`, or why there is none."""
+    parameter_noise: float = 0.0
+    parameter_difference: float = 0.0
+    """Largest relative difference of final parameters: original again, and amp-off, against the original."""
+
+    def __getitem__(self, name: str) -> Trace:
+        return self.traces[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.traces
+
+    def amp(self) -> list[str]:
+        """Names of the runs with AMP on."""
+        return [name for name in self.traces if name in ("amp", "amp-bfloat16")]
+
+
+def completed(name: str, trace: Trace, original: Trace | None) -> Check:
+    """The run came to its end or to the wanted number of steps, and trained."""
+    label = f"{name}: run"
+    if trace.status not in ("stopped", "finished"):
+        last = trace.error.strip().splitlines()[-1] if trace.error.strip() else "no output"
+        return Check(label, "fail", trace.status, "stopped or finished", f"the {name} run {_how(trace)}: {last}")
+    if not trace.steps:
+        return Check(label, "fail", 0, 1, f"the {name} run took no optimizer step; nothing can be compared")
+    if original is not None and trace.steps != original.steps:
+        message = f"the {name} run made {trace.steps} steps, the original {original.steps}"
+        return Check(label, "fail", trace.steps, original.steps, message)
+    return Check(label, "pass", trace.steps, None, f"{trace.steps} steps, {len(trace.losses)} backward calls")
+
+
+def _how(trace: Trace) -> str:
+    return "raised an error" if trace.status == "raised" else "did not come to an end"
+
+
+def reproducible(runs: Runs) -> Check:
+    """Not a demand on the program, but the base of the next two checks."""
+    first, again = runs["original"], runs["original-again"]
+    if same_losses(first, again) and same_parameters(first, again):
+        return Check("reproducible", "pass", 0.0, None, "two runs of the original are equal bit for bit")
+    difference = largest_difference(first.losses, again.losses)
+    message = "the program does not reproduce itself with the same seeds; AMP off is held against this noise"
+    return Check("reproducible", "skip", difference, None, message)
+
+
+def amp_off(runs: Runs) -> Iterator[Check]:
+    """The rewritten program with AMP off is the original."""
+    first, off = runs["original"], runs["amp-off"]
+    noise = largest_difference(first.losses, runs["original-again"].losses)
+    yield _equal("amp-off: losses", same_losses(first, off), largest_difference(first.losses, off.losses), noise)
+    same = same_parameters(first, off)
+    yield _equal("amp-off: parameters", same, runs.parameter_difference, runs.parameter_noise)
+
+
+def _equal(name: str, same: bool, difference: float, noise: float) -> Check:
+    what = name.partition(": ")[2]
+    if same:
+        return Check(name, "pass", 0.0, 0.0, f"the {what} are those of the original, bit for bit")
+    if 0 < noise and difference <= 3 * noise:
+        return Check(name, "pass", difference, 3 * noise, f"the {what} differ by no more than the original from itself")
+    return Check(name, "fail", difference, 3 * noise, f"with AMP off the {what} are not those of the original")
+
+
+def amp_on(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
+    """All that is asked of a run with AMP on."""
+    trace, original = runs[name], runs["original"]
+    yield _engaged(name, trace)
+    yield _finite(name, trace, original)
+    yield _loss_curve(runs, name, limits)
+    if trace.dtype == "float16":
+        yield from _scale(name, trace, limits)
+    yield _gradients(runs, name, limits)
+    yield _trained(name, trace, original)
+    yield _protocol(name, trace)
+
+
+def _engaged(name: str, trace: Trace) -> Check:
+    verdict: Verdict = "pass" if trace.regions else "fail"
+    message = f"{trace.regions} autocast regions were entered" if trace.regions else "AMP was never on in this run"
+    return Check(f"{name}: engaged", verdict, trace.regions, 1, message)
+
+
+def _finite(name: str, trace: Trace, original: Trace) -> Check:
+    bad = [i for i, x in enumerate(trace.losses) if not math.isfinite(x)]
+    expected = [i for i, x in enumerate(original.losses) if not math.isfinite(x)]
+    parameters = [p for p in trace.non_finite_parameters if p not in original.non_finite_parameters]
+    if parameters:
+        message = f"parameters became inf or NaN: {', '.join(parameters[:3])}"
+        return Check(f"{name}: finite", "fail", len(parameters), 0, message)
+    if len(bad) > len(expected):
+        where = trace.loss_sites[bad[0]]
+        message = f"the loss is inf or NaN at backward {bad[0] + 1} ({where}), and {len(bad)} times in all"
+        return Check(f"{name}: finite", "fail", len(bad), len(expected), message)
+    return Check(f"{name}: finite", "pass", len(bad), len(expected), "losses and parameters are finite")
+
+
+def bands(runs: Runs, name: str, limits: Limits) -> list[Band]:
+    """The band of each backward's loss; a backward that only one run makes has none."""
+    original, amp = curves(runs["original"]), curves(runs[name])
+    noise = [curves(runs[other]) for other in ("original-again", "perturbed") if other in runs]
+    return [
+        band(original[site], [run[site] for run in noise if site in run], amp[site], limits.loss_factor, limits.loss_floor)
+        for site in original
+        if site in amp
+    ]
+
+
+def _loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
+    original, amp = curves(runs["original"]), curves(runs[name])
+    missing = [site for site, curve in original.items() if not _as_often(curve, amp.get(site))]
+    if missing:
+        return Check(f"{name}: loss curve", "fail", 0, 1, f"the backward at {missing[0]} does not run as often as before")
+    worst = max(bands(runs, name, limits), key=lambda found: found.excess, default=None)
+    excess = worst.excess if worst else 0.0
+    verdict: Verdict = "pass" if excess <= 1 else "fail"
+    place = f" ({worst.site})" if worst and len(original) > 1 else ""
+    inside = "stays inside" if verdict == "pass" else "leaves"
+    message = f"the loss {inside} the band that the program's own noise allows{place}"
+    return Check(f"{name}: loss curve", verdict, excess, 1.0, message)
+
+
+def _as_often(one: Curve, other: Curve | None) -> bool:
+    return other is not None and len(other.values) >= 0.9 * len(one.values)
+
+
+def _scale(name: str, trace: Trace, limits: Limits) -> Iterator[Check]:
+    allowed = limits.skipped + len(trace.taken) // 20
+    verdict: Verdict = "pass" if trace.skipped_steps <= allowed else "fail"
+    message = f"{trace.skipped_steps} of {len(trace.taken)} steps were skipped"
+    yield Check(f"{name}: skipped steps", verdict, trace.skipped_steps, allowed, message)
+    last = trace.taken[-max(len(trace.taken) // 3, 1) :]
+    late, bound = last.count(False), 1 + len(last) // 20
+    final = trace.scales[-1] if trace.scales else 1.0
+    settled = late <= bound and final >= 1
+    message = f"the scale is {final:g}; {late} of the last {len(last)} steps were skipped"
+    yield Check(f"{name}: scale settled", "pass" if settled else "fail", late, bound, message)
+
+
+def _gradients(runs: Runs, name: str, limits: Limits) -> Check:
+    label, found = f"{name}: gradients", runs.distances.get(name, [])
+    first = [distance for distance in found if distance.attempt == 0]
+    if not first:
+        return Check(label, "skip", None, None, "no gradients of the same step are at hand")
+    if runs.reference != "float64":
+        worst = min(first, key=lambda distance: distance.cosine)
+        verdict: Verdict = "pass" if worst.cosine >= limits.cosine else "fail"
+        message = f"cosine to the float32 gradients ({runs.reference})"
+        return Check(label, verdict, worst.cosine, limits.cosine, message)
+    bounds = {d: limits.gradient_factor * d.baseline + limits.gradient_tolerance / 10 for d in first}
+    worst = max(first, key=lambda distance: distance.error / bounds[distance])
+    verdict = "pass" if worst.error <= bounds[worst] else "fail"
+    message = f"relative RMSE to the float64 gradients of the first step; float32 has {worst.baseline:.2g}"
+    if verdict == "fail":
+        message += f"; largest in {', '.join(parameter for parameter, _ in worst.worst[:3])}"
+    return Check(label, verdict, worst.error, bounds[worst], message)
+
+
+def _trained(name: str, trace: Trace, original: Trace) -> Check:
+    lost = sorted(set(trace.without_gradient) - set(original.without_gradient))
+    if lost and trace.skipped_steps < len(trace.taken):
+        message = f"parameters that the original trains get no gradient: {', '.join(lost[:3])}"
+        return Check(f"{name}: all parameters train", "fail", len(lost), 0, message)
+    return Check(f"{name}: all parameters train", "pass", 0, 0, "the same parameters get gradients as in the original")
+
+
+def _protocol(name: str, trace: Trace) -> Check:
+    found = trace.violations
+    if not found:
+        return Check(f"{name}: protocol", "pass", 0, 0, "every step follows AMP's protocol")
+    first = found[0]
+    message = f"{first.rule}: {first.message} ({first.file}:{first.line}, {first.count} times)"
+    if len(found) > 1:
+        message += f"; and {len(found) - 1} more"
+    return Check(f"{name}: protocol", "fail", len(found), 0, message)
+
+
+def drills(name: str, results: Mapping[str, Any]) -> Iterator[Check]:
+    """Answers of the drills that ran (see `drills`)."""
+    for drill, result in results.items():
+        yield Check(f"{name}: {drill}", result["verdict"], result["measured"], result["limit"], result["message"])
+
+
+def ranks(name: str, traces: Sequence[Trace]) -> Check:
+    """All processes skip the same steps; losses may differ, since each has its own data."""
+    first = traces[0]
+    differing = [i for i, trace in enumerate(traces) if trace.taken != first.taken or trace.scales != first.scales]
+    if differing:
+        message = f"rank {differing[0]} skips other steps or has another scale than rank 0"
+        return Check(f"{name}: ranks agree", "fail", len(differing), 0, message)
+    return Check(f"{name}: ranks agree", "pass", 0, 0, f"{len(traces)} processes skip the same steps")

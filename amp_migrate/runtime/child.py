@@ -1,0 +1,79 @@
+"""The process in which a program runs once: set up, run, write the trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
+from amp_migrate.runtime.job import Job
+
+
+def main(order: str) -> int:
+    """Run the job written at `order`; 0 when it came to its end or to the wanted number of steps."""
+    rank = os.environ.get("RANK", "0")
+    job = Job.read(Path(order))
+    folder = Path(job.folder) / f"rank{rank}"
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler = Compiler(job.rewrites.get, job.switch)
+    install(compiler)
+
+    from amp_migrate.runtime import session  # torch: seconds, and only here
+
+    probe = session.start(job, folder)
+    status, error = _run(job, compiler)
+    session.finish(probe, folder, status, error)
+    _leave(0 if status != "raised" else 1)
+    return 0
+
+
+def _run(job: Job, compiler: Compiler) -> tuple[str, str]:
+    from amp_migrate.runtime.probe import StopProgram
+
+    try:
+        if job.as_module:
+            exec_module(job.program, job.arguments)
+        else:
+            exec_script(job.program, job.arguments, compiler)
+    except StopProgram:
+        return "stopped", ""
+    except SystemExit as stop:
+        return ("finished", "") if stop.code in (None, 0) else ("raised", f"SystemExit: {stop.code}")
+    except BaseException as error:  # whatever the program raises is its result
+        shown = "".join(traceback.format_exception(type(error), error, user_frames(error.__traceback__)))
+        sys.stderr.write(shown)
+        return "raised", shown
+    return "finished", ""
+
+
+def user_frames(trace: object) -> object:
+    """The traceback from the first frame on that is not this package's or the import system's."""
+    from types import TracebackType
+
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    while isinstance(trace, TracebackType) and trace.tb_frame.f_code.co_filename.startswith((ours, "<frozen")):
+        trace = trace.tb_next
+    return trace
+
+
+def _leave(code: int) -> None:
+    """End without waiting for what the program left behind: loader workers, threads, process groups."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+class ProgressFile:
+    """Lines for the parent: step, loss, scale. Rewritten whole, so that the parent reads the last state."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, step: int, loss: float, scale: float) -> None:
+        part = self._path.with_suffix(".part")
+        part.write_text(json.dumps({"step": step, "loss": loss, "scale": scale, "time": time.time()}), encoding="utf-8")
+        part.replace(self._path)

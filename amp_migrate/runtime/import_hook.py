@@ -1,0 +1,112 @@
+"""The import hook: modules of the user's project are compiled from their rewritten text, under their own name and lines."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from amp_migrate.runtime.linemap import line_map, relocate
+from amp_migrate.runtime.switch import force_switch
+
+Rewrite = Callable[[str], "str | None"]
+"""From the real path of a file to its rewritten text; None where it stays as it is."""
+
+
+def compile_rewritten(original: str, rewritten: str, path: str, switch: bool | None = None) -> CodeType:
+    """Code of `rewritten` that looks like code of `original`; `switch` forces AMP on or off."""
+    tree, lines = ast.parse(rewritten, path), line_map(original, rewritten)
+    if switch is not None:
+        force_switch(tree, lines, switch)
+    relocate(tree, lines)
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+class Compiler:
+    """Code objects for files, rewritten where `rewrite` says so."""
+
+    def __init__(self, rewrite: Rewrite, switch: bool | None = None) -> None:
+        self.rewrite = rewrite
+        self.switch = switch
+
+    def code(self, path: str) -> CodeType | None:
+        """The rewritten code of the file at `path`; None where it stays as it is."""
+        rewritten = self.rewrite(os.path.realpath(path))
+        if rewritten is None:
+            return None
+        original = importlib.util.decode_source(Path(path).read_bytes())
+        return compile_rewritten(original, rewritten, path, self.switch)
+
+
+class _Loader(SourceFileLoader):
+    """No byte code is read or written: the cache belongs to the original."""
+
+    def __init__(self, name: str, path: str, code: CodeType) -> None:
+        super().__init__(name, path)
+        self._code = code
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self._code
+
+
+class RewritingFinder(MetaPathFinder):
+    """Stands before the ordinary finder and takes only the files that are rewritten."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a rewritten module, else None."""
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
+            return None
+        code = self._compiler.code(spec.origin)
+        if code is None:
+            return None
+        spec.loader = _Loader(fullname, spec.origin, code)
+        return spec
+
+
+def install(compiler: Compiler) -> None:
+    """Put the hook in front of the other finders."""
+    sys.meta_path.insert(0, RewritingFinder(compiler))
+
+
+def exec_script(path: str, arguments: Sequence[str], compiler: Compiler) -> None:
+    """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its own."""
+    file = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
+    code = compiler.code(file)
+    if code is None:
+        code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+    sys.argv = [path, *arguments]
+    sys.path[0] = os.path.dirname(os.path.realpath(file))
+    exec(code, _main_module(os.path.abspath(file)).__dict__)
+
+
+def _main_module(file: str) -> ModuleType:
+    module: Any = ModuleType("__main__")
+    module.__file__, module.__cached__ = file, None
+    module.__loader__ = SourceFileLoader("__main__", file)
+    module.__builtins__ = importlib.import_module("builtins")
+    sys.modules["__main__"] = module
+    result: ModuleType = module
+    return result
+
+
+def exec_module(name: str, arguments: Sequence[str]) -> None:
+    """Run the module `name` as `python -m` does; the installed hook gives its code."""
+    import runpy
+
+    sys.argv = [name, *arguments]
+    sys.path[0] = os.getcwd()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)

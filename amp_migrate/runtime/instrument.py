@@ -1,0 +1,224 @@
+"""Wraps the few functions of torch through which every training step goes, and tells listeners about each call.
+
+Arguments, results and errors pass through unchanged, no random number is drawn and no graph is touched.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from amp_migrate.runtime.events import Event, Listener, Site
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm")
+
+
+def call_site() -> Site:
+    """The innermost frame of neither torch nor this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, _TORCH, "<")):
+        frame = frame.f_back
+    return Site(frame.f_code.co_filename, frame.f_lineno)
+
+
+class Instrument:
+    """Patches torch once and sends events to `listeners`, in their order."""
+
+    def __init__(self, listeners: Iterable[Listener]) -> None:
+        self._listeners = tuple(listeners)
+        self._inside: list[str] = []  # calls under way: what torch calls by itself is no event of the user's
+        self._stepping: Any = None
+        self._taken = False
+
+    def install(self) -> None:
+        """Wrap backward, the scaler, the clippers; and hook the optimizers by torch's own hooks."""
+        self._wrap(torch.Tensor, "backward", self._on_tensor_backward, self._after_backward)
+        self._wrap(torch.autograd, "backward", self._on_autograd_backward, self._after_backward)
+        self._wrap(torch.optim.Optimizer, "zero_grad", self._on_zero)
+        self._wrap(torch.nn.Module, "zero_grad", self._on_zero)
+        for name, handler in (("scale", self._on_scale), ("unscale_", self._on_unscale), ("update", self._on_update)):
+            self._wrap(torch.amp.GradScaler, name, handler)
+        self._wrap_make(torch.amp.GradScaler, lambda scaler: self._emit("make", scaler=scaler))
+        self._wrap_make(torch.optim.Optimizer, lambda optimizer: self._emit("optimizer", optimizer=optimizer))
+        self._wrap_scale_result()
+        self._wrap_step()
+        self._wrap_region()
+        for module in (torch.nn.utils, torch.nn.utils.clip_grad):
+            for name in CLIPPERS:
+                if hasattr(module, name):
+                    self._wrap_reader(module, name)
+        register_optimizer_step_pre_hook(self._before_optimizer)
+        register_optimizer_step_post_hook(self._after_optimizer)
+
+    def _emit(self, kind: str, **facts: Any) -> None:
+        event = Event(kind, facts.pop("site", None) or call_site(), **facts)
+        for listener in self._listeners:
+            listener.on(event)
+
+    def _wrap(
+        self, owner: Any, name: str, before: Callable[..., None], after: Callable[[], None] | None = None
+    ) -> None:
+        """Call `before` with the arguments, and `after` once it is done, for calls that torch does not make itself."""
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def wrapper(*arguments: Any, **keywords: Any) -> Any:
+            outer = not self._inside
+            if outer:
+                before(*arguments, **keywords)
+            self._inside.append(name)
+            try:
+                result = function(*arguments, **keywords)
+            finally:
+                self._inside.pop()
+            if outer and after is not None:
+                after()
+            return result
+
+        setattr(owner, name, wrapper)
+
+    def _after_backward(self) -> None:
+        self._emit("backwarded")
+
+    def _on_zero(self, owner: Any, *_: Any, **__: Any) -> None:
+        self._emit("zero", tensors=tuple(_parameters(owner)))
+
+    def _on_tensor_backward(self, tensor: torch.Tensor, *_: Any, **__: Any) -> None:
+        self._backward((tensor,))
+
+    def _on_autograd_backward(self, tensors: Any, *_: Any, **__: Any) -> None:
+        self._backward((tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors))
+
+    def _backward(self, tensors: tuple[torch.Tensor, ...]) -> None:
+        losses = tuple(getattr(tensor, "_amp_migrate_loss", tensor).detach() for tensor in tensors)
+        scaler = next((tensor._amp_migrate_scaler for tensor in tensors if hasattr(tensor, "_amp_migrate_scaler")), None)
+        self._emit("backward", tensors=losses, scaled=scaler is not None, scaler=scaler)
+
+    def _wrap_make(self, kind: Any, tell: Callable[[Any], None]) -> None:
+        make = kind.__init__
+
+        @functools.wraps(make)
+        def wrapper(made: Any, *arguments: Any, **keywords: Any) -> None:
+            make(made, *arguments, **keywords)
+            tell(made)
+
+        kind.__init__ = wrapper
+
+    def _on_scale(self, scaler: Any, outputs: Any) -> None:
+        if scaler.is_enabled():
+            self._emit("scale", scaler=scaler)
+
+    def _wrap_scale_result(self) -> None:
+        """Remember on the scaled loss what it was before, so that the probe sees the loss that the user means."""
+        scale = torch.amp.GradScaler.scale
+
+        @functools.wraps(scale)
+        def wrapper(scaler: Any, outputs: Any) -> Any:
+            result = scale(scaler, outputs)
+            if scaler.is_enabled():
+                _label(outputs, result, scaler)
+            return result
+
+        torch.amp.GradScaler.scale = wrapper  # type: ignore[method-assign, assignment]
+
+    def _on_unscale(self, scaler: Any, optimizer: Any) -> None:
+        if scaler.is_enabled():
+            self._emit("unscale", scaler=scaler, optimizer=optimizer)
+
+    def _on_update(self, scaler: Any, *_: Any, **__: Any) -> None:
+        if scaler.is_enabled():
+            self._emit("update", scaler=scaler)
+
+    def _wrap_reader(self, module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        @functools.wraps(function)
+        def wrapper(parameters: Any, *arguments: Any, **keywords: Any) -> Any:
+            # A generator would be used up by looking at it, and each of these functions lists it anyway.
+            listed = parameters if isinstance(parameters, torch.Tensor) else list(parameters)
+            tensors = (listed,) if isinstance(listed, torch.Tensor) else tuple(listed)
+            if not self._inside:
+                self._emit("read", tensors=tensors, detail=name)
+            self._inside.append(name)
+            try:
+                return function(listed, *arguments, **keywords)
+            finally:
+                self._inside.pop()
+
+        setattr(module, name, wrapper)
+
+    def _wrap_region(self) -> None:
+        region: Any = torch.amp.autocast_mode.autocast
+        enter = region.__enter__
+
+        @functools.wraps(enter)
+        def wrapper(context: Any) -> Any:
+            result = enter(context)
+            if context._enabled and context.device in ("cuda", "cpu"):
+                self._emit("region", detail=str(context.fast_dtype).removeprefix("torch."))
+            return result
+
+        region.__enter__ = wrapper
+
+    def _wrap_step(self) -> None:
+        step = torch.amp.GradScaler.step
+
+        @functools.wraps(step)
+        def wrapper(scaler: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
+            if not scaler.is_enabled():
+                return step(scaler, optimizer, *arguments, **keywords)
+            site = call_site()
+            self._emit("step", site=site, scaler=scaler, optimizer=optimizer)
+            self._inside.append("step")
+            self._stepping, self._taken = optimizer, False
+            try:
+                result = step(scaler, optimizer, *arguments, **keywords)
+            finally:
+                self._inside.pop()
+                self._stepping = None
+            taken = self._taken and not _found_inf(scaler, optimizer)
+            self._emit("stepped", site=site, scaler=scaler, optimizer=optimizer, taken=taken)
+            return result
+
+        torch.amp.GradScaler.step = wrapper  # type: ignore[method-assign]
+
+    def _before_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        if self._stepping is not optimizer:
+            self._emit("step", optimizer=optimizer)
+        self._emit("gradients", optimizer=optimizer)
+
+    def _after_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        self._taken = True
+        if self._stepping is not optimizer:
+            self._emit("stepped", optimizer=optimizer)
+
+
+def _parameters(owner: Any) -> list[Any]:
+    """Of an optimizer or a module."""
+    if isinstance(owner, torch.optim.Optimizer):
+        return [parameter for group in owner.param_groups for parameter in group["params"]]
+    return list(owner.parameters())
+
+
+def _label(outputs: Any, result: Any, scaler: Any) -> None:
+    if isinstance(result, torch.Tensor):
+        result._amp_migrate_loss, result._amp_migrate_scaler = outputs, scaler  # type: ignore[attr-defined]
+    elif isinstance(result, (list, tuple)):
+        for before, after in zip(outputs, result, strict=False):
+            _label(before, after, scaler)
+
+
+def _found_inf(scaler: Any, optimizer: Any) -> bool:
+    """Only fused optimizers step in spite of an overflow, and decide in their kernel; for the others no value is read."""
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        return False
+    found = scaler._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+    return any(bool(value.item()) for value in found.values())

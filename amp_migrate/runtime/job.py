@@ -1,0 +1,53 @@
+"""The order for one run: plain data that goes from the parent to the child process as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Job:
+    """How to run a program once. `rewrites` is empty for the original."""
+
+    name: str
+    program: str
+    folder: str
+    """Where the trace and the gradients go."""
+    cwd: str = "."
+    arguments: tuple[str, ...] = ()
+    as_module: bool = False
+    rewrites: dict[str, str] = field(default_factory=dict)
+    """Real path -> rewritten text."""
+    switch: bool | None = None
+    """AMP forced on or off; None leaves it to the program."""
+    device: str = "cpu"
+    dtype: str = "float32"
+    seed: int = 0
+    steps: int = 50
+    warmup: int = 5
+    tf32: bool = False
+    float64: bool = False
+    """Compute in float64 (the reference)."""
+    perturb: float = 0.0
+    """Relative size of a disturbance of the parameters before the first step."""
+    init_scale: float | None = None
+    record_gradients: int = 0
+    """For so many attempts of each optimizer the gradients are kept."""
+    drills: tuple[str, ...] = ()
+    diagnose: bool = False
+    float32_modules: tuple[str, ...] = ()
+    """Modules, by name, that run with autocast off."""
+
+    def write(self, path: Path) -> None:
+        """As JSON."""
+        path.write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Job:
+        """The job written to `path`."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        tuples = {name: tuple(data[name]) for name in ("arguments", "drills", "float32_modules")}
+        return cls(**{**data, **tuples})

@@ -1,0 +1,75 @@
+"""`amp-migrate run`: this process becomes the user's program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from amp_migrate.config import ConfigError, Settings, load
+from amp_migrate.report.migration import summary
+from amp_migrate.runtime.child import user_frames
+from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
+from amp_migrate.runtime.needs import require_torch
+from amp_migrate.runtime.plan import Plan, ProgramError, find_program, plan_program, search_path
+
+
+def run_program(program: str, arguments: Sequence[str], as_module: bool, dtype: str | None, quiet: bool) -> int:
+    """Tell what is migrated, then run; the exit code is the program's own."""
+    require_torch("run")
+    plan = prepare(program, as_module, {"dtype": dtype})
+    if not quiet:
+        tell(plan)
+    compiler = Compiler(plan.texts.get)
+    install(compiler)
+    try:
+        if as_module:
+            exec_module(program, arguments)
+        else:
+            exec_script(program, arguments, compiler)
+    except SystemExit as stop:
+        return _exit_code(stop)
+    except KeyboardInterrupt:
+        _show()
+        return 130
+    except BaseException:  # whatever the program raises is shown as Python shows it
+        _show()
+        return 1
+    return 0
+
+
+def prepare(program: str, as_module: bool, flags: dict[str, object]) -> Plan:
+    """The rewritten program; wrong usage is told as such."""
+    cwd = Path.cwd()
+    try:
+        script = find_program(program, as_module, cwd)
+        settings = _settings(script, flags)
+    except (ProgramError, ConfigError) as error:
+        raise click.UsageError(str(error)) from None
+    return plan_program(script, search_path(script, as_module, cwd), settings)
+
+
+def _settings(script: Path, flags: dict[str, object]) -> Settings:
+    return load([script], {name: value for name, value in flags.items() if value is not None}).settings
+
+
+def tell(plan: Plan) -> None:
+    """What is migrated and refused, on standard error: standard output is the program's."""
+    loops = [outcome for outcome in plan.outcomes if outcome.loops or outcome.error]
+    for line in summary(loops, False, 100):
+        click.echo(line, err=True)
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None or isinstance(stop.code, int):
+        return stop.code or 0
+    sys.stderr.write(f"{stop.code}\n")
+    return 1
+
+
+def _show() -> None:
+    kind, error, trace = sys.exc_info()
+    if kind is not None and error is not None:
+        sys.excepthook(kind, error, user_frames(trace))

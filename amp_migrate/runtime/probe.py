@@ -1,0 +1,222 @@
+"""Measures a training program from inside its process: losses, gradients, steps, scale, time and memory."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from amp_migrate.runtime.events import Event
+from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.naming import parameter_names
+from amp_migrate.runtime.trace import Trace
+
+
+class StopProgram(BaseException):
+    """Raised in the user's program when enough steps are done; no `except Exception` catches it."""
+
+
+class Probe:
+    """Fills a Trace. Values stay on their device until `finish`, so that no step waits for the GPU."""
+
+    def __init__(self, job: Job, progress: Callable[[int, float, float], None] | None = None) -> None:
+        self.job = job
+        self.trace = Trace(device=job.device, dtype=job.dtype)
+        self.optimizers: list[Any] = []
+        self.gradients: list[tuple[int, int, list[torch.Tensor | None]]] = []
+        self.before_stop: Callable[[], None] = lambda: None
+        self._losses: list[torch.Tensor] = []
+        self._norms: list[torch.Tensor | None] = []
+        self._scales: list[torch.Tensor | None] = []
+        self._counts: list[int] = []
+        self._stamps: list[tuple[int, Any]] = []
+        self._had_gradient: set[int] = set()
+        self._progress = progress
+        self._shown = 0.0
+        self._began = time.perf_counter()
+        self._stops = 0
+        self._names: dict[int, str] = {}
+
+    def on(self, event: Event) -> None:
+        """Take note of `event`; its own time is counted."""
+        began = time.perf_counter()
+        handler = getattr(self, f"_on_{event.kind}", None)
+        if handler is not None:
+            handler(event)
+        self.trace.probe_seconds += time.perf_counter() - began
+
+    def _on_backward(self, event: Event) -> None:
+        if self.job.steps and self.done >= self.job.steps:
+            self._stop()
+        for loss in event.tensors:
+            value = loss if loss.numel() == 1 else loss.float().mean()
+            self._losses.append(value.reshape(()).to(torch.float64, copy=True) if self._cpu else value.reshape(()).clone())
+            self.trace.loss_sites.append(str(event.site))
+            self.trace.loss_steps.append(self.done)
+
+    def _on_step(self, event: Event) -> None:
+        self._index(event.optimizer)
+        self._norms.append(None)
+        self._scales.append(_scale(event.scaler))
+
+    def _on_gradients(self, event: Event) -> None:
+        """Right before the optimizer applies them, so unscaled (fused optimizers unscale in their kernel)."""
+        index = self._index(event.optimizer)
+        parameters = [p for group in event.optimizer.param_groups for p in group["params"]]
+        if not self._counts[index]:
+            self._name(parameters)
+        present = [p.grad for p in parameters if p.grad is not None]
+        self._had_gradient.update(id(p) for p in parameters if p.grad is not None)
+        inverse = getattr(event.optimizer, "grad_scale", None)
+        if self._norms:
+            self._norms[-1] = _norm(present, inverse)
+        if self._counts[index] < self.job.record_gradients:
+            kept = [None if p.grad is None else _kept(p.grad, inverse) for p in parameters]
+            self.gradients.append((index, self._counts[index], kept))
+
+    def _on_stepped(self, event: Event) -> None:
+        index = self._index(event.optimizer)
+        self._counts[index] += 1
+        self.trace.optimizers.append(index)
+        self.trace.taken.append(event.taken)
+        self._stamps.append((index, _now(self._cpu)))
+        self._show()
+
+    @property
+    def done(self) -> int:
+        """Attempts of the optimizer with most of them."""
+        return max(self._counts, default=0)
+
+    @property
+    def _cpu(self) -> bool:
+        return self.job.device == "cpu"
+
+    def _index(self, optimizer: Any) -> int:
+        for index, known in enumerate(self.optimizers):
+            if known is optimizer:
+                return index
+        self.optimizers.append(optimizer)
+        self._counts.append(0)
+        return len(self.optimizers) - 1
+
+    def _show(self) -> None:
+        now = time.perf_counter()
+        if self._progress is None or now - self._shown < 0.5:
+            return
+        self._shown = now
+        loss = float(self._losses[-1].item()) if self._losses else float("nan")
+        scale = self._scales[-1] if self._scales else None
+        self._progress(self.done, loss, 1.0 if scale is None else float(scale.item()))
+
+    def _stop(self) -> None:
+        self._stops += 1
+        if self._stops == 1:
+            self.before_stop()
+        raise StopProgram
+
+    def finish(self, status: str, error: str = "") -> Trace:
+        """Read everything from the devices and return the trace."""
+        trace = self.trace
+        trace.status, trace.error = status, error
+        trace.total_seconds = time.perf_counter() - self._began
+        trace.losses = [float(loss.item()) for loss in self._losses]
+        trace.gradient_norms = [float("nan") if norm is None else float(norm.item()) for norm in self._norms]
+        trace.scales = [1.0 if scale is None else float(scale.item()) for scale in self._scales]
+        trace.step_seconds = self._seconds()
+        trace.peak_memory_bytes = _peak_memory(self._cpu)
+        self._finish_parameters()
+        return trace
+
+    def _seconds(self) -> list[float]:
+        main = self.trace.main_optimizer
+        stamps = [stamp for index, stamp in self._stamps if index == main][self.job.warmup :]
+        if self._cpu:
+            return [after - before for before, after in zip(stamps, stamps[1:], strict=False)]
+        torch.cuda.synchronize()
+        return [before.elapsed_time(after) / 1e3 for before, after in zip(stamps, stamps[1:], strict=False)]
+
+    def _finish_parameters(self) -> None:
+        trace, parameters = self.trace, self.parameters()
+        trace.parameter_names = [self._names.get(id(parameter), "") for parameter in parameters]
+        trace.parameter_digests = [_digest(parameter) for parameter in parameters]
+        named = list(zip(trace.parameter_names, parameters, strict=True))
+        trace.non_finite_parameters = [name for name, p in named if not bool(torch.isfinite(p.detach()).all())]
+        trace.without_gradient = [name for name, p in named if p.requires_grad and id(p) not in self._had_gradient]
+
+    def _name(self, parameters: list[Any]) -> None:
+        """At the first step, since the modules may be gone when the program has ended."""
+        new = [parameter for parameter in parameters if id(parameter) not in self._names]
+        self._names.update(zip(map(id, new), parameter_names(new, taken=set(self._names.values())), strict=True))
+
+    def parameters(self) -> list[Any]:
+        """What the optimizers train, each once."""
+        found: dict[int, Any] = {}
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                found.update((id(parameter), parameter) for parameter in group["params"])
+        return list(found.values())
+
+    def save_tensors(self, folder: Path) -> None:
+        """Final parameters and the recorded gradients, for the comparison."""
+        values = [parameter.detach().cpu() for parameter in self.parameters()]
+        torch.save({"parameters": values, "gradients": self._named_gradients()}, folder / "tensors.pt")
+
+    def _named_gradients(self) -> list[dict[str, Any]]:
+        result: list[dict[str, Any]] = []
+        for index, attempt, kept in self.gradients:
+            parameters = [p for group in self.optimizers[index].param_groups for p in group["params"]][: len(kept)]
+            names = [self._names.get(id(parameter), "") for parameter in parameters]
+            result.append({"optimizer": index, "attempt": attempt, "names": names, "gradients": kept})
+        return result
+
+
+def _scale(scaler: Any) -> torch.Tensor | None:
+    scale = getattr(scaler, "_scale", None)
+    return None if scale is None else scale.clone()
+
+
+def _norm(gradients: list[torch.Tensor], inverse: Any) -> torch.Tensor | None:
+    dense = [g.coalesce()._values() if g.is_sparse else g for g in gradients]
+    if not dense:
+        return None
+    with torch.no_grad():
+        norms = [norm.to(dense[0].device, torch.float64) for norm in torch._foreach_norm(dense)]  # type: ignore[no-untyped-call]
+        total = torch.stack(norms).norm()
+        return total if inverse is None else total / inverse
+
+
+def _kept(gradient: torch.Tensor, inverse: Any) -> torch.Tensor:
+    dense = gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()
+    return (dense if inverse is None else dense / inverse).to("cpu", torch.float64, copy=True)
+
+
+def _now(cpu: bool) -> Any:
+    if cpu:
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _peak_memory(cpu: bool) -> int:
+    if not cpu:
+        return int(torch.cuda.max_memory_allocated())
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    value = tensor.detach().cpu().contiguous()
+    raw = value.view(torch.uint8) if value.dim() else value.reshape(1).view(torch.uint8)
+    head = f"{value.dtype}{tuple(value.shape)}".encode()
+    return hashlib.sha256(head + raw.numpy().tobytes()).hexdigest()

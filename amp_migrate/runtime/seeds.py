@@ -1,0 +1,24 @@
+"""The same random numbers in every run."""
+
+from __future__ import annotations
+
+import os
+import random
+
+
+def environment(seed: int) -> dict[str, str]:
+    """Variables that must be set before Python starts: hashes decide the order of sets, and so of vocabularies."""
+    return {"PYTHONHASHSEED": str(seed % 2**32), "CUBLAS_WORKSPACE_CONFIG": os.environ.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8")}
+
+
+def seed_all(seed: int) -> None:
+    """Seed Python, NumPy (if installed) and torch on every device. A script that seeds itself afterwards has the last word."""
+    import torch
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    try:
+        import numpy
+    except ImportError:
+        return
+    numpy.random.seed(seed % 2**32)

@@ -1,0 +1,92 @@
+"""Sets up torch in the child process as the job wants it, and writes down what came of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from amp_migrate.runtime import devices, emulation
+from amp_migrate.runtime.child import ProgressFile
+from amp_migrate.runtime.events import Event, Listener
+from amp_migrate.runtime.instrument import Instrument
+from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.monitor import Monitor
+from amp_migrate.runtime.probe import Probe
+from amp_migrate.runtime.reference import compute_in_float64
+from amp_migrate.runtime.seeds import seed_all
+
+
+class Session:
+    """The listeners of one run."""
+
+    def __init__(self, job: Job, folder: Path) -> None:
+        self.job = job
+        self.probe = Probe(job, ProgressFile(folder / "progress.json"))
+        self.monitor = Monitor(lambda: self.probe.done)
+
+
+def start(job: Job, folder: Path) -> Session:
+    """Install everything; the program may run afterwards."""
+    session = Session(job, folder)
+    if job.device == "cpu":
+        devices.carry_to_cpu()
+        emulation.install()
+    if job.tf32:
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+    if job.init_scale is not None:
+        _start_scale(job.init_scale)
+    listeners: list[Listener] = [session.monitor, session.probe]
+    if job.perturb:
+        listeners.append(_Perturbation(job.perturb))
+    Instrument(listeners).install()
+    if job.float64:
+        compute_in_float64()
+    seed_all(job.seed)
+    return session
+
+
+def _start_scale(value: float) -> None:
+    make: Callable[..., None] = torch.amp.GradScaler.__init__
+
+    def made(scaler: Any, *arguments: Any, **keywords: Any) -> None:
+        make(scaler, *arguments, **keywords)
+        if scaler.is_enabled():
+            scaler._init_scale = value
+
+    torch.amp.GradScaler.__init__ = made  # type: ignore[method-assign]
+
+
+class _Perturbation:
+    """Disturbs the parameters of each optimizer once, before its first step, by less than half precision rounds."""
+
+    def __init__(self, size: float) -> None:
+        self._size = size
+        self._done: set[int] = set()
+
+    def on(self, event: Event) -> None:
+        """Disturb at the first step of an optimizer."""
+        if event.kind != "gradients" or id(event.optimizer) in self._done:
+            return
+        self._done.add(id(event.optimizer))
+        generator = torch.Generator().manual_seed(len(self._done))
+        with torch.no_grad():
+            for group in event.optimizer.param_groups:
+                for parameter in group["params"]:
+                    noise = torch.randn(parameter.shape, generator=generator).to(parameter.device, parameter.dtype)
+                    parameter.mul_(1 + self._size * noise)
+
+
+def finish(session: Session, folder: Path, status: str, error: str) -> None:
+    """Write `trace.json`, and `tensors.pt` with the final parameters and the recorded gradients."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trace = session.probe.finish(status, error)
+        trace.violations = session.monitor.violations()
+        trace.regions = session.monitor.regions
+        session.probe.save_tensors(folder)
+    trace.write(folder / "trace.json")

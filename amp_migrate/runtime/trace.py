@@ -1,0 +1,102 @@
+"""What one run left behind: plain data that goes from the child process to the parent as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A breach of AMP's protocol, at a line of the user's file; `count` times in the run."""
+
+    rule: str
+    message: str
+    file: str
+    line: int
+    step: int
+    count: int = 1
+
+
+@dataclass
+class Trace:
+    """One run of a program. Lists of losses run over the backward calls, all others over the attempts to step."""
+
+    status: str = "running"
+    """`stopped` after the wanted steps, `finished` by itself before, `raised`, or how the process ended."""
+    error: str = ""
+    device: str = "cpu"
+    dtype: str = "float32"
+    losses: list[float] = field(default_factory=list)
+    loss_sites: list[str] = field(default_factory=list)
+    loss_steps: list[int] = field(default_factory=list)
+    """Attempts of the main optimizer before each loss."""
+    optimizers: list[int] = field(default_factory=list)
+    taken: list[bool] = field(default_factory=list)
+    scales: list[float] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    step_seconds: list[float] = field(default_factory=list)
+    peak_memory_bytes: int = 0
+    probe_seconds: float = 0.0
+    total_seconds: float = 0.0
+    violations: list[Violation] = field(default_factory=list)
+    parameter_names: list[str] = field(default_factory=list)
+    parameter_digests: list[str] = field(default_factory=list)
+    non_finite_parameters: list[str] = field(default_factory=list)
+    without_gradient: list[str] = field(default_factory=list)
+    regions: int = 0
+    """Enabled autocast regions entered."""
+    drills: dict[str, Any] = field(default_factory=dict)
+    diagnosis: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    output: str = ""
+    """The last lines that the program printed."""
+
+    @property
+    def main_optimizer(self) -> int:
+        """The optimizer that steps most often; the number of steps of a run is the number of its attempts."""
+        return max(set(self.optimizers), key=lambda index: (self.optimizers.count(index), -index), default=0)
+
+    @property
+    def steps(self) -> int:
+        """Attempts of the main optimizer."""
+        return self.optimizers.count(self.main_optimizer)
+
+    @property
+    def skipped_steps(self) -> int:
+        """Attempts, of any optimizer, that the scaler skipped."""
+        return self.taken.count(False)
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """By the median time of a step, after the warm-up; None where too little was timed."""
+        if len(self.step_seconds) < 3:
+            return None
+        middle = sorted(self.step_seconds)[len(self.step_seconds) // 2]
+        return 1.0 / middle if middle > 0 else None
+
+    def write(self, path: Path) -> None:
+        """As JSON, in one replacement, so that a reader never meets half a trace."""
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Trace:
+        """The trace written to `path`."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        data["violations"] = [Violation(**violation) for violation in data["violations"]]
+        return cls(**data)
+
+
+def finite(value: Any) -> Any:
+    """`value` for strict JSON: what is not finite becomes None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value

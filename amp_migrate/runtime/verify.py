@@ -1,0 +1,232 @@
+"""The original against the rewritten program: which runs are made, in which order, and what is asked of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from amp_migrate.runtime import checks
+from amp_migrate.runtime.checks import Check, Runs
+from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.speed import memory_checks, speed_checks
+from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
+from amp_migrate.runtime.trace import Trace, finite
+
+REFERENCE_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is verified. `rewrites`: real path -> rewritten text, per dtype."""
+
+    program: str
+    arguments: tuple[str, ...]
+    as_module: bool
+    rewrites: Mapping[str, Mapping[str, str]]
+    cwd: Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """How it is verified."""
+
+    device: str = "cpu"
+    steps: int = 50
+    seed: int = 0
+    scratch: bool = False
+    timeout: float | None = None
+    processes: int = 1
+    tf32: bool = False
+    drills: bool = True
+    diagnose: bool = True
+    bisect: bool = False
+    limits: checks.Limits = field(default_factory=checks.Limits)
+
+
+@dataclass
+class Report:
+    """The outcome. `runs` also holds runs that failed."""
+
+    options: Options
+    checks: list[Check] = field(default_factory=list)
+    runs: Runs = field(default_factory=Runs)
+    notes: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """`pass` where no check failed."""
+        return "fail" if any(check.verdict == "fail" for check in self.checks) else "pass"
+
+    def as_json(self) -> dict[str, Any]:
+        """By the contract; numbers that are not finite are null."""
+        runs = {name: _summary(trace) for name, trace in self.runs.traces.items()}
+        found = {
+            "version": 1,
+            "verdict": self.verdict,
+            "checks": [dataclasses.asdict(check) for check in self.checks],
+            "runs": runs,
+            "notes": self.notes,
+            "advice": self.advice,
+        }
+        result: dict[str, Any] = finite(found)
+        return result
+
+
+def _summary(trace: Trace) -> dict[str, Any]:
+    return {
+        "losses": trace.losses,
+        "steps_per_second": trace.steps_per_second,
+        "peak_memory_bytes": trace.peak_memory_bytes,
+        "skipped_steps": trace.skipped_steps,
+        "device": trace.device,
+        "dtype": trace.dtype,
+        "status": trace.status,
+        "steps": trace.steps,
+        "scales": trace.scales,
+        "gradient_norms": trace.gradient_norms,
+        "probe_share": trace.probe_seconds / trace.total_seconds if trace.total_seconds else None,
+        "violations": [dataclasses.asdict(violation) for violation in trace.violations],
+        "diagnosis": trace.diagnosis,
+    }
+
+
+class Verifier:
+    """Makes the runs one after the other and fills the report as they come in, so that an interruption loses nothing."""
+
+    def __init__(self, program: Program, options: Options, watch: Watch = lambda job, state: None) -> None:
+        self.program = program
+        self.options = options
+        self.report = Report(options)
+        self._watch = watch
+        self._folder = Path()
+        self._scale: float | None = None
+
+    def run(self) -> Report:
+        """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
+        options = self.options
+        with tempfile.TemporaryDirectory(prefix="amp-migrate-") as folder:
+            self._folder = Path(folder)
+            limits = Limits(options.timeout, options.processes)
+            with Supervisor(limits, options.seed, options.device, self._watch) as supervisor:
+                self._supervisor = supervisor
+                self._all()
+        return self.report
+
+    def _all(self) -> None:
+        if not (self._float32() and self._off()):
+            return
+        for dtype in self.program.rewrites:
+            self._amp(dtype)
+        self._speed()
+
+    def _run(self, name: str, **changes: Any) -> Trace:
+        """One run, kept under `name` in the report unless it is an auxiliary one (its name has a space)."""
+        options = self.options
+        folder = self._folder / name.replace(" ", "-")
+        job = Job(
+            name=name, program=self.program.program, folder=str(folder), cwd=str(self._cwd(folder)),
+            arguments=self.program.arguments, as_module=self.program.as_module, device=options.device,
+            seed=options.seed, steps=options.steps, warmup=min(5, options.steps // 4),
+            record_gradients=REFERENCE_STEPS,
+        )  # fmt: skip
+        traces = self._supervisor.run(dataclasses.replace(job, **changes))
+        if " " not in name:
+            self.report.runs.traces[name] = traces[0]
+        if options.processes > 1 and all(trace.steps for trace in traces):
+            self.report.checks.append(checks.ranks(name, traces))
+        return traces[0]
+
+    def _cwd(self, folder: Path) -> Path:
+        if not self.options.scratch:
+            return self.program.cwd
+        copy = folder / "scratch"
+        shutil.copytree(self.program.cwd, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+        return copy
+
+    def _tensors(self, name: str) -> Path:
+        return self._folder / name.replace(" ", "-") / "rank0"
+
+    def _float32(self) -> bool:
+        """The original, twice; False where there is nothing to compare with."""
+        first = self._run("original")
+        check = checks.completed("original", first, None)
+        self.report.checks.append(check)
+        if check.verdict == "fail":
+            return False
+        again = self._run("original-again")
+        self.report.checks.append(checks.completed("original-again", again, first))
+        if self.report.checks[-1].verdict == "fail":
+            return False
+        self.report.checks.append(checks.reproducible(self.report.runs))
+        return True
+
+    def _off(self) -> bool:
+        rewrites = next(iter(self.program.rewrites.values()))
+        off = self._run("amp-off", rewrites=dict(rewrites), switch=False)
+        check = checks.completed("amp-off", off, self.report.runs["original"])
+        self.report.checks.append(check)
+        if not off.steps:
+            return False
+        self._parameter_differences()
+        self.report.checks.extend(checks.amp_off(self.report.runs))
+        return True
+
+    def _parameter_differences(self) -> None:
+        runs = self.report.runs
+        if checks.same_parameters(runs["original"], runs["amp-off"]):
+            return
+        from amp_migrate.runtime.gradients import largest_parameter_difference
+
+        base = self._tensors("original")
+        runs.parameter_noise = largest_parameter_difference(base, self._tensors("original-again"))
+        runs.parameter_difference = largest_parameter_difference(base, self._tensors("amp-off"))
+
+    def _amp(self, dtype: str) -> None:
+        name = "amp" if dtype == next(iter(self.program.rewrites)) else f"amp-{dtype}"
+        rewrites, runs = dict(self.program.rewrites[dtype]), self.report.runs
+        if "perturbed" not in runs:
+            self._run("perturbed", perturb=2.0**-10)
+        switch = True if self.options.device == "cpu" else None
+        trace = self._run(name, rewrites=rewrites, switch=switch, dtype=dtype)
+        self.report.checks.append(checks.completed(name, trace, runs["original"]))
+        if not trace.steps:
+            return
+        self._reference(name, rewrites, switch, dtype)
+        self.report.checks.extend(checks.amp_on(runs, name, self.options.limits))
+
+    def _reference(self, name: str, rewrites: dict[str, str], switch: bool | None, dtype: str) -> None:
+        """The first gradients. Where the first steps were skipped they are taken again at the scale found later."""
+        from amp_migrate.runtime.gradients import distances, first_loss_agrees
+
+        runs, source = self.report.runs, name
+        if False in runs[name].taken[: 2 * REFERENCE_STEPS] and runs[name].scales:
+            source = f"{name} gradients"
+            scale = runs[name].scales[-1]
+            changes = {"rewrites": rewrites, "switch": switch, "dtype": dtype, "init_scale": scale}
+            self._run(source, steps=REFERENCE_STEPS, **changes)
+        if not runs.reference:
+            double = self._run("float64 reference", float64=True, steps=REFERENCE_STEPS)
+            agrees = first_loss_agrees(runs["original"].losses, double.losses)
+            runs.reference = "float64" if agrees else "the program does not run in float64"
+        reference = self._tensors("float64 reference") if runs.reference == "float64" else None
+        runs.distances[name] = distances(self._tensors("original"), self._tensors(source), reference)
+
+    def _speed(self) -> None:
+        runs, limits = self.report.runs, self.options.limits
+        self.report.checks.extend(speed_checks(runs, self.options.device, limits))
+        self.report.checks.extend(memory_checks(runs, self.options.device))
+
+
+def default_device() -> str:
+    """`cuda` where torch has one, asked in a way that leaves no CUDA context in this process."""
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
