@@ -36,7 +36,7 @@ def check(
     except UNREADABLE as error:
         return (Failure("parses", getattr(error, "lineno", None) or 1, f"the output does not parse: {error}"),)
     try:
-        failures = tuple(_same_program(before, after, introduced, may_clash(original, introduced)))
+        failures = tuple(_same_program(before, after, introduced, _may_clash(original, introduced)))
     except RecursionError:
         failures = (Failure("same-program", 1, "the file is nested too deeply to be compared"),)
     return failures or (*_protocol(output, protocol), *_stable(output, again))
@@ -67,7 +67,7 @@ def _compiles(tree: ast.Module) -> bool:
     return True
 
 
-def may_clash(original: str, introduced: Introduced) -> bool:
+def _may_clash(original: str, introduced: Introduced) -> bool:
     """Whether the original holds any word that an erase rule looks for; a byte search, to spare most files a walk."""
     words = {path.rpartition(".")[2] for path in introduced.scalers | introduced.names} | {"autocast"}
     return introduced.imports_torch or any(word in original for word in words)

@@ -312,3 +312,45 @@ def test_hooks_run_only_on_the_same_program() -> None:
         raise AssertionError(text)
 
     assert [failure.check for failure in check("a()\n", "b()\n", Introduced(), protocol=refuse)] == ["same-program"]
+
+
+# what was there before
+
+AMP = "def old(scaler):\n    scaler.update()\n    a()\n"
+
+
+def test_amp_in_a_function_left_alone_is_no_hindrance() -> None:
+    after = AMP + "def new():\n    scaler = torch.amp.GradScaler('cuda')\n    scaler.scale(loss).backward()"
+    assert messages(AMP + "def new():\n    loss.backward()", after) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "def g(): pass\n" + AMP,  # order
+        AMP + "def g(): pass\n" + AMP,  # twice
+        AMP.replace("a()", "b()") + "def g(): pass\n",
+        "if x:\n    " + AMP.replace("\n", "\n    ") + "\ndef g(): pass\n",
+        "@cache\n" + AMP + "def g(): pass\n",
+        "def g(): pass\n",
+    ],
+)
+def test_what_was_left_alone_still_counts(after: str) -> None:
+    assert messages(AMP + "def g(): pass\n", after)
+
+
+def test_methods_left_alone_are_set_aside_one_by_one() -> None:
+    before = "class A:\n    def f(self):\n        scaler.update()\n    def g(self):\n        a()\n        b()\n"
+    assert messages(before, before.replace("        a()\n", "        scaler.update()\n        a()\n"), SCALER) == [
+        "`scaler` is read here but never set"
+    ]
+    assert messages(before, before.replace("        a()\n        b()", "        b()\n        a()"))
+
+
+def test_scaler_made_under_a_global_statement() -> None:
+    before = "def make():\n    global o\n    o = 1\ndef g():\n    o.step()\nmake()\ng()"
+    after = before.replace("global o\n    o = 1", f"global o, scaler\n    o = 1\n    {MADE}").replace(
+        "o.step()", "scaler.step(o)"
+    )
+    assert messages(before, after) == []
+    assert messages(before, after.replace("global o, scaler", "global o")) == ["`scaler` is read here but never set"]
