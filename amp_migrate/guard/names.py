@@ -20,7 +20,8 @@ Fault: TypeAlias = "tuple[int, str]"
 
 def name_faults(before: ast.Module, after: ast.Module, introduced: Introduced) -> list[Fault]:
     """Lines of the output and what is wrong there; both trees as parsed, before anything is erased."""
-    emitted = _emitted(after, Forms(introduced))
+    nodes = list(ast.walk(after))
+    emitted = _emitted(nodes, Forms(introduced))
     read = [node for value in emitted for node in ast.walk(value) if isinstance(node, ast.Name)]
     inputs = frozenset(node.id for node in read)
     places = frozenset((node.lineno, node.col_offset) for node in read)
@@ -28,16 +29,16 @@ def name_faults(before: ast.Module, after: ast.Module, introduced: Introduced) -
     pairs = list(zip(old.walk(), new.walk(), strict=False))
     found = [fault for left, right in pairs for fault in _scope_faults(left, right, introduced.bindings)]
     found += [fault for _, scope in pairs for fault in _input_faults(scope, places, inputs - introduced.bindings)]
-    found += _attribute_faults(before, after, introduced)
+    found += _attribute_faults(before, nodes, introduced)
     found += _device_faults(emitted)
-    found += signature_faults(pairs, after, introduced)
+    found += signature_faults(pairs, nodes, introduced)
     return sorted(set(found))
 
 
-def _emitted(tree: ast.Module, forms: Forms) -> list[ast.expr]:
+def _emitted(nodes: list[ast.AST], forms: Forms) -> list[ast.expr]:
     """The expressions that the rewrite evaluates: region headers, scaler constructions, values of new names."""
     found: list[ast.expr] = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.With):
             found += [item.context_expr for item in node.items if forms.is_region(item)]
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -98,14 +99,14 @@ def _has_star_import(scope: Scope) -> bool:
     return any(alias.name == "*" for node in nodes for alias in node.names)
 
 
-def _attribute_faults(before: ast.Module, after: ast.Module, introduced: Introduced) -> Iterator[Fault]:
+def _attribute_faults(before: ast.Module, nodes: list[ast.AST], introduced: Introduced) -> Iterator[Fault]:
     paths = {path for path in introduced.scalers | introduced.names if "." in path}
     if not paths:
         return
-    attributes = [node for node in ast.walk(after) if isinstance(node, ast.Attribute)]
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     stored = {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
     old = {node.name: node for node in ast.walk(before) if isinstance(node, ast.ClassDef)}
-    for node in ast.walk(after):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and dotted(node) in paths and node.attr not in stored:
             yield node.lineno, f"`{dotted(node)}` is read here but never set"
         elif isinstance(node, ast.ClassDef) and node.name in old:

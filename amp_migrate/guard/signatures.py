@@ -18,7 +18,7 @@ Fault: TypeAlias = "tuple[int, str]"
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def signature_faults(pairs: list[tuple[Scope, Scope]], after: ast.Module, introduced: Introduced) -> Iterator[Fault]:
+def signature_faults(pairs: list[tuple[Scope, Scope]], nodes: list[ast.AST], introduced: Introduced) -> Iterator[Fault]:
     """Calls without a new required parameter, and keywords that the called function does not take."""
     functions = [scope for _, scope in pairs if isinstance(scope.node, FUNCTIONS)]
     if not introduced.parameters or not functions:
@@ -27,7 +27,8 @@ def signature_faults(pairs: list[tuple[Scope, Scope]], after: ast.Module, introd
     needed = _required(pairs, introduced.parameters)
     accepted = _accepted(functions)
     handed: set[int] = set()
-    for call in (node for node in ast.walk(after) if isinstance(node, ast.Call)):
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    for call in calls:
         callee = _callee(call.func)
         given = {entry.arg for entry in call.keywords}
         handed.update(id(node) for node in [call.func, *(call.args if given & introduced.parameters else [])])
@@ -35,7 +36,7 @@ def signature_faults(pairs: list[tuple[Scope, Scope]], after: ast.Module, introd
             yield call.lineno, f"`{callee}` needs `{min(missing)}`, which this call does not pass"
         for name in sorted((given & introduced.parameters) - accepted.get(callee, given) - {None}, key=str):
             yield call.lineno, f"`{callee}` has no parameter `{name}`"
-    yield from _callback_faults(after, needed, handed)
+    yield from _callback_faults(calls, needed, handed)
 
 
 def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -> Iterator[Fault]:
@@ -51,9 +52,8 @@ def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -
             yield right.node.lineno, f"`{min(new & plain)}` may be None in `{right.node.name}`, and nothing replaces it"
 
 
-def _callback_faults(after: ast.Module, needed: dict[str, set[str]], handed: set[int]) -> Iterator[Fault]:
+def _callback_faults(calls: list[ast.Call], needed: dict[str, set[str]], handed: set[int]) -> Iterator[Fault]:
     """A function handed on without its new parameter will be called without it."""
-    calls = (node for node in ast.walk(after) if isinstance(node, ast.Call))
     for call in calls:
         for argument in [*call.args, *(entry.value for entry in call.keywords)]:
             callee = _callee(argument)
