@@ -33,6 +33,8 @@ class Scope:
     mentions: list[Mention] = field(default_factory=list)
     foreign: set[str] = field(default_factory=set)
     """Names declared `global` or `nonlocal`."""
+    given: set[str] = field(default_factory=set)
+    """Of the module: names that some function sets through `global`."""
     children: list[Scope] = field(default_factory=list)
 
     def of(self, name: str, kind: Kind) -> list[Mention]:
@@ -41,7 +43,7 @@ class Scope:
 
     def binds(self, name: str) -> bool:
         """Whether the scope has a variable of that name of its own."""
-        if self.parent is None and any(name in scope.foreign and scope.of(name, "set") for scope in self.walk()):
+        if name in self.given:
             return True
         return name not in self.foreign and bool(self.of(name, "set"))
 
@@ -73,6 +75,8 @@ def build(tree: ast.Module, interest: frozenset[str]) -> Scope:
     top = Scope(tree, None)
     builder = _Builder(interest)
     builder.block(tree.body, top, frozenset())
+    for scope in top.walk():
+        top.given.update(name for name in scope.foreign if scope.of(name, "set"))
     return top
 
 
