@@ -89,6 +89,10 @@ def _words(words: list[str], where: str) -> tuple[str, bool, tuple[tuple[str, st
     return (kinds or ["lint"])[0], "unsafe" in words, options
 
 
+NEEDS_THE_OTHERS = frozenset({"unused-ignore"})
+"""Rules that judge what other rules do, and are tried together with the default ones."""
+
+
 def settings(block: Block, rule: str | None) -> Settings:
     """The settings under which `block` is tried: `rule` alone, or the default rules where it is None."""
     options = dict(block.options)
@@ -98,7 +102,7 @@ def settings(block: Block, rule: str | None) -> Settings:
         dtype=options.get("dtype", "float16"),
         device=options.get("device"),
         target_torch=(major, minor) if target else None,
-        select=(rule,) if rule else (),
+        select=(rule,) if rule and rule not in NEEDS_THE_OTHERS else (),
     )
 
 
