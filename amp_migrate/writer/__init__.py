@@ -35,11 +35,13 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     located = locate(module, _spans(wanted), text.encode())
     rewriter = Rewriter(located, wanted)
     try:
-        changed = module.visit(rewriter)
-    except cst.CSTValidationError as error:
+        output = module.visit(rewriter).code
+    except (cst.CSTValidationError, cst.ParserSyntaxError) as error:
         raise WriteError(f"the edits do not make a Python module: {error}") from error
+    except RecursionError as error:
+        raise UnparsableModule("nested too deeply for LibCST") from error
     rewriter.check_all_done()
-    return changed.code
+    return output
 
 
 def _spans(edits: Sequence[Edit]) -> Iterator[Span]:

@@ -35,7 +35,8 @@ def without_repeats(edits: Sequence[Edit]) -> list[Edit]:
     Raises:
         EditConflict: two edits overlap or contradict each other.
     """
-    unique = [edit for i, edit in enumerate(edits) if _may_repeat(edit) or edit not in edits[:i]]
+    first = {edit: i for i, edit in reversed(list(enumerate(edits)))}
+    unique = [edit for i, edit in enumerate(edits) if _may_repeat(edit) or first[edit] == i]
     for one, other in combinations(unique, 2):
         if _wraps_cross(one, other) or _add_twice(one, other):
             raise EditConflict(f"{one} and {other} cannot both be applied")

@@ -11,7 +11,7 @@ import pytest
 from amp_migrate.edits import ReplaceExpression, Span, Template
 from amp_migrate.writer import SpanNotFound, UnparsableModule, WriteError, apply
 from amp_migrate.writer.locate import locate, parse
-from tests.writer.spots import nodes, swap
+from tests.writer.spots import Maker, applied, argument, entry, nodes, parameter, swap
 
 TEXTS = {
     "empty": "",
@@ -94,6 +94,24 @@ def test_deep_nesting_is_an_error_of_its_own() -> None:
     text = "a = " + "-" * 1500 + "1\n"
     with pytest.raises(UnparsableModule, match="deep"):
         apply(text, [])
+
+
+@pytest.mark.parametrize("depth", range(60, 200, 5))
+def test_nesting_at_the_limit_is_done_or_refused(depth: int) -> None:
+    text = "f(a" + ".b()" * depth + ")\n"
+    try:
+        output = applied(text, swap("a", "g($0)"))
+    except UnparsableModule:
+        return
+    assert output == text.replace("a", "g(a)")
+
+
+@pytest.mark.parametrize(
+    "maker", [argument("f(d)", "s", "="), entry("{}", "k", "="), swap("d", "$"), parameter("def", "s", "=")]
+)
+def test_an_addition_that_is_no_python(maker: Maker) -> None:
+    with pytest.raises(WriteError, match=r"Python|template"):
+        applied("f(d)\n{}\ndef g(): pass\n", maker)
 
 
 @pytest.mark.parametrize("span", [Span(0, 2), Span(1, 3), Span(4, 6), Span(90, 95)])
