@@ -116,9 +116,13 @@ def test_a_reason_shows_a_program(page: pages.Page) -> None:
     assert (page.reason in kinds) != (page.name in NO_SINGLE_FILE_SHOWS_IT)
 
 
-@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_a_spec_belongs_to_a_rule(path: Path) -> None:
-    assert path.stem == "near-misses" or path.stem in {page.name for page in RULES}
+def test_every_rule_has_a_spec() -> None:
+    assert {path.stem for path in SPECS} == {page.name for page in RULES} | {"near-misses"}
+
+
+@by_rule
+def test_a_spec_plants_the_mistake(page: pages.Page) -> None:
+    assert any(block.errors for block in blocks(SPEC / f"{page.name}.md"))
 
 
 @by_error
