@@ -123,6 +123,8 @@ def amp_on(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
     yield _gradients(runs, name, limits)
     yield _trained(name, trace, original)
     yield _protocol(name, trace)
+    yield _autocast_off(name, trace)
+    yield from drills(name, trace.drills)
 
 
 def _engaged(name: str, trace: Trace) -> Check:
@@ -150,7 +152,13 @@ def bands(runs: Runs, name: str, limits: Limits) -> list[Band]:
     original, amp = curves(runs["original"]), curves(runs[name])
     noise = [curves(runs[other]) for other in ("original-again", "perturbed") if other in runs]
     return [
-        band(original[site], [run[site] for run in noise if site in run], amp[site], limits.loss_factor, limits.loss_floor)
+        band(
+            original[site],
+            [run[site] for run in noise if site in run],
+            amp[site],
+            limits.loss_factor,
+            limits.loss_floor,
+        )
         for site in original
         if site in amp
     ]
@@ -160,7 +168,9 @@ def _loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
     original, amp = curves(runs["original"]), curves(runs[name])
     missing = [site for site, curve in original.items() if not _as_often(curve, amp.get(site))]
     if missing:
-        return Check(f"{name}: loss curve", "fail", 0, 1, f"the backward at {missing[0]} does not run as often as before")
+        return Check(
+            f"{name}: loss curve", "fail", 0, 1, f"the backward at {missing[0]} does not run as often as before"
+        )
     worst = max(bands(runs, name, limits), key=lambda found: found.excess, default=None)
     excess = worst.excess if worst else 0.0
     verdict: Verdict = "pass" if excess <= 1 else "fail"
@@ -223,6 +233,12 @@ def _protocol(name: str, trace: Trace) -> Check:
     if len(found) > 1:
         message += f"; and {len(found) - 1} more"
     return Check(f"{name}: protocol", "fail", len(found), 0, message)
+
+
+def _autocast_off(name: str, trace: Trace) -> Check:
+    inside = trace.steps_inside
+    message = f"autocast is still on at {inside} steps" if inside else "autocast is off whenever an optimizer steps"
+    return Check(f"{name}: autocast off", "fail" if inside else "pass", inside, 0, message)
 
 
 def drills(name: str, results: Mapping[str, Any]) -> Iterator[Check]:

@@ -17,7 +17,7 @@ from amp_migrate.runtime.launch import prepare, tell
 from amp_migrate.runtime.needs import require_torch
 from amp_migrate.runtime.plan import ProgramError, find_program
 from amp_migrate.runtime.progress import Progress
-from amp_migrate.runtime.verify import Options, Program, Report, Verifier, default_device
+from amp_migrate.runtime.verify import Options, Program, Report, default_device, verify
 
 _COLOURS = {"pass": "green", "fail": "red", "skip": "yellow"}
 
@@ -29,16 +29,10 @@ def verify_command(program: str, arguments: tuple[str, ...], options: Mapping[st
     if not any(what.rewrites.values()):
         return _nothing(options)
     progress = Progress()
-    verifier = Verifier(what, _options(options), progress)
-    interrupted = False
-    try:
-        verifier.run()
-    except KeyboardInterrupt:
-        interrupted = True
-        verifier.report.notes.append("interrupted; the checks below are those that were finished")
+    report = verify(what, _options(options), progress).report
     progress.close()
-    _write(verifier.report, what, options)
-    return 130 if interrupted else int(verifier.report.verdict == "fail")
+    _write(report, what, options)
+    return 130 if report.interrupted else int(report.verdict == "fail")
 
 
 def _options(options: Mapping[str, Any]) -> Options:
@@ -108,7 +102,9 @@ def lines(report: Report) -> Iterator[str]:
         yield f"advice: {advice}"
     failed = sum(check.verdict == "fail" for check in report.checks)
     colour = "red" if failed else "green"
-    yield click.style(f"{'FAIL' if failed else 'PASS'}: {failed} of {len(report.checks)} checks failed", fg=colour, bold=True)
+    yield click.style(
+        f"{'FAIL' if failed else 'PASS'}: {failed} of {len(report.checks)} checks failed", fg=colour, bold=True
+    )
 
 
 def _numbers(check: Check) -> str:

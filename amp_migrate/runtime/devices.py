@@ -8,7 +8,14 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-_DEVICE_FREE = ("synchronize", "set_device", "empty_cache", "reset_peak_memory_stats", "reset_max_memory_allocated", "init")
+_DEVICE_FREE = (
+    "synchronize",
+    "set_device",
+    "empty_cache",
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "init",
+)
 _ZERO = ("current_device", "max_memory_allocated", "memory_allocated", "max_memory_reserved", "memory_reserved")
 
 
@@ -59,7 +66,9 @@ def _same(value: Any, *_: Any, **__: Any) -> Any:
 
 def _to_cpu(to: Callable[..., Any]) -> Callable[..., Any]:
     def moved(self: Any, *args: Any, **kwargs: Any) -> Any:
-        places = ["cpu" if isinstance(value, int) and not isinstance(value, bool) else on_cpu(value) for value in args[:1]]
+        places = [
+            "cpu" if isinstance(value, int) and not isinstance(value, bool) else on_cpu(value) for value in args[:1]
+        ]
         return to(self, *places, *args[1:], **{name: on_cpu(value) for name, value in kwargs.items()})
 
     return moved

@@ -22,7 +22,7 @@ class Event:
     """One call.
 
     `kind`: region (an enabled autocast is entered), optimizer (one is made), make (a scaler), scale, backward, backwarded, zero, unscale, read (gradients),
-    step, gradients (the optimizer is about to apply them), stepped, update.
+    step, gradients (the optimizer is about to apply them), stepped, update, updated.
     """
 
     kind: str

@@ -56,7 +56,9 @@ def _distance(key: tuple[int, int], original: dict[str, Any], halves: list[Any],
         return Distance(*key, 0.0, 0.0, 1.0, ())
     whole = [torch.cat([row[kind].flatten() for row in rows]) for kind in (1, 2, 3)]
     size = whole[2].square().mean().sqrt().item()
-    single = sorted(((name, _rmse(half, true) / (size or 1.0)) for name, _, half, true in rows), key=lambda row: -row[1])
+    single = sorted(
+        ((name, _rmse(half, true) / (size or 1.0)) for name, _, half, true in rows), key=lambda row: -row[1]
+    )
     cosine = torch.nn.functional.cosine_similarity(whole[1], whole[0], dim=0).item()
     return Distance(*key, _error(whole[1], whole[2]), _error(whole[0], whole[2]), cosine, tuple(single[:5]))
 

@@ -44,8 +44,9 @@ class Instrument:
         self._wrap(torch.autograd, "backward", self._on_autograd_backward, self._after_backward)
         self._wrap(torch.optim.Optimizer, "zero_grad", self._on_zero)
         self._wrap(torch.nn.Module, "zero_grad", self._on_zero)
-        for name, handler in (("scale", self._on_scale), ("unscale_", self._on_unscale), ("update", self._on_update)):
-            self._wrap(torch.amp.GradScaler, name, handler)
+        self._wrap(torch.amp.GradScaler, "scale", self._on_scale)
+        self._wrap(torch.amp.GradScaler, "unscale_", self._on_unscale)
+        self._wrap(torch.amp.GradScaler, "update", self._on_update, self._after_update)
         self._wrap_make(torch.amp.GradScaler, lambda scaler: self._emit("make", scaler=scaler))
         self._wrap_make(torch.optim.Optimizer, lambda optimizer: self._emit("optimizer", optimizer=optimizer))
         self._wrap_scale_result()
@@ -64,7 +65,7 @@ class Instrument:
             listener.on(event)
 
     def _wrap(
-        self, owner: Any, name: str, before: Callable[..., None], after: Callable[[], None] | None = None
+        self, owner: Any, name: str, before: Callable[..., None], after: Callable[..., None] | None = None
     ) -> None:
         """Call `before` with the arguments, and `after` once it is done, for calls that torch does not make itself."""
         function = getattr(owner, name)
@@ -80,12 +81,12 @@ class Instrument:
             finally:
                 self._inside.pop()
             if outer and after is not None:
-                after()
+                after(*arguments, **keywords)
             return result
 
         setattr(owner, name, wrapper)
 
-    def _after_backward(self) -> None:
+    def _after_backward(self, *_: Any, **__: Any) -> None:
         self._emit("backwarded")
 
     def _on_zero(self, owner: Any, *_: Any, **__: Any) -> None:
@@ -99,7 +100,9 @@ class Instrument:
 
     def _backward(self, tensors: tuple[torch.Tensor, ...]) -> None:
         losses = tuple(getattr(tensor, "_amp_migrate_loss", tensor).detach() for tensor in tensors)
-        scaler = next((tensor._amp_migrate_scaler for tensor in tensors if hasattr(tensor, "_amp_migrate_scaler")), None)
+        scaler = next(
+            (tensor._amp_migrate_scaler for tensor in tensors if hasattr(tensor, "_amp_migrate_scaler")), None
+        )
         self._emit("backward", tensors=losses, scaled=scaler is not None, scaler=scaler)
 
     def _wrap_make(self, kind: Any, tell: Callable[[Any], None]) -> None:
@@ -136,6 +139,10 @@ class Instrument:
     def _on_update(self, scaler: Any, *_: Any, **__: Any) -> None:
         if scaler.is_enabled():
             self._emit("update", scaler=scaler)
+
+    def _after_update(self, scaler: Any, *_: Any, **__: Any) -> None:
+        if scaler.is_enabled():
+            self._emit("updated", scaler=scaler)
 
     def _wrap_reader(self, module: Any, name: str) -> None:
         function = getattr(module, name)

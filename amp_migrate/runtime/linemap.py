@@ -70,7 +70,9 @@ def relocate(tree: ast.Module, lines: LineMap) -> None:
             _place(node, lines)
 
 
-def _place(node: ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern, lines: LineMap) -> None:
+def _place(
+    node: ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern, lines: LineMap
+) -> None:
     first, last = min(node.lineno, len(lines.line) - 1), min(node.end_lineno or node.lineno, len(lines.line) - 1)
     start, end = lines.line[first], max(lines.line[last], lines.line[first])
     whole = not (lines.same[first] and lines.same[last])

@@ -221,7 +221,9 @@ def _mark(parameter: Any) -> tuple[int, int] | None:
 
 def _is_zero(parameters: list[Any]) -> bool:
     """Cleared by other means than zero_grad."""
-    return all(p.grad is None or not bool(p.grad.any()) for p in parameters if not (p.grad is not None and p.grad.is_sparse))
+    return all(
+        p.grad is None or not bool(p.grad.any()) for p in parameters if not (p.grad is not None and p.grad.is_sparse)
+    )
 
 
 def _autocast_on() -> bool:

@@ -54,7 +54,9 @@ class Probe:
             self._stop()
         for loss in event.tensors:
             value = loss if loss.numel() == 1 else loss.float().mean()
-            self._losses.append(value.reshape(()).to(torch.float64, copy=True) if self._cpu else value.reshape(()).clone())
+            self._losses.append(
+                value.reshape(()).to(torch.float64, copy=True) if self._cpu else value.reshape(()).clone()
+            )
             self.trace.loss_sites.append(str(event.site))
             self.trace.loss_steps.append(self.done)
 

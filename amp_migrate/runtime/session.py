@@ -11,6 +11,7 @@ import torch
 
 from amp_migrate.runtime import devices, emulation
 from amp_migrate.runtime.child import ProgressFile
+from amp_migrate.runtime.drills import Checkpoint, Overflow
 from amp_migrate.runtime.events import Event, Listener
 from amp_migrate.runtime.instrument import Instrument
 from amp_migrate.runtime.job import Job
@@ -18,6 +19,8 @@ from amp_migrate.runtime.monitor import Monitor
 from amp_migrate.runtime.probe import Probe
 from amp_migrate.runtime.reference import compute_in_float64
 from amp_migrate.runtime.seeds import seed_all
+
+_DRILLS: dict[str, Callable[[], Overflow | Checkpoint]] = {"overflow": Overflow, "checkpoint": Checkpoint}
 
 
 class Session:
@@ -27,6 +30,7 @@ class Session:
         self.job = job
         self.probe = Probe(job, ProgressFile(folder / "progress.json"))
         self.monitor = Monitor(lambda: self.probe.done)
+        self.drills: list[Overflow | Checkpoint] = [_DRILLS[name]() for name in job.drills]
 
 
 def start(job: Job, folder: Path) -> Session:
@@ -40,7 +44,7 @@ def start(job: Job, folder: Path) -> Session:
         torch.backends.cudnn.allow_tf32 = True
     if job.init_scale is not None:
         _start_scale(job.init_scale)
-    listeners: list[Listener] = [session.monitor, session.probe]
+    listeners: list[Listener] = [*session.drills, session.monitor, session.probe]
     if job.perturb:
         listeners.append(_Perturbation(job.perturb))
     Instrument(listeners).install()
@@ -87,6 +91,7 @@ def finish(session: Session, folder: Path, status: str, error: str) -> None:
         warnings.simplefilter("ignore")
         trace = session.probe.finish(status, error)
         trace.violations = session.monitor.violations()
-        trace.regions = session.monitor.regions
+        trace.regions, trace.steps_inside = session.monitor.regions, session.monitor.steps_inside
+        trace.drills = {name: answer for drill in session.drills for name, answer in drill.results(error)}
         session.probe.save_tensors(folder)
     trace.write(folder / "trace.json")

@@ -106,7 +106,14 @@ class Supervisor:
 def _command(order: Path, limits: Limits) -> list[str]:
     if limits.processes == 1:
         return [sys.executable, str(_BOOT), str(order)]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(limits.processes)]
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(limits.processes),
+    ]
     return [*launcher, str(_BOOT), str(order)]
 
 

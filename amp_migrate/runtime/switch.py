@@ -20,8 +20,6 @@ def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
             _force(node, on)
 
 
-
-
 def _name(call: ast.Call) -> str:
     target = call.func
     return target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""

@@ -50,6 +50,8 @@ class Trace:
     without_gradient: list[str] = field(default_factory=list)
     regions: int = 0
     """Enabled autocast regions entered."""
+    steps_inside: int = 0
+    """Attempts to step while autocast was on."""
     drills: dict[str, Any] = field(default_factory=dict)
     diagnosis: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

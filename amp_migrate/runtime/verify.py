@@ -19,6 +19,7 @@ from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
 from amp_migrate.runtime.trace import Trace, finite
 
 REFERENCE_STEPS = 2
+DRILL_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Report:
     runs: Runs = field(default_factory=Runs)
     notes: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
+    interrupted: bool = False
 
     @property
     def verdict(self) -> str:
@@ -100,23 +102,18 @@ def _summary(trace: Trace) -> dict[str, Any]:
 class Verifier:
     """Makes the runs one after the other and fills the report as they come in, so that an interruption loses nothing."""
 
-    def __init__(self, program: Program, options: Options, watch: Watch = lambda job, state: None) -> None:
+    def __init__(self, program: Program, options: Options, supervisor: Supervisor) -> None:
         self.program = program
         self.options = options
         self.report = Report(options)
-        self._watch = watch
+        self._supervisor = supervisor
         self._folder = Path()
-        self._scale: float | None = None
 
     def run(self) -> Report:
         """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
-        options = self.options
         with tempfile.TemporaryDirectory(prefix="amp-migrate-") as folder:
             self._folder = Path(folder)
-            limits = Limits(options.timeout, options.processes)
-            with Supervisor(limits, options.seed, options.device, self._watch) as supervisor:
-                self._supervisor = supervisor
-                self._all()
+            self._all()
         return self.report
 
     def _all(self) -> None:
@@ -194,23 +191,26 @@ class Verifier:
         if "perturbed" not in runs:
             self._run("perturbed", perturb=2.0**-10)
         switch = True if self.options.device == "cpu" else None
-        trace = self._run(name, rewrites=rewrites, switch=switch, dtype=dtype)
+        how = {"rewrites": rewrites, "switch": switch, "dtype": dtype}
+        trace = self._run(name, drills=("checkpoint",) if self.options.drills else (), **how)
         self.report.checks.append(checks.completed(name, trace, runs["original"]))
         if not trace.steps:
             return
-        self._reference(name, rewrites, switch, dtype)
+        self._reference(name, how)
         self.report.checks.extend(checks.amp_on(runs, name, self.options.limits))
+        if self.options.drills and trace.dtype == "float16":
+            scale = trace.scales[-1] if trace.scales else None
+            drilled = self._run(f"{name} drill", steps=DRILL_STEPS, drills=("overflow",), init_scale=scale, **how)
+            self.report.checks.extend(checks.drills(name, drilled.drills))
 
-    def _reference(self, name: str, rewrites: dict[str, str], switch: bool | None, dtype: str) -> None:
+    def _reference(self, name: str, how: dict[str, Any]) -> None:
         """The first gradients. Where the first steps were skipped they are taken again at the scale found later."""
         from amp_migrate.runtime.gradients import distances, first_loss_agrees
 
         runs, source = self.report.runs, name
         if False in runs[name].taken[: 2 * REFERENCE_STEPS] and runs[name].scales:
             source = f"{name} gradients"
-            scale = runs[name].scales[-1]
-            changes = {"rewrites": rewrites, "switch": switch, "dtype": dtype, "init_scale": scale}
-            self._run(source, steps=REFERENCE_STEPS, **changes)
+            self._run(source, steps=REFERENCE_STEPS, init_scale=runs[name].scales[-1], **how)
         if not runs.reference:
             double = self._run("float64 reference", float64=True, steps=REFERENCE_STEPS)
             agrees = first_loss_agrees(runs["original"].losses, double.losses)
@@ -222,6 +222,19 @@ class Verifier:
         runs, limits = self.report.runs, self.options.limits
         self.report.checks.extend(speed_checks(runs, self.options.device, limits))
         self.report.checks.extend(memory_checks(runs, self.options.device))
+
+
+def verify(program: Program, options: Options, watch: Watch) -> Verifier:
+    """Verify with a supervisor of its own; the returned verifier's report is whole unless KeyboardInterrupt came."""
+    limits = Limits(options.timeout, options.processes)
+    with Supervisor(limits, options.seed, options.device, watch) as supervisor:
+        verifier = Verifier(program, options, supervisor)
+        try:
+            verifier.run()
+        except KeyboardInterrupt:
+            verifier.report.interrupted = True
+            verifier.report.notes.append("interrupted; these are the checks that were finished")
+    return verifier
 
 
 def default_device() -> str:

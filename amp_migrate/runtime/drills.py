@@ -1,0 +1,151 @@
+"""Drills: what a correct loop must survive is provoked, and what it does is told.
+
+Each result is a dict of `verdict`, `measured`, `limit` and `message`, ready to become a check.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from amp_migrate.runtime.events import Event
+
+_AT = 2
+Result = dict[str, Any]
+
+
+def result(verdict: str, measured: Any, limit: Any, message: str) -> Result:
+    """One drill's answer."""
+    return {"verdict": verdict, "measured": measured, "limit": limit, "message": message}
+
+
+class Overflow:
+    """Puts one inf among the gradients of the third step: it must be skipped, and the scale halved once."""
+
+    name = "overflow drill"
+
+    def __init__(self) -> None:
+        self._attempts = 0
+        self._optimizer: Any = None
+        self._scaler: Any = None
+        self._before: list[torch.Tensor] = []
+        self._scale = 0.0
+        self._changed: bool | None = None
+        self._after: float | None = None
+
+    def on(self, event: Event) -> None:
+        """Follow the steps; strike once."""
+        if event.kind in ("unscale", "step") and event.scaler is not None:
+            if self._optimizer is None and self._attempts >= _AT:
+                self._strike(event)
+        elif event.kind == "stepped":
+            self._attempts += 1
+            if event.optimizer is self._optimizer and self._changed is None:
+                pairs = zip(self._before, _parameters(event.optimizer), strict=True)
+                self._changed = any(not torch.equal(old, new.detach()) for old, new in pairs)
+        elif event.kind == "updated" and event.scaler is self._scaler and self._after is None:
+            self._after = event.scaler.get_scale()
+
+    def _strike(self, event: Event) -> None:
+        gradients = [p.grad for p in _parameters(event.optimizer) if p.grad is not None and p.grad.numel()]
+        if not gradients:
+            return
+        first = gradients[0]._values() if gradients[0].is_sparse else gradients[0]
+        with torch.no_grad():
+            first.view(-1)[:1] = torch.inf
+        self._optimizer, self._scaler = event.optimizer, event.scaler
+        self._before = [p.detach().clone() for p in _parameters(event.optimizer)]
+        self._scale = event.scaler.get_scale()
+
+    def results(self, raised: str) -> Iterator[tuple[str, Result]]:
+        """The answer; `raised` is the program's error, if any."""
+        if self._optimizer is None:
+            yield self.name, result("skip", None, None, "no step with a scaler came up for the drill")
+        elif raised:
+            yield self.name, result("fail", raised.strip().splitlines()[-1], None, "an overflow ends the program")
+        elif self._changed is None:
+            yield self.name, result("fail", None, None, "after an overflow the step was not reached")
+        elif self._changed:
+            yield self.name, result("fail", "changed", "unchanged", "a step with inf gradients changed the parameters")
+        else:
+            yield self.name, self._scale_result()
+
+    def _scale_result(self) -> Result:
+        expected = self._scale * self._scaler.get_backoff_factor()
+        if self._after == expected:
+            message = f"a step with inf gradients was skipped, the scale went from {self._scale:g} to {expected:g}"
+            return result("pass", self._after, expected, message)
+        return result("fail", self._after, expected, f"after an overflow the scale is {self._after}, not {expected:g}")
+
+
+class Checkpoint:
+    """Where the program saves an optimizer's state with `torch.save`, the scaler's must be there and come back."""
+
+    name = "checkpoint drill"
+
+    def __init__(self) -> None:
+        self._scalers: list[Any] = []
+        self._results: list[Result] = []
+        save: Callable[..., Any] = torch.save
+
+        def saved(what: Any, *arguments: Any, **keywords: Any) -> Any:
+            self._look(what)
+            return save(what, *arguments, **keywords)
+
+        torch.save = saved
+        self._save = save
+
+    def on(self, event: Event) -> None:
+        """Remember the scalers in use."""
+        if event.kind == "step" and event.scaler is not None and event.scaler not in self._scalers:
+            self._scalers.append(event.scaler)
+
+    def _look(self, what: Any) -> None:
+        if not isinstance(what, dict) or not self._scalers or _is_optimizer(what):
+            return
+        found = list(_dicts(what))
+        if not any(map(_is_optimizer, found)):
+            return
+        states = [state for state in found if set(self._scalers[0].state_dict()) <= set(state)]
+        if not states:
+            message = "a checkpoint holds the optimizer's state but not the scaler's: resuming starts from 65536 again"
+            self._results.append(result("fail", 0, 1, message))
+        else:
+            self._results.append(self._round_trip(states[0]))
+
+    def _round_trip(self, state: dict[str, Any]) -> Result:
+        file, fresh = io.BytesIO(), torch.amp.GradScaler("cpu")
+        self._save(state, file)
+        file.seek(0)
+        fresh.load_state_dict(torch.load(file, weights_only=True))
+        live = [scaler.state_dict() for scaler in self._scalers]
+        if fresh.state_dict() in live:
+            return result("pass", fresh.get_scale(), live[0]["scale"], "the scaler's state is saved and comes back")
+        return result("fail", fresh.state_dict(), live[0], "the saved state of the scaler is not the one in use")
+
+    def results(self, raised: str) -> Iterator[tuple[str, Result]]:
+        """The worst answer, if anything was saved."""
+        worst = next((found for found in self._results if found["verdict"] == "fail"), None)
+        if self._results:
+            yield self.name, worst or self._results[-1]
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _dicts(value: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and depth:
+        yield value
+        for item in value.values():
+            yield from _dicts(item, depth - 1)
+    elif isinstance(value, (list, tuple)) and depth:
+        for item in value:
+            yield from _dicts(item, depth - 1)
+
+
+def _is_optimizer(state: dict[str, Any]) -> bool:
+    return set(state) >= {"state", "param_groups"}

@@ -1,0 +1,71 @@
+"""A correct migration, and ways to break it. Each edit replaces one piece of the correct program by another."""
+
+from __future__ import annotations
+
+BEFORE = """\
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+torch.manual_seed(0)
+data = torch.randn(64, 8)
+target = data @ torch.randn(8, 1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)).to(device)
+
+
+def train():
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for epoch in range(6):
+        for x, y in zip(data.split(16), target.split(16)):
+            optimizer.zero_grad()
+            output = model(x.to(device))
+            loss = torch.nn.functional.mse_loss(output, y.to(device))
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        scheduler.step()
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
+
+
+train()
+"""
+
+AFTER = """\
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+torch.manual_seed(0)
+data = torch.randn(64, 8)
+target = data @ torch.randn(8, 1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)).to(device)
+
+
+def train():
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for epoch in range(6):
+        for x, y in zip(data.split(16), target.split(16)):
+            optimizer.zero_grad()
+            with torch.autocast("cuda", dtype=torch.float16, enabled=scaler.is_enabled()):
+                output = model(x.to(device))
+                loss = torch.nn.functional.mse_loss(output, y.to(device))
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+        scheduler.step()
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}, "checkpoint.pt")
+
+
+train()
+"""
+
+
+def edited(text: str, *edits: tuple[str, str]) -> str:
+    """`text` with each piece replaced; every piece must be there, once or more."""
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
