@@ -7,7 +7,7 @@ import builtins
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.guard.forms import Forms, device, dotted
-from amp_migrate.guard.scopes import Mention, Scope, build
+from amp_migrate.guard.scopes import FUNCTIONS, Mention, Scope, build
 from amp_migrate.guard.signatures import signature_faults
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def name_faults(before: ast.Module, after: ast.Module, introduced: Introduced) -
     read = [node for value in emitted for node in ast.walk(value) if isinstance(node, ast.Name)]
     inputs = frozenset(node.id for node in read)
     places = frozenset((node.lineno, node.col_offset) for node in read)
-    old, new = build(before, introduced.bindings | inputs), build(after, introduced.bindings | inputs)
+    defined = frozenset(node.name for node in nodes if isinstance(node, (*FUNCTIONS, ast.ClassDef)))
+    old, new = build(before, introduced.bindings | inputs), build(after, introduced.bindings | inputs | defined)
     pairs = list(zip(old.walk(), new.walk(), strict=False))
     found = [fault for left, right in pairs for fault in _scope_faults(left, right, introduced.bindings)]
     found += [fault for _, scope in pairs for fault in _input_faults(scope, places, inputs - introduced.bindings)]

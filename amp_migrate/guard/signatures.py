@@ -26,17 +26,18 @@ def signature_faults(pairs: list[tuple[Scope, Scope]], nodes: list[ast.AST], int
     yield from _prologue_faults(pairs, introduced)
     needed = _required(pairs, introduced.parameters)
     accepted = _accepted(functions)
+    known = _Callees([scope for _, scope in pairs])
     handed: set[int] = set()
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     for call in calls:
-        callee = _callee(call.func)
+        callee = known.name(call.func)
         given = {entry.arg for entry in call.keywords}
         handed.update(id(node) for node in [call.func, *(call.args if given & introduced.parameters else [])])
         if callee in needed and None not in given and (missing := needed[callee] - given):
             yield call.lineno, f"`{callee}` needs `{min(missing)}`, which this call does not pass"
         for name in sorted((given & introduced.parameters) - accepted.get(callee, given) - {None}, key=str):
             yield call.lineno, f"`{callee}` has no parameter `{name}`"
-    yield from _callback_faults(calls, needed, handed)
+    yield from _callback_faults(calls, known, needed, handed)
 
 
 def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -> Iterator[Fault]:
@@ -52,22 +53,39 @@ def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -
             yield right.node.lineno, f"`{min(new & plain)}` may be None in `{right.node.name}`, and nothing replaces it"
 
 
-def _callback_faults(calls: list[ast.Call], needed: dict[str, set[str]], handed: set[int]) -> Iterator[Fault]:
+def _callback_faults(
+    calls: list[ast.Call], known: _Callees, needed: dict[str, set[str]], handed: set[int]
+) -> Iterator[Fault]:
     """A function handed on without its new parameter will be called without it."""
     for call in calls:
         for argument in [*call.args, *(entry.value for entry in call.keywords)]:
-            callee = _callee(argument)
+            callee = known.name(argument)
             if callee in needed and id(argument) not in handed:
                 yield argument.lineno, f"`{callee}` is handed on as a callback, and needs `{min(needed[callee])}`"
 
 
-def _callee(func: ast.expr) -> str:
-    """`f` for a name, `self.f` for a method called on self, else nothing that is known here."""
-    if isinstance(func, ast.Name):
-        return func.id
-    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in {"self", "cls"}:
-        return f"self.{func.attr}"
-    return ""
+class _Callees:
+    """Which function of this module a name means, where nothing else bears that name."""
+
+    def __init__(self, scopes: list[Scope]) -> None:
+        found = ((scope, mention) for scope in scopes for mention in scope.mentions if mention.kind == "read")
+        self._meant = {mention.position for scope, mention in found if _means_a_definition(scope, mention.name)}
+
+    def name(self, func: ast.expr) -> str:
+        """`f` for a name, `self.f` for a method called on self, else nothing that is known here."""
+        if isinstance(func, ast.Name):
+            return func.id if (func.lineno, func.col_offset) in self._meant else ""
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in {"self", "cls"}:
+            return f"self.{func.attr}"
+        return ""
+
+
+def _means_a_definition(scope: Scope, name: str) -> bool:
+    owner = scope.owner(name)
+    if owner is None:
+        return False
+    defined = [child for child in owner.children if getattr(child.node, "name", "") == name]
+    return bool(defined) and len(owner.of(name, "set")) == len(defined)
 
 
 def _name_of(scope: Scope) -> str:

@@ -281,6 +281,10 @@ def test_names_and_signatures(before: str, after: str, wanted: str) -> None:
             "def f(x, scaler):\n    a()\n" + MADE + "run(partial(f, 1, scaler=scaler))",
         ),
         ("from m import *\na()", "from m import *\nscaler = torch.amp.GradScaler('cuda', enabled=cuda)\na()"),
+        (
+            "def f(x):\n    a()\ndef g(f):\n    run(f)\n    f(1)",
+            "def f(x, scaler):\n    a()\ndef g(f):\n    run(f)\n    f(1)",
+        ),
         ("model.train()\ndef train(m):\n    a()", "model.train()\ndef train(m, scaler):\n    a()"),
         (
             "def main():\n    def step():\n        loss.backward()\n    a()",
