@@ -92,7 +92,7 @@ def places(
     for number, original in enumerate(blocks(tree)):
         for index in range(len(original)):
             if wanted(original, index):
-                fresh = copy.deepcopy(tree)
+                fresh = ast.parse(source)
                 yield fresh, blocks(fresh)[number], index
 
 
@@ -158,7 +158,7 @@ def nodes(source: str, wanted: Callable[[ast.AST], bool]) -> Iterator[tuple[ast.
     """A fresh tree for each node that `wanted` accepts."""
     tree = ast.parse(source)
     for number in [number for number, node in enumerate(ast.walk(tree)) if wanted(node)]:
-        fresh = copy.deepcopy(tree)
+        fresh = ast.parse(source)
         yield fresh, list(ast.walk(fresh))[number]
 
 
