@@ -4,8 +4,8 @@ In a checkout they are `rules/*.md` at the top; the wheel carries the same files
 
 For the command line: `all_pages()` gives every page in order of name, for `explain` without an argument (one line each,
 from `page.name`, `page.severity`, `page.fix` and `page.summary`). `find(name)` gives one page, for `explain NAME`; its
-`text` is the whole Markdown, ready for a renderer. `find` raises `KeyError` for an unknown name, and `suggestions(name)`
-gives the names that come near.
+`text` is the whole Markdown, ready for a renderer. `find` raises `KeyError` for an unknown name, and
+`suggestions(name)` gives the names that come near.
 """
 
 from __future__ import annotations
