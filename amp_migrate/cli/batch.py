@@ -39,11 +39,12 @@ def rewrite_all(files: Sequence[Found], settings: Settings, write: bool) -> Batc
     """Migrate `files`, on disk if `write`, else in memory with the bytes before and after in the results."""
     done: dict[int, Rewritten] = {}
     try:
-        candidates = _sift(files, done)
-        with contextlib.closing(_rewritten(files, candidates, settings)) as results:
-            for index, result in results:
-                with _held_interrupt():
-                    done[index] = _commit(files[index].path, result) if write else result
+        with _termination_as_interrupt():
+            candidates = _sift(files, done)
+            with contextlib.closing(_rewritten(files, candidates, settings)) as results:
+                for index, result in results:
+                    with _held_interrupt():
+                        done[index] = _commit(files[index].path, result) if write else result
     except KeyboardInterrupt:
         return Batch(_ordered(done), len(files), interrupted=True)
     return Batch(_ordered(done), len(files))
@@ -107,23 +108,37 @@ def _commit(path: Path, result: Rewritten) -> Rewritten:
 
 
 @contextlib.contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """Let `kill` end a run as Ctrl-C does: workers ended, files whole, a report of what was done."""
+    with _handled(signal.SIGTERM, signal.default_int_handler):
+        yield
+
+
+@contextlib.contextmanager
 def _held_interrupt() -> Iterator[None]:
     """Hold an interrupt back until a file is whole and counted."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
         held.append(number)
 
-    previous = signal.signal(signal.SIGINT, hold)
+    with _handled(signal.SIGINT, hold), _handled(signal.SIGTERM, hold):
+        yield
+    if held:
+        signal.raise_signal(held[0])
+
+
+@contextlib.contextmanager
+def _handled(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    # Only the main thread of a program may set handlers, and only there do signals arrive.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
-    if held:
-        signal.raise_signal(signal.SIGINT)
+        signal.signal(number, previous)
 
 
 @contextlib.contextmanager

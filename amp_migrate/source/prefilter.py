@@ -25,6 +25,7 @@ def _find(data: bytes) -> int:
         start = found.start()
         if found[1] and data[max(start - 200, 0) : start].rstrip(_BEFORE_A_NAME).endswith(b"."):
             return start
-        if b"import" in data[data.rfind(b"\n", 0, start) + 1 : start]:
+        line = data[data.rfind(b"\n", 0, start) + 1 : start]
+        if b"import" in line and b"#" not in line:
             return start
     return -1

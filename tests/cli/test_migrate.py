@@ -6,6 +6,7 @@ import io
 import json
 import os
 import platform
+import signal
 import stat
 import subprocess
 import sys
@@ -388,14 +389,15 @@ def test_interrupt_between_files(run: Run, write: Write) -> None:
     assert second.read_text() == "INTERRUPT\nloss.backward()\n"
 
 
-def test_interrupt_while_writing_waits_for_the_file(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_while_writing_waits_for_the_file(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     first, second = write("a.py", stub.LOOP + "# first\n"), write("b.py", stub.LOOP)
     real = os.fsync
 
     def fsync(handle: int) -> None:
-        import signal
-
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         real(handle)
 
     monkeypatch.setattr(replace.os, "fsync", fsync)

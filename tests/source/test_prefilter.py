@@ -32,6 +32,7 @@ def test_passes(source: bytes) -> None:
         b"def backward(ctx, grad):\n    return grad",
         b"# goes backward (in time)",
         b"go.backwards()",
+        b"from a import b  # kept for backward compatibility",
         b"import torch\nbackward = 1",
     ],
 )

@@ -1,0 +1,127 @@
+"""Settings from flags and from `pyproject.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.config import ConfigError, Settings, load, torch_version
+
+Write = Callable[..., Path]
+
+
+def test_defaults(tmp_path: Path) -> None:
+    config = load([tmp_path])
+    assert config.settings == Settings()
+    assert config.folder == tmp_path.resolve()
+
+
+def test_every_key(write: Write, tmp_path: Path) -> None:
+    write(
+        "pyproject.toml",
+        """
+        [tool.amp-migrate]
+        dtype = "auto"
+        device = "cuda"
+        eval = true
+        guard-scheduler = true
+        target-torch = "2.0.1"
+        unsafe = true
+        strict = true
+        exclude = ["legacy/"]
+        select = ["a"]
+        ignore = ["b"]
+        extend-select = ["c"]
+        [tool.amp-migrate.per-file-ignores]
+        "tests/*" = ["d", "e"]
+        """,
+    )
+    assert load([tmp_path]).settings == Settings(
+        dtype="auto",
+        device="cuda",
+        eval=True,
+        guard_scheduler=True,
+        target_torch=(2, 0),
+        unsafe=True,
+        strict=True,
+        exclude=("legacy/",),
+        select=("a",),
+        ignore=("b",),
+        extend_select=("c",),
+        per_file_ignores=(("tests/*", ("d", "e")),),
+    )
+
+
+def test_flags_win_where_they_are_given(write: Write, tmp_path: Path) -> None:
+    write("pyproject.toml", '[tool.amp-migrate]\ndtype = "auto"\nstrict = true\nexclude = ["a"]\n')
+    flags = {"dtype": "bfloat16", "strict": False, "exclude": (), "device": None}
+    settings = load([tmp_path], flags).settings
+    assert settings == Settings(dtype="bfloat16", strict=True, exclude=("a",))
+
+
+def test_the_nearest_file_with_a_table(write: Write, tmp_path: Path) -> None:
+    write("pyproject.toml", '[tool.amp-migrate]\ndevice = "top"\n')
+    write("a/pyproject.toml", "[tool.amp-migrate]\ndevice = 'a'\n")
+    write("a/b/pyproject.toml", "# amp-migrate is not set up here\n[tool.ruff]\n")
+    write("c/pyproject.toml", "not toml, and none of our business")
+    first, second, third = write("a/b/x.py"), write("a/y.py"), write("c/z.py")
+    assert (load([first]).settings.device, load([first]).folder) == ("a", (tmp_path / "a").resolve())
+    assert load([first, second]).settings.device == "a"
+    assert load([third]).settings.device == "top"
+    assert load([first, third]).settings.device == "top"
+
+
+def test_standard_input_uses_the_current_folder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("pyproject.toml", "[tool.amp-migrate]\nstrict = true\n")
+    monkeypatch.chdir(tmp_path)
+    assert load([]).settings.strict
+
+
+@pytest.mark.parametrize(
+    ("toml", "part"),
+    [
+        ('dtype = "half"', "tool.amp-migrate.dtype: must be one of float16, bfloat16, auto, not 'half'"),
+        ("strict = 1", "tool.amp-migrate.strict: must be true or false, not 1"),
+        ("device = 3", "tool.amp-migrate.device: must be a string"),
+        ("exclude = 'a'", "tool.amp-migrate.exclude: must be a list of strings"),
+        ("select = [1]", "tool.amp-migrate.select: must be a list of strings"),
+        ("per-file-ignores = []", "tool.amp-migrate.per-file-ignores: must be a table"),
+        ("target-torch = '1.4'", "torch 1.4 has no automatic mixed precision"),
+        ("guard_scheduler = true", "no such setting; did you mean guard-scheduler?"),
+        ("zzz = true", "tool.amp-migrate.zzz: no such setting"),
+        ("zzz = ", "line 2"),
+        ("a = '\\xff'", "pyproject.toml"),
+    ],
+)
+def test_errors_name_file_and_key(write: Write, tmp_path: Path, toml: str, part: str) -> None:
+    path = write("pyproject.toml", f"[tool.amp-migrate]\n{toml}\n".replace("\\xff", "\0"))
+    with pytest.raises(ConfigError) as caught:
+        load([tmp_path])
+    assert str(caught.value).startswith(f"{path}: ")
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"[tool.amp-migrate]\n# \xff\n", b"tool = 1\n'amp-migrate' = ["])
+def test_files_that_are_no_toml(write: Write, tmp_path: Path, data: bytes) -> None:
+    path = write("pyproject.toml", data)
+    with pytest.raises(ConfigError, match=r"pyproject\.toml") as caught:
+        load([tmp_path])
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_table_that_is_none(write: Write, tmp_path: Path) -> None:
+    write("pyproject.toml", "[tool]\namp-migrate = 1\n")
+    with pytest.raises(ConfigError, match="must be a table"):
+        load([tmp_path])
+    write("pyproject.toml", "tool = 'amp-migrate'\n")
+    assert load([tmp_path]).settings == Settings()
+
+
+def test_torch_versions() -> None:
+    assert torch_version("2.10") == (2, 10)
+    assert torch_version("1.6.0") == (1, 6)
+    for value in ("2", "two", "2.x", 2.0, None):
+        with pytest.raises(ConfigError, match="must be a version"):
+            torch_version(value)
