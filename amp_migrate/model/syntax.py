@@ -118,6 +118,14 @@ class Module:
             starts.append(offset)
         return starts
 
+    def line(self, number: int) -> str:
+        """The text of a line, 1-based, without its end."""
+        return self._lines[number - 1] if number <= len(self._lines) else ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return [line.decode() for line in self.text.encode().splitlines()]  # as Python splits lines, see _starts
+
     def source(self, node: ast.AST) -> str:
         """The text of `node` as written."""
         return ast.get_source_segment(self.text, node) or ast.unparse(node)

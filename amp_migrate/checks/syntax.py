@@ -1,0 +1,7 @@
+"""The file does not parse; reported by the engine, which finds out."""
+
+from __future__ import annotations
+
+from amp_migrate.lint.finding import Rule
+
+RULE = Rule("syntax", severity="error")

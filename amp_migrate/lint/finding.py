@@ -1,0 +1,118 @@
+"""What a rule is, and what it finds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from amp_migrate.edits import Edit
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Severity: TypeAlias = Literal["error", "warning", "info"]
+Safety: TypeAlias = Literal["safe", "unsafe"]
+Version: TypeAlias = tuple[int, int]
+Related: TypeAlias = tuple[int, int, str]
+"""1-based line and column, and what is there: `(41, 9, "scaled here")`."""
+
+CURRENT_TORCH: Version = (2, 13)
+"""Assumed where neither the user nor the project names a version."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The facts of a rule; its page says the same, and a test compares them."""
+
+    name: str
+    severity: Severity
+    default: bool = True
+    since: Version | None = None
+    """The rule is silent where the project's oldest torch is older than this."""
+    until: Version | None = None
+    """The rule is silent where the project's oldest torch is newer than this (it is about old torch)."""
+
+    def applies(self, target: Version | None) -> bool:
+        """Whether the rule concerns a project whose oldest torch is `target` (None: the current one)."""
+        version = target or CURRENT_TORCH
+        return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)
+
+
+@dataclass(frozen=True)
+class Fix:
+    """How to mend a finding. `unsafe` ones change what the program computes, or guess; `message` says what they do and why."""
+
+    safety: Safety
+    message: str
+    edits: tuple[Edit, ...] = ()
+    migrates: bool = False
+    """The fix is the migration of the file, with all the proofs that belong to it, instead of `edits`."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake, where it is written. Lines and columns are 1-based, columns in characters; the end is exclusive."""
+
+    rule: str
+    message: str
+    """The consequence in a few words, and what to write instead."""
+    severity: Severity
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    scope: str = "<module>"
+    """Dotted name of the function or class around, for baselines."""
+
+
+def finding_at(
+    program: Program,
+    node: ast.stmt | ast.expr,
+    rule: Rule,
+    message: str,
+    *,
+    related: Sequence[tuple[ast.stmt | ast.expr, str]] = (),
+    fix: Fix | None = None,
+) -> Finding:
+    """A finding of `rule` at `node`; of a compound statement or a definition, only the first line is meant.
+
+    `related` are the places that it conflicts with, each with a few words (`"scaled here"`).
+    """
+    line, column = position(program, node)
+    end_line, end_column = _end(program, node)
+    return Finding(
+        rule.name,
+        message,
+        rule.severity,
+        program.module.path,
+        line,
+        column,
+        end_line,
+        end_column,
+        tuple((*position(program, other), text) for other, text in related),
+        fix,
+        program.module.scope_of(node).qualname,
+    )
+
+
+def position(program: Program, node: ast.stmt | ast.expr) -> tuple[int, int]:
+    """1-based line and column, in characters, of the start of `node`."""
+    return node.lineno, _column(program, node.lineno, node.col_offset)
+
+
+def _end(program: Program, node: ast.stmt | ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    if isinstance(getattr(node, "body", None), list):
+        return node.lineno, len(program.module.line(node.lineno)) + 1
+    return node.end_lineno, _column(program, node.end_lineno, node.end_col_offset)
+
+
+def _column(program: Program, line: int, offset: int) -> int:
+    """`ast` counts bytes of UTF-8, people count characters."""
+    text = program.module.line(line)
+    return offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="replace")) + 1
