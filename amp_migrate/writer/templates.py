@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import libcst as cst
@@ -119,11 +119,8 @@ def without_semicolon(node: Any) -> Any:
 
 def newline_of(statement: Any) -> str | None:
     """The line end that a statement was written with; None is the module's own."""
-    while isinstance(statement, cst.BaseCompoundStatement) and hasattr(statement, "body"):
-        body: Any = statement.body
-        if isinstance(body, Sequence):
-            break
-        statement = body
+    if isinstance(statement, cst.BaseCompoundStatement):
+        statement = getattr(statement, "body", None)
     for name in ("trailing_whitespace", "header"):
         whitespace = getattr(statement, name, None)
         if isinstance(whitespace, cst.TrailingWhitespace):

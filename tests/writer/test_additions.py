@@ -85,6 +85,12 @@ PARAMETERS: list[Case] = [
     ("two", "def f(a): pass\n", [parameter("def", "b"), parameter("def", "c", "1")], "def f(a, b, c=1): pass\n"),
 ]
 ARGUMENTS: list[Case] = [
+    (
+        "a comment behind two on a line of their own",
+        "f(\n    a, b  # one\n)\n",
+        [argument("f(\n    a, b  # one\n)")],
+        "f(\n    a, b,  # one\n    scaler=scaler\n)\n",
+    ),
     ("none", "f()\n", [argument("f()")], "f(scaler=scaler)\n"),
     ("one", "f(a)\n", [argument("f(a)")], "f(a, scaler=scaler)\n"),
     ("keywords", "f(a, b=1)\n", [argument("f(a, b=1)")], "f(a, b=1, scaler=scaler)\n"),

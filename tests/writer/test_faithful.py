@@ -11,7 +11,7 @@ import pytest
 from amp_migrate.edits import ReplaceExpression, Span, Template
 from amp_migrate.writer import SpanNotFound, UnparsableModule, WriteError, apply
 from amp_migrate.writer.locate import locate, parse
-from tests.writer.spots import Maker, applied, argument, entry, nodes, parameter, swap
+from tests.writer.spots import Maker, applied, argument, entry, nodes, parameter, replace, swap
 
 TEXTS = {
     "empty": "",
@@ -124,6 +124,11 @@ def test_a_template_that_is_no_python() -> None:
     text = "a\n"
     with pytest.raises(WriteError, match="not a template"):
         apply(text, [swap("a", "f(")(text)])
+
+
+def test_a_statement_cannot_stand_for_an_expression() -> None:
+    with pytest.raises(WriteError, match="a statement cannot stand"):
+        applied("a = b\nc\n", replace("c", "f($0)", parts=("a = b",)))
 
 
 def test_a_template_without_its_part() -> None:
