@@ -49,6 +49,8 @@ class Runs:
     traces: dict[str, Trace] = field(default_factory=dict)
     distances: dict[str, list[Any]] = field(default_factory=dict)
     """Per AMP run: distances of the first gradients (see `gradients`)."""
+    underflow: dict[str, list[Any]] = field(default_factory=dict)
+    """Per AMP run: what float16 flushed to zero (see `explain`)."""
     reference: str = ""
     """`float64`, or why there is none."""
     parameter_noise: float = 0.0
@@ -207,13 +209,20 @@ def _gradients(runs: Runs, name: str, limits: Limits) -> Check:
         verdict: Verdict = "pass" if worst.cosine >= limits.cosine else "fail"
         message = f"cosine to the float32 gradients ({runs.reference})"
         return Check(label, verdict, worst.cosine, limits.cosine, message)
-    bounds = {d: limits.gradient_factor * d.baseline + limits.gradient_tolerance / 10 for d in first}
+    noise = {d.optimizer: d.error for d in runs.distances.get("perturbed", []) if d.attempt == 0}
+    bounds = {d: _gradient_limit(d, noise.get(d.optimizer, 0.0), limits) for d in first}
     worst = max(first, key=lambda distance: distance.error / bounds[distance])
     verdict = "pass" if worst.error <= bounds[worst] else "fail"
     message = f"relative RMSE to the float64 gradients of the first step; float32 has {worst.baseline:.2g}"
     if verdict == "fail":
         message += f"; largest in {', '.join(parameter for parameter, _ in worst.worst[:3])}"
     return Check(label, verdict, worst.error, bounds[worst], message)
+
+
+def _gradient_limit(distance: Any, noise: float, limits: Limits) -> float:
+    """An optimizer that steps after another one sees parameters that differ already: `noise` is what that does."""
+    base = limits.gradient_factor * max(distance.baseline, noise)
+    return float(base + limits.gradient_tolerance / 10)
 
 
 def _trained(name: str, trace: Trace, original: Trace) -> Check:

@@ -12,33 +12,58 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from amp_migrate.runtime.events import Event
+
 _AS_THEY_ARE = frozenset(
     """
-    view reshape view_as reshape_as expand expand_as __getitem__ __get__ __set__ __setitem__ transpose permute squeeze unsqueeze
+    view reshape view_as reshape_as expand expand_as __getitem__ __get__ __set__ transpose permute squeeze unsqueeze
     narrow select t flatten unflatten chunk split tensor_split unbind detach contiguous as_strided diagonal movedim swapaxes
     swapdims unfold moveaxis to type float half bfloat16 double int long cpu cuda numpy item tolist size stride dim numel
     __len__ __iter__ __deepcopy__ __reduce_ex__ __repr__ __format__ __bool__ __float__ __int__ __index__ __array__ __hash__
     backward register_hook retain_grad requires_grad_ share_memory_ is_floating_point is_complex data_ptr storage
     untyped_storage element_size is_contiguous storage_offset get_device clone set_ new_zeros new_ones new_full new_empty
-    new_tensor zeros_like ones_like full_like empty_like rand_like randn_like randint_like multinomial as_tensor tensor
+    new_tensor zeros_like ones_like full_like empty_like randint_like as_tensor tensor
     from_numpy result_type can_cast is_same_size typename is_tensor register_post_accumulate_grad_hook
     """.split()
 )
 
 
+_DROPOUT = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
+_RANDOM = frozenset(("multinomial", "bernoulli", "normal", "poisson", "rand_like", "randn_like"))
+
+
 class Float64(TorchFunctionMode):
-    """While active, what carries gradients is computed in float64."""
+    """While active, everything but the optimizers' own arithmetic is computed in float64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_optimizer = False
+
+    def on(self, event: Event) -> None:
+        """Leave the optimizers alone."""
+        if event.kind in ("gradients", "stepped"):
+            self.in_optimizer = event.kind == "gradients"
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call `func` in double precision where it computes."""
         kwargs = kwargs or {}
-        if not torch.is_grad_enabled() or "out" in kwargs:
-            return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
-        if name in _AS_THEY_ARE or not args:
+        if name in _AS_THEY_ARE or not args or self.in_optimizer or "out" in kwargs:
             return func(*args, **kwargs)
-        if name.endswith("_") and not name.endswith("__") or name.startswith("__i") and name.endswith("__"):
+        if name in _RANDOM:
+            return func(*map(_single, args), **kwargs)
+        if name in _DROPOUT:
+            return _dropout(func, *args, **kwargs)
+        if (name.endswith("_") and not name.endswith("__")) or name.startswith(("__i", "__setitem__")):
             return func(args[0], *(_like(args[0], value) for value in args[1:]), **kwargs)
         return func(*map(_double, args), **{key: _double(value) for key, value in kwargs.items()})
+
+
+def _dropout(func: Any, value: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """The mask is drawn in float32, since other numbers would be drawn for float64."""
+    with torch.no_grad():
+        mask = func(torch.ones_like(value, dtype=torch.float32), p, training, False)
+    return _double(value) * mask
 
 
 def _double(value: Any) -> Any:
@@ -49,12 +74,19 @@ def _double(value: Any) -> Any:
     return value
 
 
+def _single(value: Any) -> Any:
+    return value.float() if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
+
+
 def _like(target: Any, value: Any) -> Any:
     """An operand of an in-place function, in the dtype of what it writes to."""
-    mixed = isinstance(target, torch.Tensor) and isinstance(value, torch.Tensor) and value.dtype is torch.float64
-    return value.to(target.dtype) if mixed and target.dtype is torch.float32 else value
+    first = target[0] if isinstance(target, (list, tuple)) and target else target
+    narrow = isinstance(first, torch.Tensor) and first.dtype is torch.float32
+    return _single(value) if narrow else value
 
 
-def compute_in_float64() -> None:
-    """Install the reference in this process, for good."""
-    Float64().__enter__()
+def compute_in_float64() -> Float64:
+    """Install the reference in this process, for good; its events tell when an optimizer is at work."""
+    mode = Float64()
+    mode.__enter__()  # type: ignore[no-untyped-call]
+    return mode

@@ -11,6 +11,7 @@ import torch
 
 from amp_migrate.runtime import devices, emulation
 from amp_migrate.runtime.child import ProgressFile
+from amp_migrate.runtime.diagnosis import Diagnosis, Float32Modules
 from amp_migrate.runtime.drills import Checkpoint, Overflow
 from amp_migrate.runtime.events import Event, Listener
 from amp_migrate.runtime.instrument import Instrument
@@ -30,6 +31,7 @@ class Session:
         self.job = job
         self.probe = Probe(job, ProgressFile(folder / "progress.json"))
         self.monitor = Monitor(lambda: self.probe.done)
+        self.diagnosis = Diagnosis() if job.diagnose else None
         self.drills: list[Overflow | Checkpoint] = [_DRILLS[name]() for name in job.drills]
 
 
@@ -45,11 +47,15 @@ def start(job: Job, folder: Path) -> Session:
     if job.init_scale is not None:
         _start_scale(job.init_scale)
     listeners: list[Listener] = [*session.drills, session.monitor, session.probe]
+    if session.diagnosis is not None:
+        listeners.append(session.diagnosis)
+    if job.float32_modules:
+        listeners.append(Float32Modules(job.float32_modules))
     if job.perturb:
         listeners.append(_Perturbation(job.perturb))
-    Instrument(listeners).install()
     if job.float64:
-        compute_in_float64()
+        listeners.append(compute_in_float64())
+    Instrument(listeners).install()
     seed_all(job.seed)
     return session
 
@@ -94,4 +100,7 @@ def finish(session: Session, folder: Path, status: str, error: str) -> None:
         trace.regions, trace.steps_inside = session.monitor.regions, session.monitor.steps_inside
         trace.drills = {name: answer for drill in session.drills for name, answer in drill.results(error)}
         session.probe.save_tensors(folder)
+        if session.diagnosis is not None:
+            trace.diagnosis = session.diagnosis.found
+            session.diagnosis.save(folder)
     trace.write(folder / "trace.json")

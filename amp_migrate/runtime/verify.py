@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from amp_migrate.runtime.trace import Trace, finite
 
 REFERENCE_STEPS = 2
 DRILL_STEPS = 6
+MOST_SUSPECTS = 3
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class Report:
         return result
 
 
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name)[:100]
+
+
 def _summary(trace: Trace) -> dict[str, Any]:
     return {
         "losses": trace.losses,
@@ -126,7 +132,7 @@ class Verifier:
     def _run(self, name: str, **changes: Any) -> Trace:
         """One run, kept under `name` in the report unless it is an auxiliary one (its name has a space)."""
         options = self.options
-        folder = self._folder / name.replace(" ", "-")
+        folder = self._folder / _slug(name)
         job = Job(
             name=name, program=self.program.program, folder=str(folder), cwd=str(self._cwd(folder)),
             arguments=self.program.arguments, as_module=self.program.as_module, device=options.device,
@@ -148,7 +154,7 @@ class Verifier:
         return copy
 
     def _tensors(self, name: str) -> Path:
-        return self._folder / name.replace(" ", "-") / "rank0"
+        return self._folder / _slug(name) / "rank0"
 
     def _float32(self) -> bool:
         """The original, twice; False where there is nothing to compare with."""
@@ -190,6 +196,7 @@ class Verifier:
         rewrites, runs = dict(self.program.rewrites[dtype]), self.report.runs
         if "perturbed" not in runs:
             self._run("perturbed", perturb=2.0**-10)
+            runs.distances["perturbed"] = self._distances("perturbed", against_float64=False)
         switch = True if self.options.device == "cpu" else None
         how = {"rewrites": rewrites, "switch": switch, "dtype": dtype}
         trace = self._run(name, drills=("checkpoint",) if self.options.drills else (), **how)
@@ -202,10 +209,13 @@ class Verifier:
             scale = trace.scales[-1] if trace.scales else None
             drilled = self._run(f"{name} drill", steps=DRILL_STEPS, drills=("overflow",), init_scale=scale, **how)
             self.report.checks.extend(checks.drills(name, drilled.drills))
+        if self.options.diagnose and self._failed(name):
+            self._diagnose(name, how)
 
     def _reference(self, name: str, how: dict[str, Any]) -> None:
         """The first gradients. Where the first steps were skipped they are taken again at the scale found later."""
-        from amp_migrate.runtime.gradients import distances, first_loss_agrees
+        from amp_migrate.runtime.explain import underflow
+        from amp_migrate.runtime.gradients import first_loss_agrees
 
         runs, source = self.report.runs, name
         if False in runs[name].taken[: 2 * REFERENCE_STEPS] and runs[name].scales:
@@ -215,8 +225,49 @@ class Verifier:
             double = self._run("float64 reference", float64=True, steps=REFERENCE_STEPS)
             agrees = first_loss_agrees(runs["original"].losses, double.losses)
             runs.reference = "float64" if agrees else "the program does not run in float64"
-        reference = self._tensors("float64 reference") if runs.reference == "float64" else None
-        runs.distances[name] = distances(self._tensors("original"), self._tensors(source), reference)
+        runs.distances[name] = self._distances(source)
+        runs.underflow[name] = underflow(self._truth(), self._tensors(source))
+
+    def _truth(self) -> Path:
+        return self._tensors("float64 reference" if self.report.runs.reference == "float64" else "original")
+
+    def _distances(self, source: str, against_float64: bool = True) -> list[Any]:
+        from amp_migrate.runtime.gradients import distances
+
+        reference = self._truth() if against_float64 and self.report.runs.reference == "float64" else None
+        return distances(self._tensors("original"), self._tensors(source), reference)
+
+    def _failed(self, name: str) -> bool:
+        return any(check.verdict == "fail" and check.name.partition(": ")[0] == name for check in self.report.checks)
+
+    def _diagnose(self, name: str, how: dict[str, Any]) -> None:
+        """One slow run that looks into every module, and with --bisect one more for each suspect."""
+        from amp_migrate.runtime import explain
+
+        trace = self._run(f"{name} diagnosis", diagnose=True, **how)
+        self.report.runs[name].diagnosis = trace.diagnosis
+        self._run("float64 diagnosis", diagnose=True, float64=True, steps=1)
+        errors = explain.module_errors(self._tensors("float64 diagnosis"), self._tensors(f"{name} diagnosis"))
+        lost = self.report.runs.underflow.get(name, [])
+        self.report.advice.extend(explain.advice(trace, errors, lost))
+        if self.options.bisect:
+            self._bisect(name, explain.suspects(trace, errors), how)
+
+    def _bisect(self, name: str, suspects: list[str], how: dict[str, Any]) -> None:
+        """Try the advice: the suspects in float32, one more at a time."""
+        runs = self.report.runs
+        for count in range(1, len(suspects[:MOST_SUSPECTS]) + 1):
+            chosen = tuple(suspects[:count])
+            trial = f"{name} with {', '.join(chosen)} in float32"
+            trace = self._run(trial, float32_modules=chosen, **how)
+            tried = Runs({**runs.traces, "trial": trace}, dict(runs.distances), reference=runs.reference)
+            tried.distances["trial"] = self._distances(trial) if trace.steps else []
+            found = [checks.completed("trial", trace, runs["original"])]
+            found += checks.amp_on(tried, "trial", self.options.limits) if trace.steps else []
+            bad = [check.name.partition(": ")[2] for check in found if check.verdict == "fail"]
+            self.report.advice.append(f"tried: {trial} {'fails ' + ', '.join(bad) if bad else 'passes'}")
+            if not bad:
+                return
 
     def _speed(self) -> None:
         runs, limits = self.report.runs, self.options.limits
