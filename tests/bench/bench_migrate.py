@@ -47,11 +47,11 @@ def _modules_without_loops() -> Iterator[Path]:
             yield path
 
 
-def timed(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of wall time, and the result."""
-    start = time.perf_counter()
+def timed(function: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> tuple[float, Any]:
+    """Seconds, and the result; of this process alone by default, which other programs on the machine disturb least."""
+    start = clock()
     result = function()
-    return time.perf_counter() - start, result
+    return clock() - start, result
 
 
 def start_time(*args: str) -> float:
@@ -61,38 +61,45 @@ def start_time(*args: str) -> float:
     def start() -> None:
         subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
 
-    return min(timed(start)[0] for _ in range(STARTS))
+    return min(timed(start, time.perf_counter)[0] for _ in range(STARTS))
 
 
-def parse_with_positions(paths: Sequence[Path]) -> None:
-    """What LibCST alone costs where positions are needed."""
+def each(paths: Sequence[Path], function: Callable[[Path], object]) -> None:
+    """Call `function` on every path and drop the result: many live trees would slow down what is measured next."""
     for path in paths:
-        MetadataWrapper(libcst.parse_module(path.read_bytes()), unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
+        function(path)
+
+
+def parse_with_positions(path: Path) -> None:
+    """What LibCST alone costs where positions are needed."""
+    MetadataWrapper(libcst.parse_module(path.read_bytes()), unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
 
 
 def measure(tree: Path) -> Iterator[tuple[str, float, str]]:
     """Rows of the table: what, seconds, and what it is to be compared with."""
     found = [one.path for one in discover([tree])]
-    read, _ = timed(lambda: [path.read_bytes() for path in found])
+    read, _ = timed(lambda: each(found, Path.read_bytes))
     yield f"reading {len(found):,} files", read, ""
     sifting, sifted = timed(lambda: [sift(one.path) for one in discover([tree])])
     passed = [path for path, result in zip(found, sifted, strict=True) if not isinstance(result, Rewritten)]
     yield "finding, reading and prefiltering them", sifting, f"{len(found) / sifting:,.0f} files/s"
-    parsing, _ = timed(lambda: [ast.parse(path.read_bytes()) for path in passed])
+    parsing, _ = timed(lambda: each(passed, lambda path: ast.parse(path.read_bytes())))
     yield f"ast.parse of the {len(passed)} that pass", parsing, ""
     rewrite_file(passed[0], Settings())  # imports are paid once
     rewriting, results = timed(lambda: [rewrite_file(path, Settings()) for path in passed])
     rewritten = [path for path, one in zip(passed, results, strict=True) if one.outcome.status == "migrated"]
     loops = sum(loop.status == "migrated" for one in results for loop in one.outcome.loops)
-    positions, _ = timed(lambda: parse_with_positions(rewritten))
+    positions, _ = timed(lambda: each(rewritten, parse_with_positions))
     yield f"LibCST with positions, the {len(rewritten)} rewritten files", positions, ""
     limit = 5 * (read + parsing) + 3 * positions
     note = f"{loops / rewriting:,.0f} loops/s; limit {limit:.2f} s (5 x reading and ast.parse, 3 x LibCST)"
     yield f"migrating {loops} loops in one process", rewriting, note
     command = [sys.executable, "-m", "amp_migrate", str(tree)]
-    whole, _ = timed(lambda: subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False))
+    whole, _ = timed(
+        lambda: subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False), time.perf_counter
+    )
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    yield "`amp-migrate tree/`, workers and writing included", whole, f"largest process {peak:,.0f} MB"
+    yield "`amp-migrate tree/`, workers and writing included", whole, f"elapsed; largest process {peak:,.0f} MB"
 
 
 def starts(plain: Path) -> Iterator[tuple[str, float, str]]:
