@@ -51,6 +51,9 @@ _STAR = {
     "torch.amp": {"autocast", "GradScaler", "custom_fwd", "custom_bwd"},
 }
 
+# Names that a project's own `from utils import *` usually brings along.
+_CONVENTIONS = {"torch": "torch", "nn": "torch.nn", "optim": "torch.optim", "F": "torch.nn.functional"}
+
 
 @dataclass(frozen=True)
 class Imports:
@@ -71,6 +74,8 @@ class Imports:
         return _normal(f"{origin}.{rest}" if rest else origin)
 
     def _from_star(self, name: str) -> str | None:
+        if name in _CONVENTIONS and any(not module.startswith("torch") for module in self.stars):
+            return _CONVENTIONS[name]
         for module in self.stars:
             losses = module == "torch.nn" and name.endswith("Loss")
             if losses or name in _STAR.get(module, ()):

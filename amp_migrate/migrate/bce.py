@@ -30,7 +30,7 @@ class ProbabilityLosses:
         self.scope = scope
         self.backwards = backwards
         self.hazards = hazards
-        self.flow = Flow(scope)
+        self.flow = Flow(scope, program)
 
     def late(self) -> frozenset[ast.stmt]:
         """Loss statements that must stay in float32, outside of autocast; their sigmoids are mended."""

@@ -85,7 +85,9 @@ class Checkpoints:
         if text is None:
             self._note(call, "the optimizer's state is loaded by itself: load the scaler's state beside it")
             return
-        lines = f'if {text}.get("{KEY}"):\n    {name}.load_state_dict({text}["{KEY}"])'
+        assert isinstance(given, ast.Subscript)
+        key = f"'{KEY}'" if self.program.module.source(given.slice).startswith("'") else f'"{KEY}"'
+        lines = f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])"
         place = self._last_load(statement)
         edit = InsertAfter(self.program.module.span(place), (Template(lines),))
         if not any(isinstance(e, InsertAfter) and e.statements == edit.statements for e in self.edits):

@@ -38,7 +38,7 @@ class Cycle:
         """`backwards`: calls that do (or lead to) a backward, in order; `steps`: optimizer steps written in the scope."""
         self.program = program
         self.scope = scope
-        self.flow = Flow(scope)
+        self.flow = Flow(scope, program)
         self.backwards = backwards
         module = program.module
         self.steps = [OptimizerStep(c, module.statement_of(c), _receiver(c)) for c in steps]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.effects import inner_statements
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.names import dotted_name
 
 _MUTATORS = {"append", "extend", "add_", "sub_", "mul_", "div_", "insert", "update", "copy_", "add", "backward_hook", "setdefault"}
@@ -29,9 +30,9 @@ class Step:
 class Flow:
     """The statements of one scope in source order, with their definitions and uses."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, program: Program) -> None:
         self.scope = scope
-        self.steps = [_step(s, i) for i, s in enumerate(_statements(scope))]
+        self.steps = [_step(s, i, _written_by_calls(s, scope, program)) for i, s in enumerate(_statements(scope))]
         self._by_statement = {id(s.statement): s for s in self.steps}
 
     def step(self, statement: ast.stmt) -> Step:
@@ -99,8 +100,34 @@ def header(statement: ast.stmt) -> Iterator[ast.AST]:
         yield statement
 
 
-def _step(statement: ast.stmt, order: int) -> Step:
-    defines: set[str] = set()
+def _written_by_calls(statement: ast.stmt, scope: Scope, program: Program) -> set[str]:
+    """`self.forward()` sets what the method sets: attributes of the same object, through the methods it calls."""
+    found: set[str] = set()
+    for root in header(statement) if scope.self_name else ():
+        for node in shallow(root):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and dotted_name(node.func.value) == scope.self_name:
+                found |= _attributes_set(program.values.callee(node, scope), program, set())
+    return {f"{scope.self_name}.{name}" for name in found}
+
+
+def _attributes_set(function: Function | None, program: Program, seen: set[int]) -> set[str]:
+    if function is None or id(function) in seen:
+        return set()
+    seen.add(id(function))
+    inner = program.scope(function)
+    found: set[str] = set()
+    for statement in function.body:
+        for node in shallow(statement):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and dotted_name(node.value) == inner.self_name:
+                found.add(node.attr)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if dotted_name(node.func.value) == inner.self_name:
+                    found |= _attributes_set(program.values.callee(node, inner), program, seen)
+    return found
+
+
+def _step(statement: ast.stmt, order: int, written: set[str]) -> Step:
+    defines: set[str] = set(written)
     kills: set[str] = set()
     uses: set[str] = set()
     for root in header(statement):

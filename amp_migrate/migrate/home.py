@@ -253,16 +253,32 @@ class Wiring:
         sites = self._callers(function)
         for name in self.names:
             self.edits[AddParameter(self.program.module.span(function), name)] = None
-        for site in sites:
+        for site in sorted(sites, key=lambda s: self._given_none(s, inner, names)):
             given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
             if names and any(g is None for g in given):
                 raise Refusal("callers-unknown", site.call, f"the call of `{function.name}` does not show which optimizer it passes")
-            value = self.provide([g for g in given if g is not None], site.scope, [site.call]) if names else self.name
+            value = self._value_at(site, [g for g in given if g is not None], inner, names)
             self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
             holder = value.rpartition(".")[0]
             for name in self.names:
                 given_value = f"{holder}.{name}" if holder else name
                 self.edits[AddArgument(self.program.module.span(site.call), name, given_value)] = None
+
+    def _value_at(self, site: CallSite, given: list[ast.expr], inner: Scope, names: list[str]) -> str:
+        """The scaler to pass at one call: beside the optimizer that is passed; any in sight where that is None."""
+        if not names:
+            return self.name
+        if not self._given_none(site, inner, names):
+            return self.provide(given, site.scope, [site.call])
+        value = self.visible(site.scope)
+        if value is None:
+            raise Refusal("callers-unknown", site.call, "this call passes no optimizer, and no scaler is in sight")
+        return value
+
+    def _given_none(self, site: CallSite, inner: Scope, names: list[str]) -> bool:
+        """A call for evaluation: `run(model, loader, optimizer=None)`."""
+        given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+        return bool(given) and all(_is_none(g) for g in given)
 
     def _callers(self, function: Function) -> list[CallSite]:
         sites = self.program.graph.sites(function)
@@ -317,6 +333,7 @@ class Wiring:
 
     def reach(self, stepper: Scope, helper: Scope, name: str) -> str:
         """The scaler's name in a helper that a stepping scope calls."""
+        self.access.setdefault(id(helper), []).extend(self.access.get(id(stepper), ()))
         if name.partition(".")[0] == stepper.self_name and helper.self_name and helper.owner is not None:
             return f"{helper.self_name}.{name.partition('.')[2]}"
         home = self.access.get(id(stepper), [])

@@ -96,6 +96,7 @@ class Planner:
     def _plan_loop(self, scope: Scope, backwards: list[ast.Call]) -> LoopPlan:
         screen.screen(self.program, scope, backwards)
         loop = find_loop(self.program, scope, backwards)
+        screen.screen_training(self.program, scope, backwards)
         for stepper in loop.steppers:
             screen.check_optimizers(self.program, stepper.scope, stepper.steps)
         if self.switches.cpu_only:
@@ -200,6 +201,8 @@ class Planner:
         else:
             switched = any(s.enabled is not None for s in self.wiring.switches_for(scope))
             enabled = f"{scaler}.is_enabled()" if switched else None
+        if id(scope.node) in self.wiring.threaded:  # every caller is known, so a device is what the callers pass
+            here = self.switches.at(scope, place, trusted=True)
         header = self.spelling.autocast(here.device_type, enabled, prefix)
         self.headers.add(header)
         return header
@@ -246,7 +249,15 @@ class Planner:
             torch=self.spelling.torch,
             float_casts=casts,
             regions=frozenset(self.headers),
+            constructors=frozenset(_assigned(edits, "GradScaler(")),
+            values=frozenset(_assigned(edits, "")) if names else None,
         )
 
 
-__all__ = ["InsertBefore", "Plan", "Planner"]
+def _assigned(edits: list[Edit], word: str) -> set[str]:
+    """The right-hand sides of the inserted assignments that hold `word`."""
+    lines = (t.text for e in edits if isinstance(e, (InsertAfter, InsertBefore)) for t in e.statements)
+    return {line.partition(" = ")[2] for line in lines if " = " in line and word in line}
+
+
+__all__ = ["Plan", "Planner"]

@@ -11,7 +11,7 @@ from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.effects import BARRIER, Effect
 from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax import LOOPS, Scope, shallow
 from amp_migrate.names import dotted_name
 
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
@@ -62,7 +62,7 @@ class RegionFinder:
         self.scope = scope
         self.backwards = backwards
         self.late = late
-        self.flow = Flow(scope)
+        self.flow = Flow(scope, program)
         self.tainted: set[str] = set()
 
     def find(self) -> Regions:
@@ -106,7 +106,7 @@ class RegionFinder:
         members: list[Step] = []
         for expr in receivers(call, self.program):
             for step in self.flow.slice(expr, at):
-                if step in members or self._without_gradient(step.statement):
+                if step in members or self._without_gradient(step.statement) or not self._in_turn(step.statement, at):
                     continue
                 if self._runs_forward(step.statement) or step.uses & tainted:
                     members.append(step)
@@ -116,6 +116,21 @@ class RegionFinder:
             members = []
         self.tainted |= tainted
         return [m.statement for m in members if m.statement not in self.late]
+
+    def _in_turn(self, statement: ast.stmt, at: ast.stmt) -> bool:
+        """Whether a statement runs in each turn of the loop that steps: a graph from before it would be used up."""
+        if self._keeps_graph:
+            return True
+        loop = next((a for a in self.program.module.ancestors(at) if isinstance(a, LOOPS) and self._steps(a)), None)
+        return loop is None or any(a is loop for a in self.program.module.ancestors(statement))
+
+    @property
+    def _keeps_graph(self) -> bool:
+        keywords = (k for call in self.backwards for k in call.keywords)
+        return any(k.arg == "retain_graph" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in keywords)
+
+    def _steps(self, loop: ast.AST) -> bool:
+        return bool(self.program.effects.of_statement(loop, self.scope) & (Effect.STEP | Effect.ZERO_GRAD))
 
     def _runs_forward(self, statement: ast.stmt) -> bool:
         return any(

@@ -84,9 +84,13 @@ def screen(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
         raise Skip("already-amp", backwards[0], "this file already uses AMP; `amp-migrate lint` checks how")
     _refuse_distributed(program, backwards)
     _refuse_compiled(program, scope)
+    _refuse_two_pass(program, scope)
+
+
+def screen_training(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
+    """Raise Refusal for loops that do train, in a way that no plan can keep."""
     for function in _reach(program, scope):
         _refuse_second_order(program, function)
-    _refuse_two_pass(program, scope)
     _refuse_half(program, scope)
     for call in backwards:
         _refuse_vector(program, call)
@@ -143,7 +147,8 @@ def _refuse_second_order(program: Program, function: ast.AST) -> None:
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    for statement in getattr(function, "body", ()):
+    body = getattr(function, "body", None)
+    for statement in body if isinstance(body, list) else ():
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             continue
         yield from shallow(statement)

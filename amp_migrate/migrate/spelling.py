@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
@@ -52,6 +53,8 @@ def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
     bound = module.root.bindings
     local = module.imports.local("torch")
     known = local is not None and local in bound
+    if not known and "torch" not in bound and module.imports.canonical(ast.Name("torch", ast.Load())) == "torch":
+        local, known = "torch", "torch" in module.identifiers
     new_api = settings.target_torch is None or settings.target_torch >= NEW_API
     return Spelling(local if known and local else "torch", settings.dtype, new_api), not known
 

@@ -110,14 +110,19 @@ class SwitchFinder:
         self.settings = settings
         self.torch = torch
         self.use = device_use(program)
+        self._trusted = False
 
     @property
     def cpu_only(self) -> bool:
         """Whether the file has no accelerator code and the user did not ask for one."""
         return not self.use.cuda and not self.use.other and not self.use.moves and self.settings.device is None
 
-    def at(self, scope: Scope, place: ast.stmt) -> Switch:
-        """The switch at `place` (the statement before the new one, or the first of a region) in `scope`."""
+    def at(self, scope: Scope, place: ast.stmt, *, trusted: bool = False) -> Switch:
+        """The switch at `place` (the statement before the new one, or the first of a region) in `scope`.
+
+        `trusted`: parameters are what the callers in sight pass, for there are no others.
+        """
+        self._trusted = trusted
         named = self._device_name(scope, place)
         if named is not None:
             return self._from_device(*named)
@@ -172,7 +177,8 @@ class SwitchFinder:
     def _device_kind(self, expr: ast.expr, where: Scope) -> Kind | None:
         value = self.program.values.of(expr, where)
         if value.kind in (Kind.DEVICE, Kind.INDEX):
-            return Kind.DEVICE_NAME if self._bare_parameter(expr, where) and value.kind is Kind.DEVICE else value.kind
+            bare = value.kind is Kind.DEVICE and not self._trusted and self._bare_parameter(expr, where)
+            return Kind.DEVICE_NAME if bare else value.kind
         if value.kind is Kind.DEVICE_NAME:
             return None if _text(value.origin or expr) == "cpu" and _text(expr) == "cpu" else Kind.DEVICE_NAME
         last = (dotted_name(expr) or "").rpartition(".")[2].lower()

@@ -42,11 +42,11 @@ def _syntax(path: str, error: SyntaxError) -> FileOutcome:
 
 def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bool) -> FileOutcome:
     from amp_migrate.guard import check
-    from amp_migrate.writer import EditConflict, SpanNotFound, apply
+    from amp_migrate.writer import WriteError, apply
 
     try:
         output = apply(text, plan.edits)
-    except (EditConflict, SpanNotFound) as error:
+    except WriteError as error:
         return FileOutcome(path, "failed", tuple(plan.loops), error=f"{path}: {error}; nothing was written, please report this")
     again = (lambda new: migrate_text(new, path, settings, guarded=False).output) if guarded else None
     failures = check(text, output, plan.introduced, again=again)

@@ -40,6 +40,7 @@ _PLAIN_METHODS = {
     "share_memory", "register_buffer", "add_module", "type", "extra_repr", "init_hidden", "initHidden", "init_weights", "size",
     "reset_parameters", "save", "load", "save_pretrained", "print_networks", "save_networks", "summary", "reset",
 }  # fmt: skip
+_GRADIENTS = {"grad", "_grad"}
 _BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 # In-place methods on `p.grad` that bound or scale it, as a clipper does.
 _CLIPPING_METHODS = {"clamp_", "clip_", "mul_", "div_", "zero_", "detach_", "clamp_min_", "clamp_max_"}
@@ -108,7 +109,11 @@ class Effects:
         if imported:
             assert canonical is not None
             return not criterion_only(canonical) and self._given_model(call, scope, canonical)
-        return self._plain_forward(func, scope)
+        return self._plain_forward(func, scope) or (isinstance(func, ast.Name) and self._helper_with_model(call, func, scope))
+
+    def _helper_with_model(self, call: ast.Call, func: ast.Name, scope: Scope) -> bool:
+        """`get_loss(model, batch)` where `get_loss` is handed over."""
+        return not self.values.of(func, scope) and self._given_model(call, scope, func.id)
 
     def _is_import(self, head: str, scope: Scope) -> bool:
         home = scope.lookup(head)
@@ -156,20 +161,20 @@ class Effects:
     def _plain_forward(self, func: ast.expr, scope: Scope) -> bool:
         """A call of a variable: a model, unless it is known or named to be something else."""
         if isinstance(func, ast.Subscript):
-            return self.values.is_model(func.value, scope) or self._plain_forward(func.value, scope)
+            if self.values.is_model(func.value, scope) or self._plain_forward(func.value, scope):
+                return True
+            named = isinstance(func.value, ast.Attribute) and _MODEL_NAME.search(func.value.attr)
+            return bool(named) and not self.values.of(func.value, scope)
         if not isinstance(func, ast.Name):
             return isinstance(func, ast.Call) and self.values.is_model(func, scope)
         value = self.values.of(func, scope)
         if value:
             return value.kind is Kind.MODEL or (value.kind is Kind.OBJECT and self._object_forward(func, scope))
         home = scope.lookup(func.id)
-        return (
-            home is not None
-            and home.bindings[func.id][0].how != "import"
-            and not criterion_name(func.id)
-            and bool(self.values.is_model(func, scope) or home.bindings[func.id][0].how in ("parameter", "assign", "for"))
-            and func.id not in _NOT_MODELS
-        )
+        if home is None or func.id in _NOT_MODELS or criterion_name(func.id):
+            return False
+        held = any(b.how in ("parameter", "assign", "for") for b in home.bindings[func.id])
+        return held or self.values.is_model(func, scope)
 
     def _object_forward(self, func: ast.Name, scope: Scope) -> bool:
         cls = self.values.of(func, scope).cls
@@ -186,7 +191,7 @@ class Effects:
 
     def reads_gradients(self, node: ast.AST, scope: Scope) -> bool:
         """Whether this one node reads `.grad`, or is a call of a known clipper or gradient logger."""
-        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Attribute) and node.attr in _GRADIENTS and isinstance(node.ctx, ast.Load):
             return self.module.imports.canonical(node) is None and not self._only_tested(node)
         if not isinstance(node, ast.Call):
             return False
@@ -206,7 +211,7 @@ class Effects:
 
     def writes_gradients(self, node: ast.AST) -> bool:
         """Whether gradients are rewritten other than by bounding or scaling them."""
-        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Attribute) and node.attr in _GRADIENTS and isinstance(node.ctx, ast.Store):
             parent = self.module.parents[node]
             value = getattr(parent, "value", None)
             if isinstance(parent, ast.AugAssign):
@@ -216,7 +221,7 @@ class Effects:
             inner = node.func.value
             if isinstance(inner, ast.Attribute) and inner.attr == "data":
                 inner = inner.value
-            return isinstance(inner, ast.Attribute) and inner.attr == "grad"
+            return isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS
         return False
 
     def of_node(self, node: ast.AST, scope: Scope) -> Effect:

@@ -111,7 +111,7 @@ def library_kind(name: str) -> Kind:
     if name.startswith(_MODEL_MAKERS) or name.endswith(".from_pretrained") and "transformers" in name:
         return Kind.OTHER if "Tokenizer" in name else Kind.MODEL
     if name.startswith(
-        ("gym.", "gymnasium.", "numpy.", "random.", "math.", "os.", "time.", "json.", "argparse.", "collections.")
+        ("torchvision.transforms", "torchvision.datasets", "torchvision.utils", "gym.", "gymnasium.", "numpy.", "random.", "math.", "os.", "time.", "json.", "argparse.", "collections.")
     ):
         return Kind.OTHER
     return Kind.UNKNOWN

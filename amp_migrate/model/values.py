@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from amp_migrate.model.calls import CallGraph, argument
@@ -11,7 +12,7 @@ from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Module, Scope
 from amp_migrate.names import dotted_name
 
 _KEEPS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "half", "apply", "requires_grad_", "share_memory"}
-_DEEP = 12
+_DEEP = 100
 _CONTAINERS = {"list", "tuple", "dict", "OrderedDict", "reversed", "sorted", "set"}
 # Methods that only models have, and what only optimizers have: evidence where no constructor is in sight.
 _MODEL_METHODS = {"parameters", "named_parameters", "state_dict", "train", "eval", "modules", "named_modules", "requires_grad_"}
@@ -24,23 +25,27 @@ class Values:
         self.module = module
         self.graph = graph
         self._cache: dict[tuple[int, int], tuple[ast.expr, Value]] = {}  # holds the node, so that its id stays its own
+        self._tentative: dict[tuple[int, int], tuple[ast.expr, Value]] = {}
         self._busy: set[tuple[int, int]] = set()
         self._methods: dict[tuple[int, str], set[str]] | None = None
 
     def of(self, expr: ast.expr, scope: Scope) -> Value:
         """The value of `expr` evaluated in `scope`."""
         key = (id(expr), id(scope))
-        if key in self._cache:
-            return self._cache[key][1]
-        if key in self._busy or len(self._busy) > _DEEP * 10:
+        held = self._cache.get(key) or self._tentative.get(key)
+        if held is not None:
+            return held[1]
+        if key in self._busy or len(self._busy) > _DEEP:
             return UNKNOWN
         self._busy.add(key)
         try:
             value = self._infer(expr, scope)
         finally:
             self._busy.discard(key)
-        if not self._busy or value:
-            self._cache[key] = (expr, value)
+        # An unknown found on the way may be known once the question that led here is answered.
+        (self._cache if value or not self._busy else self._tentative)[key] = (expr, value)
+        if not self._busy:
+            self._tentative.clear()
         return value
 
     def kind(self, expr: ast.expr, scope: Scope) -> Kind:
@@ -309,7 +314,7 @@ class Values:
         if any(library_kind(b) is Kind.OPTIMIZER or b in ("torch.optim.Optimizer", "Optimizer") for b in bases):
             return Kind.OPTIMIZER
         if any(b.startswith("torch.nn.") or b.rpartition(".")[2].endswith(("Module", "Model", "Net")) for b in bases):
-            loss = criterion_name(cls.name)
+            loss = criterion_name(cls.name) and not re.search(r"Model|Net(?![a-z])|Network", cls.name)
             return Kind.CRITERION if loss or any(b.endswith("Loss") for b in bases) else Kind.MODEL
         if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
             return Kind.WRAPPER
