@@ -210,7 +210,8 @@ def _gradients(runs: Runs, name: str, limits: Limits) -> Check:
         message = f"cosine to the float32 gradients ({runs.reference})"
         return Check(label, verdict, worst.cosine, limits.cosine, message)
     noise = {d.optimizer: d.error for d in runs.distances.get("perturbed", []) if d.attempt == 0}
-    bounds = {d: _gradient_limit(d, noise.get(d.optimizer, 0.0), limits) for d in first}
+    coarser = 4 if runs[name].dtype == "bfloat16" else 1  # 8 bits of precision, float16 has 11
+    bounds = {d: _gradient_limit(d, noise.get(d.optimizer, 0.0), limits, coarser) for d in first}
     worst = max(first, key=lambda distance: distance.error / bounds[distance])
     verdict = "pass" if worst.error <= bounds[worst] else "fail"
     message = f"relative RMSE to the float64 gradients of the first step; float32 has {worst.baseline:.2g}"
@@ -219,10 +220,10 @@ def _gradients(runs: Runs, name: str, limits: Limits) -> Check:
     return Check(label, verdict, worst.error, bounds[worst], message)
 
 
-def _gradient_limit(distance: Any, noise: float, limits: Limits) -> float:
+def _gradient_limit(distance: Any, noise: float, limits: Limits, coarser: int) -> float:
     """An optimizer that steps after another one sees parameters that differ already: `noise` is what that does."""
     base = limits.gradient_factor * max(distance.baseline, noise)
-    return float(base + limits.gradient_tolerance / 10)
+    return float(base + coarser * limits.gradient_tolerance / 10)
 
 
 def _trained(name: str, trace: Trace, original: Trace) -> Check:

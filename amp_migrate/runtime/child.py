@@ -8,9 +8,12 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from types import TracebackType
 
 from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
 from amp_migrate.runtime.job import Job
+
+_OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 def main(order: str) -> int:
@@ -50,12 +53,9 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str]:
     return "finished", ""
 
 
-def user_frames(trace: object) -> object:
+def user_frames(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame on that is not this package's or the import system's."""
-    from types import TracebackType
-
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    while isinstance(trace, TracebackType) and trace.tb_frame.f_code.co_filename.startswith((ours, "<frozen")):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((_OURS, "<frozen")):
         trace = trace.tb_next
     return trace
 

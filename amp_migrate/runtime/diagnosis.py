@@ -44,7 +44,9 @@ class Diagnosis:
             self._steps += 1
 
     def _names(self) -> dict[int, str]:
-        return module_names(p for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"])
+        return module_names(
+            p for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"]
+        )
 
     def _after_forward(self, module: Any, inputs: Any, output: Any) -> None:
         for tensor in _floating(output):
@@ -73,7 +75,9 @@ class Diagnosis:
 
     def save(self, folder: Path) -> None:
         """The first outputs, to be held against the float64 reference's."""
-        torch.save({"names": [name for name, _ in self._named], "values": [v for _, v in self._named]}, folder / "outputs.pt")
+        torch.save(
+            {"names": [name for name, _ in self._named], "values": [v for _, v in self._named]}, folder / "outputs.pt"
+        )
 
 
 class Float32Modules:

@@ -66,7 +66,10 @@ def module_errors(truth: Path, amp: Path) -> list[tuple[str, float]]:
     one, other = (torch.load(folder / "outputs.pt", weights_only=True) for folder in (truth, amp))
     if one["names"] != other["names"]:
         return []
-    rows = [(name, _relative(half, true)) for name, true, half in zip(one["names"], one["values"], other["values"], strict=True)]
+    rows = [
+        (name, _relative(half, true))
+        for name, true, half in zip(one["names"], one["values"], other["values"], strict=True)
+    ]
     return sorted(rows, key=lambda row: -row[1])
 
 
@@ -109,4 +112,3 @@ def _first(what: dict[str, Any], verb: str) -> str:
     size = what["largest_input"]
     told = f", from inputs up to {size:.3g}" if size is not None and math.isfinite(size) else ""
     return f"module {what['module']} ({what['type']}) first {verb} inf or NaN, as {what['dtype']}, at step {what['step']}{told}"
-

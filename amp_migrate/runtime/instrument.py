@@ -9,6 +9,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from amp_migrate.runtime.events import Event, Listener, Site
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OURS = str(Path(__file__).resolve().parents[1]) + os.sep
+_TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
 CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm")
 
 

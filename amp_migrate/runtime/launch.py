@@ -31,12 +31,9 @@ def run_program(program: str, arguments: Sequence[str], as_module: bool, dtype: 
             exec_script(program, arguments, compiler)
     except SystemExit as stop:
         return _exit_code(stop)
-    except KeyboardInterrupt:
-        _show()
-        return 130
-    except BaseException:  # whatever the program raises is shown as Python shows it
-        _show()
-        return 1
+    except BaseException as error:  # whatever the program raises is shown as Python shows it
+        _show(error)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 
@@ -69,7 +66,6 @@ def _exit_code(stop: SystemExit) -> int:
     return 1
 
 
-def _show() -> None:
-    kind, error, trace = sys.exc_info()
-    if kind is not None and error is not None:
-        sys.excepthook(kind, error, user_frames(trace))
+def _show(error: BaseException) -> None:
+    error.__traceback__ = user_frames(error.__traceback__)  # the hook looks there, not at its argument
+    sys.excepthook(type(error), error, error.__traceback__)

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 _WORD = re.compile(r"\w+")
+_LINE_END = re.compile(r"\r\n|\r|\n")  # as Python counts lines; splitlines also breaks at form feeds
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class LineMap:
 
 def line_map(original: str, rewritten: str) -> LineMap:
     """Align two versions of a module line by line; indentation does not count."""
-    old, new = original.splitlines(), rewritten.splitlines()
+    old, new = _LINE_END.split(original), _LINE_END.split(rewritten)
     lines, same, shift = [1], [False], [0]
     matcher = difflib.SequenceMatcher(None, [x.strip() for x in old], [x.strip() for x in new], autojunk=False)
     for kind, old_from, old_to, new_from, new_to in matcher.get_opcodes():
