@@ -56,13 +56,31 @@ class Cycle:
         """`scaler.unscale_(X)` before the first reader of X's gradients. Raises Refusal for gradients rewritten by hand."""
         edits: dict[Edit, None] = {}
         for step in self.steps:
-            place = self._unscale_place(step)
+            place = self.unscale_place(step)
             if place is not None:
                 text = Template(f"{scaler}.unscale_($0)", (self.program.module.span(step.optimizer),))
-                edits[InsertBefore(self.program.module.span(place), (text,))] = None
+                edits[InsertBefore(self.program.module.span(place), self._for_all(step, place, text))] = None
         return list(edits)
 
-    def _unscale_place(self, step: OptimizerStep) -> ast.stmt | None:
+    def _for_all(self, step: OptimizerStep, place: ast.stmt, text: Template) -> tuple[Template, ...]:
+        """Inside `for optimizer in optimizers: optimizer.step()` the name means each of them; before it, none."""
+        loop = self._optimizer_loop(step)
+        if loop is None or self._inside(place, loop):
+            return (text,)
+        raise Refusal(
+            "unsupported-shape", place, "gradients of several optimizers are read together: unscale_ is needed for each of them before this"
+        )
+
+    def _optimizer_loop(self, step: OptimizerStep) -> ast.stmt | None:
+        """The loop over optimizers that binds the step's optimizer, where backward is outside of it."""
+        name = (dotted_name(step.optimizer) or "").partition(".")[0]
+        for parent in self.program.module.ancestors(step.statement):
+            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}:
+                holds = self.program.effects.of_statement(parent, self.scope) & Effect.BACKWARD
+                return None if holds else parent
+        return None
+
+    def unscale_place(self, step: OptimizerStep) -> ast.stmt | None:
         readers = [s for s in self._between(step) if self._reads(s)]
         readers = [r for r in readers if self._of_optimizer(r, step)]
         if not readers:
@@ -71,6 +89,8 @@ class Cycle:
         tops = [self._out_of_parameter_loops(r, step) for r in readers]
         first = tops[0]
         if not guards <= self._guards(first):
+            if self._cleared_each_turn(step, self._guards(first)):
+                return first  # the step alone is conditional; update() comes with unscale_
             raise Refusal(
                 "unsupported-shape",
                 first,
@@ -80,6 +100,15 @@ class Cycle:
         if not conditional or len({id(t) for t in tops}) == 1 or all(conditional <= self._guards(t) for t in tops):
             return first
         return self._in_block_of(first, step.statement)
+
+    def _cleared_each_turn(self, step: OptimizerStep, guards: set[str]) -> bool:
+        """Whether gradients are cleared wherever they are read, so that nothing accumulates over turns."""
+        loop = self._loop(step.statement)
+        for statement in self.flow.steps:
+            inside = loop is self.scope.node or any(a is loop for a in self.program.module.ancestors(statement.statement))
+            if inside and self._header_effect(statement.statement) & Effect.ZERO_GRAD and self._guards(statement.statement) <= guards:
+                return True
+        return False
 
     def _between(self, step: OptimizerStep) -> list[ast.stmt]:
         """Statements after the last backward before a step, up to the step."""
@@ -202,7 +231,9 @@ class Cycle:
     def update_edits(self, scaler: str) -> list[Edit]:
         """`scaler.update()` where each iteration has made its last step. Raises Refusal where no place is right."""
         update = Template(f"{scaler}.update()")
-        return [InsertAfter(self.program.module.span(a), (update,)) for a in self.update_anchors()]
+        span = self.program.module.span
+        early = [InsertBefore(span(e), (update,)) for e in self.exits()]
+        return [*early, *(InsertAfter(span(a), (update,)) for a in self.update_anchors())]
 
     def update_anchors(self) -> list[ast.stmt]:
         """The statements after which `update()` goes."""
@@ -210,10 +241,46 @@ class Cycle:
         for step in self.steps:
             by_loop.setdefault(id(self._loop(step.statement)), []).append(step)
         self._check_trailing(by_loop)
-        anchors = {id(a): a for group in by_loop.values() for a in self._anchors(group)}
+        anchors = {id(a): a for group in by_loop.values() for a in map(self._with_unscale, self._anchors(group))}
         if len(anchors) > 1:
             self._check_pending(list(anchors.values()))
         return list(anchors.values())
+
+    def _with_unscale(self, anchor: ast.stmt) -> ast.stmt:
+        """Update follows unscale_ on every path: after the conditional step that unscale_ stands before."""
+        for place in self._unscale_places(anchor):
+            if not self._guards(anchor) <= self._guards(place):
+                return self._in_block_of(anchor, place)
+        return anchor
+
+    def _unscale_places(self, anchor: ast.stmt) -> list[ast.stmt]:
+        places = [self.unscale_place(s) for s in self.steps if self._inside(s.statement, anchor)]
+        return [p for p in places if p is not None]
+
+    def exits(self) -> list[ast.stmt]:
+        """`continue`, `break` and `return` between unscale_ (or an earlier step) and update: each needs an update of its own."""
+        found: dict[int, ast.stmt] = {}
+        for anchor in self.update_anchors():
+            for place in self._unscale_places(anchor):
+                start = self._in_block_of(place, anchor)
+                top = self._in_block_of(anchor, start)
+                block = self.program.module.block_of(start)
+                first, last = (next(i for i, s in enumerate(block) if s is x) for x in (start, top))
+                for statement in block[first:last] if top is anchor else block[first : last + 1]:
+                    found.update((id(e), e) for e in self._exits_in(statement) if not self._after_update(e, anchor, top))
+        return list(found.values())
+
+    def _after_update(self, leave: ast.stmt, anchor: ast.stmt, top: ast.stmt) -> bool:
+        return top is not anchor and leave.lineno > anchor.lineno and self._guards(anchor) <= self._guards(leave)
+
+    def _exits_in(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements that leave the loop body (or function) around `statement`."""
+        if isinstance(statement, _EXITS):
+            return [statement]
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return []
+        inner = [e for block in blocks(statement) for s in block for e in self._exits_in(s)]
+        return [e for e in inner if isinstance(e, ast.Return)] if isinstance(statement, LOOPS) else inner
 
     def _loop(self, statement: ast.stmt) -> ast.AST:
         """The innermost loop around a statement that also holds a backward, or the scope."""
