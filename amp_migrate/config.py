@@ -56,10 +56,12 @@ def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Confi
     """Join `flags` over the nearest `pyproject.toml` that has a `[tool.amp-migrate]` table.
 
     The search starts at the folder that all `paths` share, or at the current one where there are none. A flag that is
-    None, False or empty was not given. Raises ConfigError.
+    None, False or empty was not given. Where nobody names the oldest torch, the project's dependencies do.
+    Raises ConfigError.
     """
     start = _common(paths)
     folder, table = _nearest(start)
+    table.setdefault("target_torch", _bound(start))
     given = {key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])}
     return Config(dataclasses.replace(Settings(), **{**table, **given}), folder)
 
@@ -86,19 +88,40 @@ def _nearest(start: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _table(file: Path, data: bytes) -> dict[str, Any] | None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        document = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{file}: {error}") from None
+    document = _parsed(file, data)
     tool = document.get("tool", {})
     table = tool.get("amp-migrate") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{file}: tool.amp-migrate must be a table")
     return table
+
+
+def _parsed(file: Path, data: bytes) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(data.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+_TORCH = re.compile(r"torch(?![\w.-])[^;]*?(?:>=|==|~=)\s*(\d+)\.(\d+)")
+
+
+def _bound(start: Path) -> tuple[int, int] | None:
+    """The oldest torch that the nearest `pyproject.toml` depends on, where that one has mixed precision."""
+    file = next((file for folder in (start, *start.parents) if (file := folder / "pyproject.toml").is_file()), None)
+    try:
+        data = file.read_bytes() if file else b""
+        project = _parsed(file, data).get("project") if file and b"torch" in data else None
+    except (OSError, ConfigError):
+        return None  # that file is not ours to complain about
+    dependencies = project.get("dependencies") if isinstance(project, dict) else None
+    found = [_TORCH.match(str(one).strip()) for one in dependencies or ()] if isinstance(dependencies, list) else []
+    versions = [(int(one[1]), int(one[2])) for one in found if one]
+    return next((version for version in versions if version >= OLDEST_TORCH), None)
 
 
 def _checked(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -119,6 +119,29 @@ def test_a_table_that_is_none(write: Write, tmp_path: Path) -> None:
     assert load([tmp_path]).settings == Settings()
 
 
+@pytest.mark.parametrize(
+    ("project", "expected"),
+    [
+        ('dependencies = ["numpy", "torch>=2.0"]', (2, 0)),
+        ("dependencies = [\"torch ~= 2.5.1; python_version > '3'\"]", (2, 5)),
+        ('dependencies = ["torch==1.13.1"]', (1, 13)),
+        ('dependencies = ["torch[opt-einsum] <3, !=2.2, >=2.1"]', (2, 1)),
+        ('dependencies = ["torch>=1.2"]', None),
+        ('dependencies = ["torchvision>=0.15", "torch-scatter>=2.0", "torch", "torch<3"]', None),
+        ('dependencies = "torch>=2.0"', None),
+        ("dependencies = [", None),
+        ("", None),
+    ],
+)
+def test_the_oldest_torch_of_the_project(
+    write: Write, tmp_path: Path, project: str, expected: tuple[int, int] | None
+) -> None:
+    write("pyproject.toml", f"[project]\nname = 'torch-thing'\n{project}\n")
+    path = write("a.py")
+    assert load([path]).settings.target_torch == expected
+    assert load([path], {"target_torch": (2, 6)}).settings.target_torch == (2, 6)
+
+
 def test_torch_versions() -> None:
     assert torch_version("2.10") == (2, 10)
     assert torch_version("1.6.0") == (1, 6)
