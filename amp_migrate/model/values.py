@@ -211,7 +211,7 @@ class Values:
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Value:
         canonical = self.module.imports.canonical(expr)
-        if canonical is not None and scope.lookup(canonical.partition(".")[0]) is None and canonical.startswith("torch."):
+        if canonical is not None and canonical.startswith("torch.") and self._imported(expr, scope):
             return OTHER
         holder = self.of(expr.value, scope)
         if holder.cls is not None:
@@ -225,6 +225,12 @@ class Values:
         return self._stored(expr, scope) or (
             Value(Kind.DEVICE, expr) if expr.attr == "device" and not _is_settings(expr) else UNKNOWN
         )
+
+    def _imported(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether the head of a dotted name is an import, and nothing else, as seen from `scope`."""
+        head = (dotted_name(expr) or "").partition(".")[0]
+        home = scope.lookup(head)
+        return home is None or all(b.how == "import" for b in home.bindings[head])
 
     def _stored(self, expr: ast.Attribute, scope: Scope) -> Value:
         """`args.device = torch.device(...)`: an attribute set in plain sight on a name."""
