@@ -33,9 +33,9 @@ class Died:
             return f"signal {-self.code}"
 
 
-def workers_for(sizes: Sequence[int]) -> int:
-    """How many workers pay for tasks of these sizes in bytes; 0: do them in this process."""
-    if len(sizes) < 2 or sum(sizes) < WORTH_BYTES:
+def workers_for(sizes: Sequence[int], worth: int = WORTH_BYTES) -> int:
+    """How many workers pay for tasks of these sizes in bytes, if one pays from `worth` on; 0: do them in this process."""
+    if len(sizes) < 2 or sum(sizes) < worth:
         return 0
     return min(_cores(), len(sizes), MOST_WORKERS)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from amp_migrate.edits import Edit
+from amp_migrate.edits import Edit, Span
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -33,6 +33,8 @@ class Rule:
     """The rule is silent where the project's oldest torch is older than this."""
     until: Version | None = None
     """The rule is silent where the project's oldest torch is newer than this (it is about old torch)."""
+    without_amp: bool = False
+    """The rule concerns files that name neither autocast nor a scaler, too."""
 
     def applies(self, target: Version | None) -> bool:
         """Whether the rule concerns a project whose oldest torch is `target` (None: the current one)."""
@@ -49,6 +51,8 @@ class Fix:
     edits: tuple[Edit, ...] = ()
     migrates: bool = False
     """The fix is the migration of the file, with all the proofs that belong to it, instead of `edits`."""
+    comments: tuple[tuple[Span, str], ...] = ()
+    """New text for byte ranges inside comments, which no edit reaches."""
 
 
 @dataclass(frozen=True)

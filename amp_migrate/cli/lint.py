@@ -1,0 +1,241 @@
+"""`amp-migrate lint PATH...`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from amp_migrate.cli import options
+from amp_migrate.cli.lintbatch import lint_all
+from amp_migrate.cli.options import STDIN
+from amp_migrate.config import Settings
+from amp_migrate.lint import baseline as baselines
+from amp_migrate.lint import files
+from amp_migrate.lint.files import Options, Report
+from amp_migrate.report import findings as formats
+from amp_migrate.report import text
+from amp_migrate.source.discovery import discover
+from amp_migrate.source.errors import SourceError
+
+_RULES = "RULE[,RULE...]"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is printed, and where."""
+
+    format: str
+    file: Path | None
+    statistics: bool
+    quiet: bool
+    to_stderr: bool
+    """Where standard output holds the fixed program."""
+
+    @property
+    def colour(self) -> bool:
+        """Whether a person reads it on a terminal."""
+        stream = sys.stderr if self.to_stderr else sys.stdout
+        return self.file is None and stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _words(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Names of rules, separated by commas or given several times."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def _rules(flag: str, said: str) -> Any:
+    return click.option(flag, metavar=_RULES, multiple=True, callback=_words, help=said)
+
+
+@click.command()
+@click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path), callback=options.checked_paths
+)
+@click.option("--fix", is_flag=True, help="Apply safe fixes.")
+@click.option("--unsafe-fixes", is_flag=True, help="Apply unsafe fixes as well: look at what they change.")
+@click.option("--diff", is_flag=True, help="Print what fixes would change, and change nothing.")
+@_rules("--select", "Only these rules; ALL for every one. Repeatable.")
+@_rules("--extend-select", "These rules as well.")
+@_rules("--ignore", "Not these rules.")
+@click.option("--output-format", type=click.Choice(list(formats.FORMATS)), default="text", show_default=True)
+@click.option("--output-file", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings there.")
+@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Leave out the findings in this file.")
+@click.option("--write-baseline", type=click.Path(path_type=Path, dir_okay=False), help="Keep today's findings there.")
+@click.option("--add-ignore", is_flag=True, help="Write an ignore comment beside each finding.")
+@click.option("--statistics", is_flag=True, help="Count findings by rule instead of listing them.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 even with findings.")
+@click.option("--quiet", "-q", is_flag=True, help="Print findings only.")
+@click.option("--stdin-filename", metavar="NAME", help="The name of what comes from standard input.")
+@click.option("--target-torch", type=options.TorchVersion(), help="Oldest torch of the project, else by its own files.")
+@click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out paths, as .gitignore does. Repeatable.")
+def lint(  # noqa: PLR0913 - one parameter for each flag
+    paths: tuple[Path, ...],
+    fix: bool,
+    unsafe_fixes: bool,
+    diff: bool,
+    output_format: str,
+    output_file: Path | None,
+    baseline: Path | None,
+    write_baseline: Path | None,
+    add_ignore: bool,
+    statistics: bool,
+    exit_zero: bool,
+    quiet: bool,
+    stdin_filename: str | None,
+    exclude: tuple[str, ...],
+    **flags: Any,
+) -> int:
+    """Find mistakes in code that uses mixed precision, and loops that could use it.
+
+    PATH is a file, a folder, or - for standard input. `amp-migrate explain RULE` tells what is wrong and what to do.
+
+    Exit code: 0 nothing found, or all of it fixed; 1 findings, or fixes that --diff shows; 2 wrong usage or an internal
+    error.
+    """
+    fixes = fix or unsafe_fixes or diff
+    if add_ignore and (fixes or paths == (STDIN,)):
+        raise click.UsageError("--add-ignore goes neither with fixes nor with standard input")
+    ours = options.load_config(paths, flags)
+    _check_names(ours.settings)
+    known = _known(baseline)
+    choice = Options(ours.settings, ours.folder, fixes, unsafe_fixes)
+    stream = paths == (STDIN,)
+    output = Output(output_format, output_file, statistics, quiet, to_stderr=diff or (stream and fixes))
+    if stream:
+        reports: tuple[Report, ...] = (_stream(stdin_filename, choice, writes=fixes and not diff),)
+    else:
+        found = list(discover(paths, options.excludes(ours, exclude)))
+        reports = lint_all(found, choice, write=fixes and not diff)
+    if baseline is not None:
+        reports = baselines.without_known(reports, known, baseline)
+    if write_baseline is not None:
+        _write_baseline(write_baseline, reports)
+        return _crashes(reports)
+    if add_ignore:
+        return _add_ignores(reports)
+    if diff:
+        _print_diffs(reports)
+    _print(reports, output, unsafe_fixes)
+    return _crashes(reports) or _exit_code(reports, exit_zero, diff)
+
+
+def _check_names(settings: Settings) -> None:
+    """Raise UsageError for a name that is no rule."""
+    names = [*settings.select, *settings.extend_select, *settings.ignore]
+    names += [name for _, ignored in settings.per_file_ignores for name in ignored]
+    if not names:
+        return
+    from amp_migrate.lint.selection import unknown
+
+    for name in unknown(names):
+        from amp_migrate import pages
+
+        close = pages.suggestions(name)
+        meant = f"did you mean {' or '.join(close)}?" if close else "`amp-migrate explain` lists them"
+        raise click.UsageError(f"there is no rule {name!r}; {meant}")
+
+
+def _known(baseline: Path | None) -> Counter[baselines.Key]:
+    try:
+        return baselines.read(baseline) if baseline is not None else Counter()
+    except baselines.BaselineError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _write_baseline(file: Path, reports: Sequence[Report]) -> None:
+    try:
+        baselines.write(file, reports)
+    except baselines.BaselineError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"{len(formats.every(reports)):,} findings are in {file}; pass --baseline {file} from now on.", err=True)
+
+
+def _stream(name: str | None, choice: Options, writes: bool) -> Report:
+    data = sys.stdin.buffer.read()
+    shown = name or "-"
+    report = files.lint_bytes(shown, data, choice) if files.concerns(data) else Report(shown)
+    if writes:
+        sys.stdout.buffer.write(report.after if report.after != report.before else data)
+        sys.stdout.buffer.flush()
+    return report
+
+
+def _add_ignores(reports: Sequence[Report]) -> int:
+    from amp_migrate.lint.adding import ignore_in
+
+    count = 0
+    for report in reports:
+        if report.findings:
+            try:
+                count += ignore_in(Path(report.path), report.findings)
+            except SourceError as error:
+                click.echo(error.at(report.path), err=True)
+    click.echo(f"Added ignore comments for {count:,} findings.", err=True)
+    return _crashes(reports)
+
+
+def _print_diffs(reports: Sequence[Report]) -> None:
+    from amp_migrate.report import migration
+
+    colour = sys.stdout.isatty()
+    for report in reports:
+        if report.after != report.before:
+            before, after = (data.decode(report.encoding) for data in (report.before, report.after))
+            lines = migration.diff(report.path, before, after)
+            for line in migration.coloured(lines) if colour else lines:
+                sys.stdout.buffer.write(line.encode("utf-8" if colour else report.encoding, "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def _print(reports: Sequence[Report], output: Output, unsafe: bool) -> None:
+    said = _statistics(reports, output) if output.statistics else formats.FORMATS[output.format](reports, output.colour)
+    if output.file is not None:
+        _write(output.file, said)
+    else:
+        click.echo(said, nl=False, err=output.to_stderr)
+    if output.quiet:
+        return
+    readable = output.format in ("text", "concise") and output.file is None
+    for line in _closing(reports, unsafe):
+        click.echo(line, err=output.to_stderr or not readable)
+
+
+def _closing(reports: Sequence[Report], unsafe: bool) -> Iterator[str]:
+    for report in reports:
+        for left in report.left:
+            place = f"{report.path}:{left.finding.line}"
+            yield f"{place}: the fix of {left.finding.rule} was not made: {left.why}"
+    yield text.closing(reports, unsafe)
+
+
+def _statistics(reports: Sequence[Report], output: Output) -> str:
+    return "".join(line + "\n" for line in text.statistics(formats.every(reports), output.colour))
+
+
+def _write(file: Path, said: str) -> None:
+    try:
+        file.write_text(said, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def _crashes(reports: Sequence[Report]) -> int:
+    """Tell which rules failed where; 2 if any did."""
+    crashes = [crash for report in reports for crash in report.crashes]
+    for crash in crashes:
+        click.echo(f"{crash.path}: {crash.rule} failed on this file; please report it with:\n{crash.trace}", err=True, nl=False)
+    return 2 if crashes else 0
+
+
+def _exit_code(reports: Sequence[Report], exit_zero: bool, diff: bool) -> int:
+    if exit_zero:
+        return 0
+    would_change = diff and any(report.after != report.before for report in reports)
+    return 1 if would_change or any(report.findings for report in reports) else 0

@@ -1,0 +1,77 @@
+"""Many files through the linter: sifted, linted in workers, fixes put on disk one at a time, reported in order."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amp_migrate.lint import files
+from amp_migrate.lint.engine import Crash
+from amp_migrate.lint.files import Options, Report
+from amp_migrate.source.discovery import Found
+from amp_migrate.source.errors import SourceError
+from amp_migrate.source.rewrite import shown
+
+if TYPE_CHECKING:
+    from amp_migrate.cli.parallel import Died
+
+# Analysis is fast: below this, a worker takes longer to start than to work.
+WORTH_BYTES = 400_000
+
+
+def lint_all(found: Sequence[Found], options: Options, write: bool) -> tuple[Report, ...]:
+    """Lint `found`, in order; with `write`, fixed files go back to disk."""
+    done: dict[int, Report] = {}
+    sizes: dict[int, int] = {}
+    for index, one in enumerate(found):
+        sifted = files.unreadable(shown(one.path), one.error) if one.error else files.sift(one.path)
+        if isinstance(sifted, Report):
+            done[index] = sifted
+        else:
+            sizes[index] = sifted
+    _lint(found, sizes, options, write, done)
+    return tuple(done[index] for index in range(len(found)))
+
+
+def _lint(
+    found: Sequence[Found], sizes: dict[int, int], options: Options, write: bool, done: dict[int, Report]
+) -> None:
+    if not sizes:
+        return
+    from amp_migrate.cli import parallel
+
+    # The largest first, so that the last worker is not left alone with it.
+    order = sorted(sizes, key=lambda index: -sizes[index])
+    tasks = [found[index].path for index in order]
+    function = functools.partial(files.lint_file, options=options)
+    workers = parallel.workers_for([sizes[index] for index in order], WORTH_BYTES)
+    with contextlib.closing(parallel.each(function, tasks, workers)) as results:
+        for position, result in results:
+            path = found[order[position]].path
+            report = _buried(path, result) if isinstance(result, parallel.Died) else result
+            done[order[position]] = _commit(path, report) if write else report
+
+
+def _buried(path: Path, died: Died) -> Report:
+    why = "most likely it is nested too deeply for a parser: exclude it" if died.code < 0 else "please report it"
+    message = f"its worker process died ({died}): {why}"
+    if died.code < 0:
+        return files.unreadable(shown(path), SourceError(message))
+    return Report(shown(path), crashes=(Crash("the engine", shown(path), message + "\n"),))
+
+
+def _commit(path: Path, report: Report) -> Report:
+    """Put the fixed bytes on disk; the report without them."""
+    if report.after == report.before:
+        return report
+    from amp_migrate.source.replace import replace as replace_file
+
+    try:
+        replace_file(path, report.after, report.before)
+    except SourceError as error:
+        return files.unreadable(report.path, error)
+    return replace(report, before=b"", after=b"")

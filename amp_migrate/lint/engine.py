@@ -1,0 +1,155 @@
+"""One module through the rules: model, checks, suppression, and what is wrong with the suppressions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amp_migrate.config import Settings
+from amp_migrate.lint import suppress
+from amp_migrate.lint.finding import Finding, Fix
+from amp_migrate.lint.selection import selected, unknown
+
+if TYPE_CHECKING:
+    from amp_migrate.checks import Check
+    from amp_migrate.model.program import Program
+
+_AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "custom_bwd")
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A rule that failed on a file; it reports nothing there, the others do."""
+
+    rule: str
+    path: str
+    trace: str
+
+
+@dataclass(frozen=True)
+class Linted:
+    """What the rules say about one module. `suppressed` are the rules that comments silence in it."""
+
+    findings: tuple[Finding, ...] = ()
+    crashes: tuple[Crash, ...] = ()
+    suppressed: frozenset[str] = frozenset()
+
+
+def names_amp(text: str) -> bool:
+    """Whether a module can hold a word of AMP at all; a byte search, since most files do not."""
+    return any(word in text for word in _AMP)
+
+
+def concerns(text: str) -> bool:
+    """Whether any rule can have something to say about a module."""
+    return "backward" in text or suppress.MARK in text or names_amp(text)
+
+
+def lint(text: str, path: str, settings: Settings, relative: str | None = None) -> Linted:
+    """Lint one module; never raises for what is wrong with it or with a rule.
+
+    `text` has no byte order mark. `relative` is the path below the settings file's folder, for per-file ignores.
+    """
+    checks = selected(settings, relative or path)
+    try:
+        program = _read(text, path)
+    except _UNREADABLE as error:
+        return Linted(tuple(_unparsable(error, path, checks)))
+    if program is None:
+        return Linted()
+    run = checks if names_amp(text) else [check for check in checks if check.rule.without_amp]
+    crashes: list[Crash] = []
+    found = [finding for check in run for finding in _run(check, program, settings, crashes)]
+    return _suppressed(text, program, checks, found, crashes)
+
+
+def _read(text: str, path: str) -> Program | None:
+    """The model of a module, or None where no rule can have anything to say about it beyond its syntax."""
+    if not concerns(text):
+        ast.parse(text)
+        return None
+    from amp_migrate.model.program import Program
+
+    return Program(text, path)
+
+
+def _run(check: Check, program: Program, settings: Settings, crashes: list[Crash]) -> list[Finding]:
+    try:
+        return list(check.run(program, settings))
+    except Exception:  # one rule's mishap must not cost the others
+        import traceback
+
+        crashes.append(Crash(check.rule.name, program.module.path, traceback.format_exc()))
+        return []
+
+
+def _suppressed(
+    text: str, program: Program, checks: Iterable[Check], found: list[Finding], crashes: list[Crash]
+) -> Linted:
+    ignores = suppress.read(text)
+    kept = [finding for finding in found if not suppress.is_suppressed(finding, ignores)] if ignores else found
+    judged = {check.rule.name: check for check in checks}
+    if "unused-ignore" in judged:
+        failed = {crash.rule for crash in crashes}
+        unused = list(_unused(text, program, ignores, judged["unused-ignore"], judged.keys() - failed))
+        kept = [*kept, *(one for one in unused if not suppress.is_suppressed(one, ignores))]
+    silenced = frozenset(rule for ignore in ignores for rule in ignore.used)
+    return Linted(tuple(sorted(set(kept), key=_order)), tuple(crashes), silenced)
+
+
+def _order(finding: Finding) -> tuple[int, int, str, str]:
+    return finding.line, finding.column, finding.rule, finding.message
+
+
+def _unused(
+    text: str, program: Program, ignores: list[suppress.Ignore], check: Check, judged: Iterable[str]
+) -> Iterator[Finding]:
+    """Ignored rules that were looked for and did not report anything; those that are not selected are left alone."""
+    for ignore in ignores:
+        strange = unknown(ignore.rules)
+        idle = [name for name in ignore.rules if name in judged and name not in ignore.used and name != check.rule.name]
+        if ignore.rules and not strange and not idle:
+            continue
+        message = _unused_message(ignore, strange, idle)
+        fix = Fix("safe", "remove what is not needed", comments=(suppress.without(ignore, [*strange, *idle], text),))
+        column, end = ignore.column + 1, ignore.column + len(ignore.text) + 1
+        line = ignore.line
+        rule = check.rule
+        yield Finding(rule.name, message, rule.severity, program.module.path, line, column, line, end, fix=fix)
+
+
+def _unused_message(ignore: suppress.Ignore, strange: list[str], idle: list[str]) -> str:
+    if not ignore.rules:
+        return "names no rule, so nothing is ignored: write `ignore[RULE]`"
+    said = [f"{_listed(strange)} {'is no rule' if len(strange) == 1 else 'are no rules'}"] if strange else []
+    said += [f"{_listed(idle)} {'reports' if len(idle) == 1 else 'report'} nothing here"] if idle else []
+    return f"{' and '.join(said)}: remove the comment, or it hides the next mistake on this line"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _unparsable(error: BaseException, path: str, checks: Iterable[Check]) -> Iterator[Finding]:
+    rule = next((check.rule for check in checks if check.rule.name == "syntax"), None)
+    if rule is None:
+        return
+    line, column, message = _told(error)
+    yield Finding(rule.name, message, rule.severity, path, line, column, line, column + 1)
+
+
+def _told(error: BaseException) -> tuple[int, int, str]:
+    import platform
+
+    if isinstance(error, SyntaxError):
+        what = f"{error.msg} (read by Python {platform.python_version()})"
+        remedy = "mend it, use the Python it is written for, or exclude the file"
+        return error.lineno or 1, max(error.offset or 1, 1), f"{what}: {remedy}"
+    if isinstance(error, (RecursionError, MemoryError)):
+        return 1, 1, "nested too deeply to be read: split its longest expression, or exclude the file"
+    place = re.search(r"line (\d+)", str(error))
+    return int(place[1]) if place else 1, 1, f"{error}: mend it, or exclude the file"

@@ -1,0 +1,138 @@
+"""Fixes, applied to a fixed point: overlapping ones wait for the next round, and none may bring in an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amp_migrate.config import Settings
+from amp_migrate.edits import Edit
+from amp_migrate.lint.engine import Linted, lint
+from amp_migrate.lint.finding import Finding
+
+# A fix may uncover a mistake that has a fix; more rounds than this mean that two fixes undo each other.
+ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Left:
+    """A fix that was wanted and not made, and why."""
+
+    finding: Finding
+    why: str
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The mended text, what was mended, what could not be, and what the rules say about the new text."""
+
+    text: str
+    applied: tuple[Finding, ...]
+    left: tuple[Left, ...]
+    linted: Linted
+
+
+class NotFixed(Exception):
+    """A fix cannot be made; the message says why."""
+
+
+def fix(text: str, path: str, settings: Settings, unsafe: bool, relative: str | None = None) -> Fixed:
+    """Mend `text` with safe fixes, and with `unsafe` the others, until a round finds nothing to do."""
+    applied: list[Finding] = []
+    left: list[Left] = []
+    linted = lint(text, path, settings, relative)
+    for _ in range(ROUNDS):
+        wanted = [one for one in linted.findings if one.fix and (unsafe or one.fix.safety == "safe")]
+        new, done, left = _round(text, path, settings, wanted, linted)
+        if new == text:
+            break
+        applied += done
+        text, linted = new, lint(new, path, settings, relative)
+    return Fixed(text, tuple(applied), tuple(left), linted)
+
+
+_Round = tuple[str, list[Finding], list[Left]]
+
+
+def _round(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:
+    """Edits first; comments only where none is left, since edits move them; the migration last of all."""
+    edits = [one for one in wanted if one.fix and one.fix.edits]
+    comments = [one for one in wanted if one.fix and one.fix.comments]
+    loops = [one for one in wanted if one.fix and one.fix.migrates]
+    left: list[Left] = []
+    for some, mend in ((edits, _edited), (comments, _commented), (loops, _migrated)):
+        if some:
+            new, done, more = mend(text, path, settings, some, linted)
+            left += more
+            if new != text:
+                return new, done, left
+    return text, [], left
+
+
+def _edited(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:
+    """All at once where they get on with each other, else as many as do, in source order."""
+    try:
+        return _applied(text, path, settings, wanted), list(wanted), []
+    except NotFixed as error:
+        if len(wanted) == 1:
+            return text, [], [Left(wanted[0], str(error))]
+    new, done, left = text, list[Finding](), list[Left]()
+    for one in wanted:
+        try:
+            new = _applied(text, path, settings, [*done, one])
+            done.append(one)
+        except NotFixed as error:
+            left.append(Left(one, str(error)))
+    return new, done, left
+
+
+def _applied(text: str, path: str, settings: Settings, fixes: Sequence[Finding]) -> str:
+    from amp_migrate.writer import EditConflict, SpanNotFound, UnparsableModule, WriteError, apply
+
+    edits: list[Edit] = [edit for one in fixes if one.fix for edit in one.fix.edits]
+    try:
+        new = apply(text, edits)
+    except EditConflict as error:
+        raise NotFixed(f"it overlaps with another fix: {error}") from error
+    except (SpanNotFound, UnparsableModule, WriteError) as error:
+        raise NotFixed(str(error)) from error
+    _prove(text, new, path, settings)
+    return new
+
+
+def _prove(text: str, new: str, path: str, settings: Settings) -> None:
+    """The new text must compile and hold no mistake that the old one lacks."""
+    import warnings
+
+    from amp_migrate.lint.judgement import brought_in
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(new, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise NotFixed(f"the result would not compile: {error}") from error
+    worse = brought_in(text, new, path, settings)
+    if worse:
+        raise NotFixed(f"the result would break {worse[0].rule} in line {worse[0].line}")
+
+
+def _commented(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:
+    data = text.encode()
+    changes = {change for one in wanted if one.fix for change in one.fix.comments}
+    for span, new in sorted(changes, reverse=True):
+        data = data[: span.start] + new.encode() + data[span.end :]
+    return data.decode(), list(wanted), []
+
+
+def _migrated(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:
+    from amp_migrate.migrate import migrate_text
+
+    if wanted[0].rule in linted.suppressed:
+        why = "another loop of this file is ignored, and a file is migrated as a whole"
+        return text, [], [Left(one, why) for one in wanted]
+    outcome = migrate_text(text, path, settings)
+    if outcome.output is None:
+        why = outcome.error or "the migrator leaves it alone"
+        return text, [], [Left(one, why) for one in wanted]
+    return outcome.output, list(wanted), []

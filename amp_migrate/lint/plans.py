@@ -1,0 +1,41 @@
+"""What the migrator would do with the loops of a program, asked once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from amp_migrate.config import Settings
+from amp_migrate.model.program import Program
+from amp_migrate.outcome import LoopOutcome
+
+_PLANS: WeakKeyDictionary[Program, tuple[Settings, list[LoopOutcome]]] = WeakKeyDictionary()
+
+
+def planned_loops(program: Program, settings: Settings) -> Iterator[tuple[ast.Call, LoopOutcome]]:
+    """Each loop's first backward call, and what the planner decides about it."""
+    if "backward" not in program.module.text:
+        return
+    calls = {
+        (call.lineno, scope.qualname): call
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if isinstance(call.func, ast.Attribute) and "backward" in call.func.attr
+        or isinstance(call.func, ast.Name) and call.func.id == "backward"
+    }
+    for loop in _loops(program, settings):
+        call = calls.get((loop.line, loop.scope))
+        if call is not None:
+            yield call, loop
+
+
+def _loops(program: Program, settings: Settings) -> list[LoopOutcome]:
+    held = _PLANS.get(program)
+    if held is not None and held[0] == settings:
+        return held[1]
+    from amp_migrate.migrate.plan import Planner
+
+    loops = Planner(program, settings).plan().loops
+    _PLANS[program] = (settings, loops)
+    return loops

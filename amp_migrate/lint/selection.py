@@ -1,0 +1,67 @@
+"""Which rules are on: defaults, `select`, `extend-select`, `ignore`, per-file ignores, and the project's oldest torch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from amp_migrate.config import Settings
+
+if TYPE_CHECKING:
+    from amp_migrate.checks import Check
+
+ALL = "ALL"
+
+
+def selected(settings: Settings, path: str) -> tuple[Check, ...]:
+    """The checks to run on `path`, which is relative to the folder of the settings file."""
+    from amp_migrate.checks import all_checks
+
+    on = _selected(settings.select, settings.extend_select)
+    off = _names((*settings.ignore, *_ignored_here(settings.per_file_ignores, path)))
+    return tuple(
+        check
+        for check in all_checks()
+        if check.rule.name in on and check.rule.name not in off and check.rule.applies(settings.target_torch)
+    )
+
+
+@functools.cache
+def _selected(select: tuple[str, ...], extend: tuple[str, ...]) -> frozenset[str]:
+    from amp_migrate.checks import all_checks
+
+    default = frozenset(check.rule.name for check in all_checks() if check.rule.default)
+    return (_names(select) if select else default) | _names(extend)
+
+
+@functools.cache
+def _names(words: tuple[str, ...]) -> frozenset[str]:
+    """The rules that `words` mean; unknown ones mean none."""
+    from amp_migrate.checks import all_checks
+
+    names = frozenset(check.rule.name for check in all_checks())
+    if ALL in words:
+        return names
+    wanted = {word.lower() for word in words}
+    return frozenset(name for name in names if name.lower() in wanted)
+
+
+def unknown(words: Iterable[str]) -> list[str]:
+    """Those of `words` that are no rule."""
+    return [word for word in words if not _names((word,))]
+
+
+def _ignored_here(patterns: tuple[tuple[str, tuple[str, ...]], ...], path: str) -> tuple[str, ...]:
+    return tuple(name for pattern, names in patterns if _matches(pattern, path) for name in names)
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return bool(_compiled(pattern).match_file(path))
+
+
+@functools.cache
+def _compiled(pattern: str):  # type: ignore[no-untyped-def]
+    from pathspec import PathSpec
+
+    return PathSpec.from_lines("gitwildmatch", [pattern])

@@ -1,0 +1,113 @@
+"""Findings for machines that build: GitHub's workflow commands, GitLab's code quality report, JUnit XML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from amp_migrate.lint.files import Report
+from amp_migrate.lint.finding import Finding
+
+_LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
+# GitLab's scale; a mistake that trains wrong, one that costs something, one that is style.
+_SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}
+
+
+def annotation(finding: Finding) -> str:
+    """`::error file=...,line=...::message`, escaped as GitHub reads it."""
+    place = f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line}"
+    # GitHub takes columns only where a finding is on one line.
+    if finding.line == finding.end_line:
+        place += f",col={finding.column},endColumn={finding.end_column}"
+    title = _property(f"amp-migrate ({finding.rule})")
+    told = f"{finding.path}:{finding.line}:{finding.column}: {finding.rule}: {finding.message}"
+    return f"::{_LEVELS[finding.severity]} title={title},{place}::{_data(told)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def code_quality(reports: Sequence[Report]) -> str:
+    """The array that GitLab's `codequality` artifact wants; fingerprints hold when lines move."""
+    seen: Counter[str] = Counter()
+    entries = [_quality(finding, report, seen) for report in reports for finding in report.findings]
+    return json.dumps(entries, indent=2) + "\n"
+
+
+def _quality(finding: Finding, report: Report, seen: Counter[str]) -> dict[str, object]:
+    path = relative(finding.path)
+    return {
+        "description": finding.message,
+        "check_name": finding.rule,
+        "fingerprint": fingerprint(finding, report, seen),
+        "severity": _SEVERITIES[finding.severity],
+        "location": {"path": path, "lines": {"begin": finding.line, "end": finding.end_line}},
+    }
+
+
+def fingerprint(finding: Finding, report: Report, seen: Counter[str]) -> str:
+    """A name of the finding that does not change with its line; `seen` tells equal ones apart."""
+    code = " ".join(report.line(finding.line).split())
+    key = "\0".join((finding.rule, relative(finding.path), finding.scope, code))
+    seen[key] += 1
+    return hashlib.sha256(f"{key}\0{seen[key]}".encode()).hexdigest()[:32]
+
+
+def relative(path: str) -> str:
+    """The path as CI services know it: below the current folder, with slashes."""
+    import os
+    from pathlib import Path
+
+    if Path(path).is_absolute():
+        below = os.path.relpath(path)
+        path = path if below.startswith("..") else below
+    path = path.replace(os.sep, "/")
+    return path[2:] if path.startswith("./") else path
+
+
+def junit_xml(reports: Sequence[Report]) -> str:
+    """A suite for each file, a failed case for each finding, and a case that passes for a file without any."""
+    total = sum(max(len(report.findings), 1) for report in reports)
+    failures = sum(len(report.findings) for report in reports)
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<testsuites name="amp-migrate" tests="{total}" failures="{failures}" errors="0">',
+        *(line for report in reports for line in _suite(report)),
+        "</testsuites>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _suite(report: Report) -> list[str]:
+    name = _attribute(report.path)
+    count = len(report.findings)
+    head = f'  <testsuite name={name} tests="{max(count, 1)}" disabled="0" errors="0" failures="{count}">'
+    cases = [line for finding in report.findings for line in _case(finding)]
+    return [head, *(cases or [f'    <testcase name="amp-migrate" classname={name}/>']), "  </testsuite>"]
+
+
+def _case(finding: Finding) -> list[str]:
+    place = f"line {finding.line}, column {finding.column}"
+    name, owner = _attribute(f"{finding.rule} ({place})"), _attribute(finding.path)
+    return [
+        f'    <testcase name={name} classname={owner} file={owner} line="{finding.line}">',
+        f"      <failure message={_attribute(finding.message)}>{escape(_clean(f'{place}: {finding.message}'))}</failure>",
+        "    </testcase>",
+    ]
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_clean(text))
+
+
+def _clean(text: str) -> str:
+    """Without the control characters that XML cannot hold."""
+    return "".join(char if char >= " " or char in "\t\n" else "?" for char in text)
