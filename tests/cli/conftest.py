@@ -44,7 +44,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
     migrator = types.ModuleType("amp_migrate.migrate")
     migrator.migrate_text = stub.migrate_text  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "amp_migrate.migrate", migrator)
-    monkeypatch.setattr(parallel, "workers_for", lambda _: 0)
+    monkeypatch.setattr(parallel, "workers_for", lambda *_, **__: 0)
     monkeypatch.chdir(tmp_path)
 
     def run(*args: object) -> Ran:
