@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.effects import Effects
 from amp_migrate.model.syntax import Function, Module, Scope
+from amp_migrate.model.uses import Uses
 from amp_migrate.model.values import Values
 
 
@@ -19,6 +21,11 @@ class Program:
         self.graph = CallGraph(self.module)
         self.values = Values(self.module, self.graph)
         self.effects = Effects(self.module, self.graph, self.values)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Where the module names things of torch and apex."""
+        return Uses(self.module)
 
     def canonical(self, expr: ast.expr) -> str | None:
         """The dotted library name behind `expr`."""

@@ -1,0 +1,121 @@
+"""Where a module names library things: one index by canonical name, so that rules ask instead of walking."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Module, Scope
+
+# Heads of the names that rules ask about; the rest of a module's names is never looked up.
+_HEADS = ("torch", "apex")
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """One place where a library name is written in full, and the scope that evaluates it."""
+
+    name: str
+    """Canonical: `torch.cuda.amp.autocast`."""
+    node: ast.Attribute | ast.Name
+    scope: Scope
+    call: ast.Call | None
+    """The call of it, where it is called."""
+
+
+class Uses:
+    """Every use of a name of torch or apex in one module, in source order."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._known = {local: self._is_ours(origin) for local, origin in module.imports.names.items()}
+        self._all = tuple(sorted(self._find(), key=lambda use: (use.node.lineno, use.node.col_offset)))
+
+    def _is_ours(self, origin: str) -> bool:
+        return origin.partition(".")[0] in _HEADS
+
+    def _find(self) -> Iterator[Use]:
+        parents = self.module.parents
+        stars = bool(self.module.imports.stars)
+        for node in parents:
+            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+                continue
+            if not (self._known.get(node.id) or (stars and node.id not in self._known)):
+                continue
+            whole: ast.Attribute | ast.Name = node
+            while isinstance(above := parents[whole], ast.Attribute):
+                whole = above
+            use = self._use(whole, node)
+            if use is not None:
+                yield use
+
+    def _use(self, whole: ast.Attribute | ast.Name, root: ast.Name) -> Use | None:
+        name = self.module.imports.canonical(whole)
+        if name is None or not self._is_ours(name):
+            return None
+        scope = self.module.scope_of(whole)
+        home = scope.lookup(root.id)
+        if home is not None and not all(binding.how == "import" for binding in home.bindings[root.id]):
+            return None
+        above = self.module.parents[whole]
+        call = above if isinstance(above, ast.Call) and above.func is whole else None
+        return Use(name, whole, scope, call)
+
+    def all(self) -> tuple[Use, ...]:
+        """Every use."""
+        return self._all
+
+    def where(self, wanted: Callable[[str], bool]) -> Iterator[Use]:
+        """The uses of names for which `wanted` is true."""
+        return (use for use in self._all if wanted(use.name))
+
+    def of(self, *names: str) -> Iterator[Use]:
+        """The uses of exactly these names."""
+        return (use for use in self._all if use.name in names)
+
+    def calls(self, *names: str) -> Iterator[tuple[ast.Call, Scope]]:
+        """The calls of exactly these names."""
+        return ((use.call, use.scope) for use in self.of(*names) if use.call is not None)
+
+    def is_guarded(self, node: ast.AST) -> bool:
+        """Whether `node` stands where the program has asked first: under `try`, `hasattr` or a test of a version."""
+        inner = node
+        for above in self.module.ancestors(node):
+            if isinstance(above, ast.Try):
+                return True
+            if isinstance(above, (ast.If, ast.IfExp)) and inner is not above.test and _asks(above.test):
+                return True
+            inner = above
+        return False
+
+
+def _asks(test: ast.expr) -> bool:
+    """Whether a test is about what is installed: a version, `hasattr`, an availability flag."""
+    for node in ast.walk(test):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        text = node.value.lower() if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if "version" in name.lower() or name == "hasattr" or "torch" in text or name.lower().startswith(("has_", "_has_")):
+            return True
+    return False
+
+
+def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """What a library call gets by keyword `name` or at `position`."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    before = call.args[: position + 1]
+    if position < len(call.args) and not any(isinstance(one, ast.Starred) for one in before):
+        return call.args[position]
+    return None
+
+
+def in_loop(module: Module, node: ast.AST) -> bool:
+    """Whether a loop of the same scope runs `node` again and again."""
+    for above in module.ancestors(node):
+        if isinstance(above, LOOPS):
+            return True
+        if isinstance(above, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            return False
+    return False
