@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.migrate.flow import Flow, header
+from amp_migrate.migrate.flow import flow_of, header
 from amp_migrate.migrate.hazards import Hazards, says_float
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.migrate.region import receivers
@@ -30,7 +30,7 @@ class ProbabilityLosses:
         self.scope = scope
         self.backwards = backwards
         self.hazards = hazards
-        self.flow = Flow(scope, program)
+        self.flow = flow_of(scope, program)
 
     def late(self) -> frozenset[ast.stmt]:
         """Loss statements that must stay in float32, outside of autocast; their sigmoids are mended."""

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.edits import Edit, InsertAfter, InsertBefore, ReplaceExpression, Template
-from amp_migrate.migrate.flow import Flow, header
+from amp_migrate.migrate.flow import flow_of, header
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.effects import Effect, is_reducer
 from amp_migrate.model.program import Program
@@ -38,7 +38,7 @@ class Cycle:
         """`backwards`: calls that do (or lead to) a backward, in order; `steps`: optimizer steps written in the scope."""
         self.program = program
         self.scope = scope
-        self.flow = Flow(scope, program)
+        self.flow = flow_of(scope, program)
         self.backwards = backwards
         module = program.module
         self.steps = [OptimizerStep(c, module.statement_of(c), _receiver(c)) for c in steps]

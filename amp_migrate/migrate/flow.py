@@ -79,6 +79,11 @@ class Flow:
         return False
 
 
+def flow_of(scope: Scope, program: Program) -> Flow:
+    """The flow of a scope, made once."""
+    return program.remembered((Flow, scope), lambda: Flow(scope, program))
+
+
 def _statements(scope: Scope) -> Iterator[ast.stmt]:
     for statement in scope.body:
         yield statement

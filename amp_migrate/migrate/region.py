@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from amp_migrate.migrate.flow import Flow, Step, header, tokens
+from amp_migrate.migrate.flow import Step, flow_of, header, tokens
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.effects import BARRIER, Effect
 from amp_migrate.model.kinds import Kind, criterion_name
@@ -62,7 +62,7 @@ class RegionFinder:
         self.scope = scope
         self.backwards = backwards
         self.late = late
-        self.flow = Flow(scope, program)
+        self.flow = flow_of(scope, program)
         self.tainted: set[str] = set()
 
     def find(self) -> Regions:

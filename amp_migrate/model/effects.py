@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from enum import Flag, auto
+from functools import cached_property
 
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.kinds import Kind, criterion_name, optimizer_name, scheduler_name
@@ -40,6 +41,19 @@ _PLAIN_METHODS = {
     "share_memory", "register_buffer", "add_module", "type", "extra_repr", "init_hidden", "initHidden", "init_weights", "size",
     "reset_parameters", "save", "load", "save_pretrained", "print_networks", "save_networks", "summary", "reset",
 }  # fmt: skip
+_BUILTINS = {
+    "print", "len", "range", "int", "float", "str", "zip", "enumerate", "list", "dict", "isinstance", "min", "max", "sum", "open",
+    "super", "sorted", "round", "abs", "tuple", "set", "hasattr", "bool", "repr", "type", "any", "all", "id", "reversed",
+}  # fmt: skip
+_TENSOR_METHODS = {
+    "view", "size", "item", "mean", "sum", "cuda", "cpu", "to", "detach", "numpy", "format", "append", "join", "items", "keys",
+    "values", "float", "long", "squeeze", "unsqueeze", "reshape", "permute", "transpose", "contiguous", "max", "min", "argmax", "eq",
+    "add_argument", "parse_args", "write", "info", "split", "replace", "type", "repeat", "expand", "flatten", "tolist", "data_ptr",
+    "parameters", "named_parameters", "state_dict", "load_state_dict", "train", "eval", "add_scalar", "extend", "copy", "get", "dim",
+    "clone", "abs", "exp", "log", "pow", "sqrt", "t", "startswith", "endswith", "strip", "add_", "mul_", "fill_", "copy_", "zero_",
+}  # fmt: skip
+_HARMLESS_LIBRARIES = ("numpy.", "math.", "os.", "time.", "random.", "sys.", "json.", "logging.", "matplotlib.", "argparse.")
+_TELLING = (ast.Call, ast.Attribute)  # the only nodes with effects of their own
 _GRADIENTS = {"grad", "_grad"}
 _BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 # In-place methods on `p.grad` that bound or scale it, as a clipper does.
@@ -56,11 +70,11 @@ class Effects:
         self.graph = graph
         self.values = values
         self._functions: dict[int, Effect] = {}
-        self._statements: dict[int, Effect] = {}
+        self._statements: dict[ast.AST, Effect] = {}
 
     def is_backward(self, call: ast.Call, scope: Scope) -> bool:
         """`loss.backward(...)` of a tensor, or `torch.autograd.backward(...)`."""
-        if self.module.imports.canonical(call.func) == "torch.autograd.backward":
+        if self.module.canonical(call.func) == "torch.autograd.backward":
             return True
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "backward"):
             return False
@@ -101,7 +115,7 @@ class Effects:
         if function is not None:
             return bool(self.of_function(function) & Effect.FORWARD) or self._takes_model(call, scope, function)
         func = call.func
-        canonical = self.module.imports.canonical(func)
+        canonical = self.module.canonical(func)
         head = (dotted_name(func) or "").partition(".")[0]
         imported = canonical is not None and (scope.lookup(head) is None or self._is_import(head, scope))
         if isinstance(func, ast.Attribute) and not imported:
@@ -183,7 +197,7 @@ class Effects:
 
     def is_bce(self, call: ast.Call, scope: Scope) -> bool:
         """A direct binary cross-entropy on probabilities: `F.binary_cross_entropy` or a call of a `nn.BCELoss`."""
-        canonical = self.module.imports.canonical(call.func)
+        canonical = self.module.canonical(call.func)
         if canonical in _BCE:
             return True
         value = self.values.of(call.func, scope)
@@ -192,7 +206,7 @@ class Effects:
     def reads_gradients(self, node: ast.AST, scope: Scope) -> bool:
         """Whether this one node reads `.grad`, or is a call of a known clipper or gradient logger."""
         if isinstance(node, ast.Attribute) and node.attr in _GRADIENTS and isinstance(node.ctx, ast.Load):
-            return self.module.imports.canonical(node) is None and not self._only_tested(node)
+            return self.module.canonical(node) is None and not self._only_tested(node)
         if not isinstance(node, ast.Call):
             return False
         last = _last(node.func)
@@ -236,6 +250,8 @@ class Effects:
         return effect
 
     def _of_call(self, call: ast.Call, scope: Scope) -> Effect:
+        if self._is_harmless(call, scope):
+            return Effect.NONE
         if self.is_backward(call, scope):
             return Effect.BACKWARD
         if self.is_step(call, scope):
@@ -251,6 +267,22 @@ class Effects:
         else:
             effect |= self._of_object_call(call, scope)
         return effect | (Effect.FORWARD if self.is_forward(call, scope) else Effect.NONE)
+
+    def _is_harmless(self, call: ast.Call, scope: Scope) -> bool:
+        """Calls of builtins, NumPy and tensor methods, told by name: most calls of a program, and none does a training step."""
+        func = call.func
+        if isinstance(func, ast.Name):
+            return func.id in _BUILTINS and scope.lookup(func.id) is None
+        if not isinstance(func, ast.Attribute):
+            return False
+        if func.attr in _TENSOR_METHODS and func.attr not in self._own_methods:
+            return True
+        return (self.module.canonical(func) or "").startswith(_HARMLESS_LIBRARIES)
+
+    @cached_property
+    def _own_methods(self) -> set[str]:
+        """Names of everything that the module defines."""
+        return {getattr(node, "name", "") for node in self.module.scopes}
 
     def _of_object_call(self, call: ast.Call, scope: Scope) -> Effect:
         """`model(x)` runs `forward` of its class, `obj(x)` its `__call__`."""
@@ -274,13 +306,20 @@ class Effects:
 
     def of_statement(self, statement: ast.AST, scope: Scope) -> Effect:
         """Effects of a statement or expression with everything in it."""
-        key = id(statement)
-        if key not in self._statements:
-            effect = Effect.NONE
+        known = self._statements.get(statement)
+        if known is not None:
+            return known
+        effect = Effect.NONE
+        inner = [s for block in blocks(statement) for s in block] if isinstance(statement, ast.stmt) else []
+        if inner and not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for part in [*_head(statement), *inner]:
+                effect |= self.of_statement(part, scope)
+        elif not inner:
             for node in shallow(statement):
-                effect |= self.of_node(node, scope)
-            self._statements[key] = effect
-        return self._statements[key]
+                if isinstance(node, _TELLING):
+                    effect |= self.of_node(node, scope)
+        self._statements[statement] = effect
+        return effect
 
     def steps(self, scope: Scope) -> list[ast.Call]:
         """Optimizer steps written in `scope`, in source order."""
@@ -316,6 +355,13 @@ def _position(node: ast.expr) -> tuple[int, int]:
 def criterion_only(canonical: str) -> bool:
     """An imported function that is named as a loss."""
     return criterion_name(canonical.rpartition(".")[2])
+
+
+def _head(statement: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a compound statement outside of its blocks."""
+    for child in ast.iter_child_nodes(statement):
+        if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield child
 
 
 def inner_statements(statement: ast.stmt) -> Iterator[ast.stmt]:

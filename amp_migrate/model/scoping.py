@@ -20,20 +20,36 @@ class ScopeBuilder:
     def build(self) -> None:
         """Visit the tree with a stack of its own, so that deep nesting costs no recursion."""
         stack: list[tuple[ast.AST, Scope]] = [(self.module.tree, self.module.root)]
+        prefix = len("_on_")
+        handlers = {getattr(ast, n[prefix:]): getattr(self, n) for n in dir(self) if n.startswith("_on_")}
+        parents = self.module.parents
         while stack:
             node, scope = stack.pop()
-            inner = self._enter(node, scope)
-            children = list(ast.iter_child_nodes(node))
+            handler = handlers.get(type(node))
+            if handler is not None:
+                handler(node, scope)
+            children = self._children(node)
             for child in children:
-                self.module.parents[child] = node
-            outside = _evaluated_outside(node) if inner is not scope else set()
-            stack.extend((child, scope if child in outside else inner) for child in reversed(children))
+                parents[child] = node
+            children.reverse()
+            if isinstance(node, _SCOPES):
+                inner, outside = self.module.scopes[node], _evaluated_outside(node)
+                stack.extend((child, scope if child in outside else inner) for child in children)
+            else:
+                stack.extend((child, scope) for child in children)
 
-    def _enter(self, node: ast.AST, scope: Scope) -> Scope:
-        handler = getattr(self, f"_on_{type(node).__name__}", None)
-        if handler is not None:
-            handler(node, scope)
-        return self.module.scopes.get(node, scope) if isinstance(node, _SCOPES) else scope
+    def _children(self, node: ast.AST) -> list[ast.AST]:
+        """Child nodes in source order, without contexts and operators; their blocks are noted on the way."""
+        found: list[ast.AST] = []
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                if value and isinstance(value[0], ast.stmt):
+                    self.module.block_lists.update(dict.fromkeys(value, value))
+                found.extend(child for child in value if isinstance(child, ast.AST))
+            elif isinstance(value, ast.AST) and name != "ctx" and name != "op":
+                found.append(value)
+        return found
 
     def _bind(self, scope: Scope, target: ast.expr, statement: ast.AST, value: ast.expr | None, how: str) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):

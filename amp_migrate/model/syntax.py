@@ -16,6 +16,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 ScopeNode: TypeAlias = ast.Module | Function | ast.ClassDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_NESTED = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,8 @@ class Module:
         self.tree = ast.parse(text)
         self.parents: dict[ast.AST, ast.AST] = {}
         self.scopes: dict[ast.AST, Scope] = {}
+        self.block_lists: dict[ast.stmt, list[ast.stmt]] = {}
+        self._canonical: dict[ast.expr, str | None] = {}
         self.identifiers: set[str] = set()
         self.import_statements: list[ast.Import | ast.ImportFrom] = []
         self.root = Scope(self.tree, None, self, "<module>")
@@ -103,6 +106,12 @@ class Module:
     @cached_property
     def imports(self) -> Imports:
         return imports_of(self.import_statements)
+
+    def canonical(self, expr: ast.expr) -> str | None:
+        """The library name behind an expression of this module, remembered."""
+        if expr not in self._canonical:
+            self._canonical[expr] = self.imports.canonical(expr)
+        return self._canonical[expr]
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         """Byte range of `node` in the UTF-8 text."""
@@ -152,10 +161,7 @@ class Module:
 
     def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
         """The list of siblings that holds `statement`."""
-        for block in blocks(self.parents[statement]):
-            if any(statement is sibling for sibling in block):
-                return block
-        raise LookupError(statement)  # pragma: no cover - every statement has a block
+        return self.block_lists[statement]
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -171,12 +177,20 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def shallow(node: ast.AST) -> Iterator[ast.AST]:
-    """`node` and what is evaluated with it, in source order, without the bodies of nested functions and classes."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
-            continue
-        yield from shallow(child)
+    """`node` and what is evaluated with it, in source order, without nested functions and classes."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        yield here
+        children: list[ast.AST] = []
+        for name in here._fields:
+            value = getattr(here, name, None)
+            if isinstance(value, list):
+                children.extend(child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED))
+            elif isinstance(value, ast.AST) and name != "ctx" and name != "op" and not isinstance(value, _NESTED):
+                children.append(value)
+        children.reverse()
+        stack.extend(children)
 
 
 def names_read(node: ast.AST) -> set[str]:

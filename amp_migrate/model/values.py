@@ -185,7 +185,7 @@ class Values:
         found = next((a.annotation for a in home.parameters() if a.arg == name), None)
         if found is None:
             return UNKNOWN
-        canonical = self.module.imports.canonical(found) or ""
+        canonical = self.module.canonical(found) or ""
         named = {
             "torch.device": Kind.DEVICE,
             "torch.optim.Optimizer": Kind.OPTIMIZER,
@@ -210,7 +210,7 @@ class Values:
         return self.of(default, home.parent or home) if default is not None else UNKNOWN
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Value:
-        canonical = self.module.imports.canonical(expr)
+        canonical = self.module.canonical(expr)
         if canonical is not None and canonical.startswith("torch.") and self._imported(expr, scope):
             return OTHER
         holder = self.of(expr.value, scope)
@@ -259,7 +259,7 @@ class Values:
         return self._binding(binding, name, method)
 
     def _call(self, expr: ast.Call, scope: Scope) -> Value:
-        canonical = self.module.imports.canonical(expr.func)
+        canonical = self.module.canonical(expr.func)
         if canonical is not None and (found := library_kind(canonical)) is not Kind.UNKNOWN:
             return self._library(found, canonical, expr, scope)
         cls = self.graph.class_named(expr.func, scope)
@@ -314,7 +314,7 @@ class Values:
 
     def _class_kind(self, cls: ast.ClassDef) -> Kind:
         lineage = self.graph.lineage(cls)
-        bases = [self.module.imports.canonical(b) or dotted_name(b) or "" for c in lineage for b in c.bases]
+        bases = [self.module.canonical(b) or dotted_name(b) or "" for c in lineage for b in c.bases]
         if any(b.startswith("torch.optim.lr_scheduler") or b.endswith("LRScheduler") for b in bases):
             return Kind.SCHEDULER
         if any(library_kind(b) is Kind.OPTIMIZER or b in ("torch.optim.Optimizer", "Optimizer") for b in bases):
@@ -395,7 +395,7 @@ class Values:
         if value:
             return value.kind is Kind.MODEL
         name = dotted_name(expr)
-        if name is None or self.module.imports.canonical(expr) is not None and scope.lookup(name.partition(".")[0]) is None:
+        if name is None or self.module.canonical(expr) is not None and scope.lookup(name.partition(".")[0]) is None:
             return False
         last = name.rpartition(".")[2]
         if optimizer_name(last) or scheduler_name(last):
@@ -427,9 +427,9 @@ def _from_torch_optim(expr: ast.Call, module: Module) -> bool:
     """`getattr(torch.optim, name)(...)`, `optim.__dict__[name](...)`, `eval(name)(...)` of torch.optim."""
     maker = expr.func
     if isinstance(maker, ast.Call) and isinstance(maker.func, ast.Name) and maker.func.id == "getattr" and maker.args:
-        return module.imports.canonical(maker.args[0]) == "torch.optim"
+        return module.canonical(maker.args[0]) == "torch.optim"
     if isinstance(maker, ast.Subscript):
-        return (module.imports.canonical(maker.value) or "").startswith("torch.optim.__dict__")
+        return (module.canonical(maker.value) or "").startswith("torch.optim.__dict__")
     return False
 
 
