@@ -1,0 +1,551 @@
+"""Where a program breaks the protocol of the GradScaler, on a path that can happen."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from amp_migrate.model.events import Events, Trait, What
+from amp_migrate.model.execution import Executor
+from amp_migrate.model.owners import Owners
+from amp_migrate.model.paths import Frame, Path, identity
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
+from amp_migrate.names import dotted_name
+from amp_migrate.protocol import Event, Kind, OptimizerState, State, Violation, advance
+
+_HARMLESS = re.compile(
+    r"(?i)save|load|log|print|checkpoint|resume|state|info|len$|isinstance|hasattr|getattr|zero|sched|warm|lr$|adjust|"
+    r"get_|format|write|append|eval|valid|test|report|repr|str$|type$|id$|scale$|is_enabled|barrier|prepare|watch|num_|count"
+)
+_CLIPPER = re.compile(r"(?i)clip")
+_KINDS: dict[str, Kind] = {"unscale": "unscale", "scaler-step": "scaler-step", "bare-step": "bare-step"}
+
+
+@dataclass(frozen=True, eq=False)
+class Mistake:
+    """A broken rule at a node, and the places that it conflicts with."""
+
+    rule: str
+    node: ast.expr | ast.stmt
+    related: tuple[tuple[ast.expr | ast.stmt, str], ...] = ()
+    scaler: ast.expr | None = None
+    """The scaler as written where it last scaled or stepped."""
+    optimizers: int = 1
+    """How many optimizers the analysis has seen."""
+
+
+@dataclass(eq=False)
+class _Scope:
+    """What one run over a scope has collected."""
+
+    owners: Owners
+    pairs: dict[str, set[str]] = field(default_factory=dict)
+    """Optimizers that each scaler steps or unscales."""
+    exprs: dict[str, ast.expr] = field(default_factory=dict)
+    backwards: set[ast.AST] = field(default_factory=set)
+    steps: dict[str, set[ast.AST]] = field(default_factory=dict)
+    updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
+    """`update()` calls of each scaler with the loops around them."""
+    fed: set[str] = field(default_factory=set)
+
+
+class Protocol:
+    """Runs the state machine over the paths of every scope that uses a scaler."""
+
+    def __init__(self, program: Program, events: Events) -> None:
+        self.program = program
+        self.events = events
+        self.executor = Executor(events, self._handle, self._jumped)
+        self._found: dict[tuple[str, ast.AST], Mistake] = {}
+        self._good: set[tuple[str, ast.AST]] = set()
+        self._double: set[ast.AST] = set()
+        self._due: set[ast.AST] = set()
+        self._early: set[ast.AST] = set()
+        self._nodes: list[ast.AST] = []
+        self._loops: dict[ast.AST, tuple[ast.AST, ...]] = {}
+        self._collecting = True
+        self._seen = _Scope(Owners(program))
+
+    def run(self) -> list[Mistake]:
+        """All mistakes, in source order."""
+        for scope in self._roots():
+            if scope.node in self.executor.entered:
+                continue
+            self._seen = _Scope(Owners(self.program))
+            for collecting in (True, False):
+                self._collecting = collecting
+                if not collecting and not self._seen.exprs:
+                    break
+                self.executor.block(scope.body, [Path()], Frame(scope))
+        return sorted(self._kept(), key=lambda m: (m.node.lineno, m.node.col_offset, m.rule))
+
+    def _roots(self) -> list[Scope]:
+        """Scopes to start from: those that nobody in sight calls come first, so that the others are met in context."""
+        scopes = [s for s in self.program.module.scopes.values() if not isinstance(s.node, (ast.ClassDef, ast.Lambda)) and self._uses(s)]
+        return sorted(scopes, key=lambda s: (isinstance(s.node, FUNCTIONS) and bool(self._callers(s)), s.node.lineno if isinstance(s.node, FUNCTIONS) else 0))
+
+    def _callers(self, scope: Scope) -> int:
+        assert isinstance(scope.node, FUNCTIONS)
+        return sum(site.scope is not scope for site in self.program.graph.sites(scope.node))
+
+    def _uses(self, scope: Scope) -> bool:
+        node = scope.node
+        if isinstance(node, FUNCTIONS):
+            return bool(self.events.of_function(node) & (Trait.SCALER | Trait.PLAIN))
+        return bool(self.events.of_block(scope.body, scope) & Trait.SCALER)
+
+    def _kept(self) -> list[Mistake]:
+        kept = []
+        for (rule, node), mistake in self._found.items():
+            if (rule, node) in self._good:
+                continue
+            if node in self._double and rule in {"bare-optimizer-step", "bare-step-after-unscale"}:
+                continue
+            if rule == "double-or-stray-update" and node in self._due & self._early:
+                mistake = replace(mistake, rule="update-while-accumulating")
+            kept.append(mistake)
+        return kept
+
+    # -- events
+
+    def _handle(self, node: ast.AST, path: Path, frame: Frame) -> list[Path]:
+        what = self.events.what(node, frame.scope)
+        if what is None:
+            return [self._unknown(node, path, frame)] if isinstance(node, ast.Call) and not self._collecting else [path]
+        if what == "scale":
+            if self._collecting:
+                self._collect_scaler(node, path, frame)
+            return [path]
+        path = path.fork()
+        if self._collecting:
+            self._collect(what, node, path, frame)
+        elif path.amp is not False:
+            self._loops[node] = frame.loops
+            getattr(self, "_on_" + what.replace("-", "_"))(node, path, frame)
+        return [path]
+
+    def _collect_scaler(self, node: ast.AST, path: Path, frame: Frame) -> None:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            scaler = identity(node.func.value, frame, path)
+            if scaler is not None:
+                self._seen.exprs.setdefault(scaler, node.func.value)
+
+    def _collect(self, what: What, node: ast.AST, path: Path, frame: Frame) -> None:
+        seen = self._seen
+        if what == "backward":
+            seen.backwards.add(node)
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return
+        func = node.func
+        if what in {"unscale", "scaler-step", "update"}:
+            scaler = identity(func.value, frame, path)
+            if scaler is None:
+                return
+            seen.exprs.setdefault(scaler, func.value)
+            optimizer = self._argument(node, frame, path)
+            if what != "update" and optimizer is not None:
+                seen.owners.add(optimizer, node.args[0] if node.args else node.keywords[0].value, frame.scope)
+                seen.pairs.setdefault(scaler, set()).add(optimizer)
+            if what == "update":
+                seen.updates.setdefault(scaler, {})[node] = frame.loops
+            elif what == "scaler-step":
+                seen.steps.setdefault(scaler, set()).add(node)
+        elif what == "bare-step" or (what == "zero-grad" and self.program.effects.is_optimizer(func.value, frame.scope)):
+            name = identity(func.value, frame, path)
+            if name is not None:
+                seen.owners.add(name, func.value, frame.scope)
+
+    def _argument(self, call: ast.Call, frame: Frame, path: Path) -> str | None:
+        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "optimizer"), None)
+        return identity(given, frame, path) if given is not None else None
+
+    def _loss(self, node: ast.AST, path: Path, frame: Frame):  # type: ignore[no-untyped-def]
+        assert isinstance(node, ast.Call)
+        is_function = self.program.canonical(node.func) == "torch.autograd.backward"
+        loss = (node.args[0] if node.args else None) if is_function else node.func.value if isinstance(node.func, ast.Attribute) else None
+        return self.executor.value(loss, path, frame) if loss is not None else None
+
+    def _on_backward(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        value = self._loss(node, path, frame)
+        if value is None or value.scaled == "?":
+            self._lose_all(path)
+            return
+        fed = None if value.vague and not value.models else self._seen.owners.fed(value.models, only_backward=len(self._seen.backwards) == 1)
+        if value.vague and not value.models:
+            fed = self._seen.owners.fed(frozenset(), only_backward=len(self._seen.backwards) == 1)
+        if value.scaled is not None:
+            path.amp = True
+        if fed is None:
+            path.lost |= {"~" + o for o in self._seen.owners.optimizers}
+            return
+        for name in fed:
+            self._strip(name, path)
+            self._forget(path, ("bare", name))
+        if value.scaled is not None:
+            self._apply(value.scaled, "scaled-backward", fed, node, path, frame)
+            for name in fed:
+                path.marks["scaled", name] = node
+                self._seen.fed.add(name)
+            self._losing_others(value.scaled, fed, path)
+        else:
+            for scaler in self._scalers():
+                self._apply(scaler, "plain-backward", [o for o in fed if scaler in self._partners(o)], node, path, frame)
+            for name in fed:
+                path.marks["plain", name] = node
+
+    def _losing_others(self, scaler: str, fed: list[str], path: Path) -> None:
+        for name in fed:
+            if scaler not in self._partners(name):
+                path.lost |= {name}
+
+    def _scalers(self) -> list[str]:
+        return list(self._seen.exprs)
+
+    def _partners(self, optimizer: str) -> list[str]:
+        """Scalers that have to do with an optimizer: those that step or unscale it, or all."""
+        found = [s for s, names in self._seen.pairs.items() if optimizer in names]
+        return found or self._scalers()
+
+    def _on_unscale(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        self._by_scaler("unscale", node, path, frame)
+
+    def _on_scaler_step(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        assert isinstance(node.func, ast.Attribute)
+        if len(node.args) + len(node.keywords) > 1:
+            self._lose_all(path)
+            return
+        name = self._argument(node, frame, path)
+        bare = path.marks.get(("bare", name)) if name is not None else None
+        if bare is not None:
+            self._double.add(bare)
+            self._report("double-optimizer-step", bare, node, "the scaler steps here", path, frame)
+            self._forget(path, ("bare", name or ""))
+            return
+        self._by_scaler("scaler-step", node, path, frame)
+
+    def _by_scaler(self, what: What, node: ast.Call, path: Path, frame: Frame) -> None:
+        assert isinstance(node.func, ast.Attribute)
+        scaler, name = identity(node.func.value, frame, path), self._argument(node, frame, path)
+        if scaler is None or name is None:
+            self._lose_all(path)
+            return
+        self._apply(scaler, _KINDS[what], [name], node, path, frame)
+        path.marks["unscale" if what == "unscale" else "step", scaler, name] = node
+        if what == "scaler-step":
+            self._forget(path, ("left", scaler))
+
+    def _on_update(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        assert isinstance(node.func, ast.Attribute)
+        scaler = identity(node.func.value, frame, path)
+        if scaler is None:
+            self._lose_all(path)
+            return
+        if not node.args and not node.keywords:
+            self._apply(scaler, "update", [], node, path, frame)
+        else:
+            path.lost |= {scaler}
+        path.marks["update", scaler] = node
+        path.marks["known", scaler] = node
+        self._forget(path, ("left", scaler))
+
+    def _on_bare_step(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        assert isinstance(node.func, ast.Attribute)
+        name = identity(node.func.value, frame, path)
+        if name is None:
+            self._lose_all(path)
+            return
+        for scaler in self._partners(name):
+            held = self._state(scaler, path).of(name)
+            if held.gradients == {"plain"}:
+                self._credit(node, path.marks.get(("plain", name)))
+                self._hold(scaler, name, replace(held, gradients=frozenset()), path)
+                continue
+            self._apply(scaler, "bare-step", [name], node, path, frame)
+
+    def _credit(self, step: ast.AST, backward: ast.AST | None) -> None:
+        """A plain step on plain gradients is right, and so is their backward."""
+        self._good |= {(rule, step) for rule in ("bare-optimizer-step", "bare-step-after-unscale", "double-optimizer-step")}
+        if backward is not None:
+            self._good |= {(r, backward) for r in ("partially-scaled-losses", "unscaled-backward-with-scaler-step")}
+
+    def _on_zero_grad(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        assert isinstance(node.func, ast.Attribute)
+        name = identity(node.func.value, frame, path)
+        owners = self._seen.owners
+        names = [name] if name in owners.optimizers else (owners.of_models([name or ""]) or list(owners.optimizers))
+        path.lost -= {"~" + str(o) for o in names}
+        for optimizer in names:
+            assert optimizer is not None
+            self._forget(path, ("bare", optimizer))
+            for scaler in self._partners(optimizer):
+                self._apply(scaler, "zero-grad", [optimizer], node, path, frame)
+
+    def _on_clip(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        for scaler, name in self._readers(node, path, frame):
+            held = self._state(scaler, path).of(name)
+            if "unscaled" in held.gradients and not held.gradients & {"scaled", "stale"}:
+                self._good |= {("clip-without-unscale", node), ("grad-read-before-unscale", node)}
+            self._apply(scaler, "clip", [name], node, path, frame)
+
+    def _on_read(self, node: ast.Attribute, path: Path, frame: Frame) -> None:
+        if self._inside_clipper(frame):
+            self._on_clip(node, path, frame)  # type: ignore[arg-type]
+            return
+        for scaler, name in self._readers(node, path, frame):
+            held = self._state(scaler, path).of(name)
+            if "unscaled" in held.gradients or "used" in held.gradients:
+                self._good.add(("grad-read-before-unscale", node))
+            self._apply(scaler, "read-gradients", [name], node, path, frame)
+
+    def _inside_clipper(self, frame: Frame) -> bool:
+        here: Frame | None = frame
+        while here is not None:
+            if isinstance(here.scope.node, FUNCTIONS) and _CLIPPER.search(here.scope.node.name):
+                return True
+            here = here.caller
+        return False
+
+    def _readers(self, node: ast.AST, path: Path, frame: Frame) -> list[tuple[str, str]]:
+        """Pairs of scaler and optimizer whose gradients an expression reads."""
+        mentioned = set()
+        for inner in ast.walk(node):
+            if isinstance(inner, (ast.Name, ast.Attribute)) and (name := identity(inner, frame, path)) is not None:
+                mentioned.add(name)
+        owners = self._seen.owners
+        names = [m for m in mentioned if m in owners.optimizers] or owners.of_models(sorted(mentioned)) or []
+        return [(s, n) for n in names for s in self._partners(n)]
+
+    def _on_created(self, node: ast.Call, path: Path, frame: Frame) -> None:
+        statement = self.program.module.parents[node]
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            name = identity(target, frame, path)
+            if name is not None:
+                path.scalers[name] = State(has_scale=True)
+                path.marks["known", name] = node
+                path.lost -= {name}
+
+    def _jumped(self, statement: ast.stmt, path: Path) -> None:
+        """Remember exits between unscale_ and update; the last statement of a function that only clips is none."""
+        for scaler, state in path.scalers.items():
+            if any(held.stage == "unscaled" for _, held in state.optimizers) and self._leaves(statement):
+                path.marks.setdefault(("left", scaler), statement)
+
+    def _leaves(self, statement: ast.stmt) -> bool:
+        scope = self.program.module.scope_of(statement)
+        later = [c for c in scope.calls if c.lineno > statement.lineno]
+        return any(self.events.what(c, scope) in {"update", "scaler-step"} for c in later) or any(
+            (f := self.events.callee(c, scope)) is not None and Trait.SCALER in self.events.of_function(f) for c in later
+        )
+
+    # -- what cannot be followed
+
+    def _unknown(self, call: ast.Call, path: Path, frame: Frame) -> Path:
+        """Code out of sight that is handed the scaler or an optimizer may do anything with them."""
+        name = _last(call.func)
+        if _HARMLESS.search(name) or self.program.values.callee(call, frame.scope) is not None:
+            return path
+        if (self.program.canonical(call.func) or "").startswith("torch."):
+            return path
+        lost = set()
+        for given in [*call.args, *(k.value for k in call.keywords), call.func]:
+            own = identity(given, frame, path)
+            if own is None:
+                continue
+            roles = {*self._scalers(), *self._seen.owners.optimizers}
+            lost |= {r for r in roles if r == own or (given is not call.func and r.startswith(own + "."))}
+        if self._is_foreign_method(call, frame):
+            own = identity(call.func.value, frame, path)  # type: ignore[attr-defined]
+            lost |= {r for r in {*self._scalers(), *self._seen.owners.optimizers} if own is not None and r.startswith(own + ".")}
+        if not lost - path.lost:
+            return path
+        path = path.fork()
+        path.lost |= lost
+        return path
+
+    def _is_foreign_method(self, call: ast.Call, frame: Frame) -> bool:
+        """A method of `self` (or of `super()`) that the classes in sight do not define."""
+        func = call.func
+        if not isinstance(func, ast.Attribute):
+            return False
+        holder = func.value
+        return isinstance(holder, ast.Name) and holder.id == frame.scope.self_name and not self._is_attribute(func, frame)
+
+    def _is_attribute(self, func: ast.Attribute, frame: Frame) -> bool:
+        """`self.model(x)`: an attribute that is set in sight is no method."""
+        cls = self.program.graph.class_around(frame.scope)
+        if cls is None:
+            return False
+        family = [*self.program.graph.lineage(cls), *self.program.graph.heirs(cls)]
+        if any(f"self.{func.attr}" in self.program.module.scopes[c].bindings for c in family):
+            return True
+        return self.program.effects.is_model_method(func.attr) if hasattr(self.program.effects, "is_model_method") else False
+
+    def _lose_all(self, path: Path) -> None:
+        path.lost |= {*self._scalers(), *self._seen.owners.optimizers}
+
+    # -- the state machine
+
+    def _state(self, scaler: str, path: Path) -> State:
+        return path.scalers.get(scaler) or State(has_scale=True)
+
+    def _hold(self, scaler: str, name: str, held: OptimizerState, path: Path) -> None:
+        path.scalers[scaler] = self._state(scaler, path).with_optimizer(name, held)
+
+    def _strip(self, name: str, path: Path) -> None:
+        """Gradients that were stepped with are cleared somewhere before the next backward, in sight or not."""
+        for scaler in self._partners(name):
+            held = self._state(scaler, path).of(name)
+            if "used" in held.gradients:
+                self._hold(scaler, name, replace(held, gradients=held.gradients - {"used"}), path)
+
+    def _forget(self, path: Path, *marks: tuple[str, ...]) -> None:
+        for mark in marks:
+            path.marks.pop(mark, None)
+
+    def _apply(self, scaler: str, kind: Kind, names: list[str], node: ast.AST, path: Path, frame: Frame) -> None:
+        usable = tuple(n for n in names if n not in path.lost and "~" + n not in path.lost)
+        if scaler in path.lost or (names and not usable):
+            return
+        self._nodes.append(node)
+        before = self._state(scaler, path)
+        after, violations = advance(before, Event(kind, usable, len(self._nodes) - 1))
+        if kind == "update" and any(held.checked for _, held in before.optimizers):
+            self._due.add(node)
+        path.scalers[scaler] = after
+        for violation in violations:
+            self._violated(violation, scaler, kind, before, node, path, frame)
+
+    def _violated(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        handler = getattr(self, "_broke_" + found.rule.replace("-", "_"), None)
+        if handler is None:
+            path.lost |= {found.optimizer or scaler}
+            return
+        handler(found, scaler, kind, before, node, path, frame)
+
+    def _report(self, rule: str, blamed: ast.AST | None, cause: ast.AST | None, words: str, path: Path, frame: Frame) -> None:
+        if blamed is None or (rule, blamed) in self._found:
+            return
+        assert isinstance(blamed, (ast.expr, ast.stmt))
+        related = ((cause, words),) if isinstance(cause, (ast.expr, ast.stmt)) and cause is not blamed else ()
+        exprs = list(self._seen.exprs.values())
+        self._found[rule, blamed] = Mistake(rule, blamed, related, exprs[0] if len(exprs) == 1 else None, len(self._seen.owners.optimizers))
+
+    def _broke_bare_optimizer_step(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        name = found.optimizer or ""
+        self._report(found.rule, node, path.marks.get(("scaled", name)), "scaled here", path, frame)
+        path.marks["bare", name] = node
+        path.lost |= {"~" + name}
+
+    _broke_bare_step_after_unscale = _broke_bare_optimizer_step
+
+    def _broke_double_optimizer_step(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        if kind == "bare-step":
+            self._double.add(node)
+            self._report(found.rule, node, path.marks.get(("step", scaler, found.optimizer or "")), "the scaler steps here", path, frame)
+        path.lost |= {"~" + (found.optimizer or "")}
+
+    def _broke_clip_without_unscale(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        self._report(found.rule, self._nodes[found.where], path.marks.get(("scaled", found.optimizer or "")), "scaled here", path, frame)
+
+    def _broke_unscale_after_clip(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        self._report(found.rule, node, self._nodes[found.where], "clipped here", path, frame)
+
+    def _broke_grad_read_before_unscale(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        self._report(found.rule, node, path.marks.get(("scaled", found.optimizer or "")), "scaled here", path, frame)
+
+    def _broke_missing_scaler_update(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        name = found.optimizer or ""
+        step = path.marks.get(("step", scaler, name))
+        rule = "n-critic-steps-one-update" if self._is_inner(step, scaler) else found.rule
+        self._report(rule, step, node, "called again here", path, frame)
+        path.lost |= {name}
+
+    def _is_inner(self, step: ast.AST | None, scaler: str) -> bool:
+        """Whether the update stands in a loop around the one that steps, but not in that one."""
+        loops = self._loops.get(step, ()) if step is not None else ()
+        updates = self._seen.updates.get(scaler, {})
+        return bool(loops) and any(around and around == loops[: len(around)] and len(around) < len(loops) for around in updates.values())
+
+    def _broke_update_not_on_every_path(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        unscaled = path.marks.get(("unscale", scaler, found.optimizer or ""))
+        left = path.marks.get(("left", scaler))
+        if left is not None:
+            self._report("nan-guard-skips-update", left, unscaled, "unscaled here", path, frame)
+        else:
+            updates = self._seen.updates.get(scaler, {})
+            shared = [u for u, loops in updates.items() if loops == frame.loops[: len(loops)] or loops[: len(frame.loops)] == frame.loops]
+            if shared and kind == "unscale":
+                self._report(found.rule, shared[-1], unscaled, "unscaled here", path, frame)
+        path.lost |= {found.optimizer or ""}
+
+    def _broke_unscale_each_micro_batch(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        name = found.optimizer or ""
+        unscaled = path.marks.get(("unscale", scaler, name))
+        self._report(found.rule, unscaled, path.marks.get(("scaled", name)), "more gradients are added here", path, frame)
+        path.lost |= {name}
+
+    def _broke_partially_scaled_losses(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        name = found.optimizer or ""
+        if "plain" in before.of(name).gradients:
+            cause = path.marks.get(("scaled", name)) if found.rule == "partially-scaled-losses" else node
+            words = "scaled here" if found.rule == "partially-scaled-losses" else "the scaler is used here"
+            self._report(found.rule, path.marks.get(("plain", name)), cause, words, path, frame)
+        path.lost |= {"~" + name}
+
+    _broke_unscaled_backward_with_scaler_step = _broke_partially_scaled_losses
+
+    def _broke_update_between_optimizers(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        self._report(found.rule, path.marks.get(("update", scaler)), node, "the gradients of the old scale are used here", path, frame)
+        path.lost |= {"~" + (found.optimizer or "")}
+
+    _broke_update_while_accumulating = _broke_update_between_optimizers
+
+    def _broke_double_or_stray_update(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        if kind != "update":
+            self._report(found.rule, path.marks.get(("update", scaler)), node, "the gradients are divided again here", path, frame)
+            path.lost |= {scaler}
+            return
+        is_known = ("known", scaler) in path.marks or frame.loops
+        if is_known and self._seen.steps.get(scaler) and not any("~" + n in path.lost or n in path.lost for n in self._seen.owners.optimizers):
+            self._early.add(node)
+            self._report(found.rule, node, path.marks.get(("update", scaler)), "updated here", path, frame)
+        path.lost |= {scaler}
+
+    def _broke_optimizer_without_grads(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
+        name = found.optimizer or ""
+        several = len(self._seen.owners.optimizers) > 1
+        fed_here = any(mark[0] == "scaled" for mark in path.marks)
+        if several and frame.loops and fed_here and not path.lost:
+            self._report(found.rule, node, None, "", path, frame)
+        path.lost |= {"~" + name}
+
+
+_RESULTS: WeakKeyDictionary[Program, list[Mistake]] = WeakKeyDictionary()
+_EVENTS: WeakKeyDictionary[Program, Events] = WeakKeyDictionary()
+
+
+def events_of(program: Program) -> Events:
+    """The events of a program, computed once."""
+    found = _EVENTS.get(program)
+    if found is None:
+        found = _EVENTS[program] = Events(program)
+    return found
+
+
+def mistakes(program: Program) -> list[Mistake]:
+    """The broken rules of the scaler's protocol in a program, computed once."""
+    found = _RESULTS.get(program)
+    if found is None:
+        uses = "caler" in program.module.text
+        found = _RESULTS[program] = Protocol(program, events_of(program)).run() if uses else []
+    return found
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
+__all__ = ["LOOPS", "Mistake", "dotted_name", "events_of", "mistakes"]

@@ -1,0 +1,95 @@
+"""Which optimizer holds the parameters of which model: by its constructor; failing that, by their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.names import dotted_name
+
+_ROLE = {"optimizer", "optimizers", "optim", "opt", "optimiser", "solver", "net", "network", "model", "models", "self", "params", "", "module", "torch"}
+
+
+class Owners:
+    """Answers for the optimizers of one analysis, known by their identities."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.optimizers: dict[str, tuple[ast.expr, Scope]] = {}
+        self._built: dict[str, frozenset[str]] = {}
+
+    def add(self, name: str, expr: ast.expr, scope: Scope) -> None:
+        """Remember an optimizer."""
+        self.optimizers.setdefault(name, (expr, scope))
+
+    def fed(self, models: frozenset[str], *, only_backward: bool) -> list[str] | None:
+        """Optimizers whose parameters get gradients from outputs of `models`; None where that cannot be told."""
+        if len(self.optimizers) <= 1:
+            return list(self.optimizers)
+        if not models or "?" in models:
+            return list(self.optimizers) if only_backward else None
+        claims = {name: {m for m in models if self.claims(name, m)} for name in self.optimizers}
+        unclaimed = models - {m for claimed in claims.values() for m in claimed}
+        generic = [name for name in self.optimizers if not self._is_specific(name)]
+        found = [n for n in self.optimizers if claims[n] or (n in generic and unclaimed and self._same_turn(n, models))]
+        return found or (list(self.optimizers) if only_backward else None)
+
+    def claims(self, name: str, model: str) -> bool:
+        """Whether the optimizer is made of parameters of `model`, or is named after it."""
+        turn = re.search(r"\[\d\]", name)
+        if turn is not None and re.search(r"\[\d\]", model) is not None:
+            return turn[0] in model
+        built = self._parameters(name)
+        if built:
+            last = _words(model.rpartition(":")[2])
+            return any(_words(b) == last or last[: len(_words(b))] == _words(b) for b in built)
+        return any(_alike(a, b) for a in _core(name) for b in _core(model))
+
+    def _is_specific(self, name: str) -> bool:
+        return bool(self._parameters(name) or _core(name))
+
+    def _same_turn(self, name: str, models: frozenset[str]) -> bool:
+        turn = re.search(r"\[\d\]", name)
+        return turn is None or not any(re.search(r"\[\d\]", m) for m in models) or any(turn[0] in m for m in models)
+
+    def _parameters(self, name: str) -> frozenset[str]:
+        """Dotted names of the models whose parameters the constructor in sight was given."""
+        if name not in self._built:
+            expr, scope = self.optimizers[name]
+            origin = self.program.values.of(expr, scope).origin
+            found = set()
+            for node in ast.walk(origin) if isinstance(origin, ast.Call) else ():
+                if isinstance(node, ast.Attribute) and node.attr in {"parameters", "named_parameters"}:
+                    dotted = dotted_name(node.value)
+                    found.add(dotted or "?")
+            self._built[name] = frozenset() if "?" in found else frozenset(found)
+        return self._built[name]
+
+    def of_models(self, models: Iterable[str]) -> list[str] | None:
+        """Optimizers of the parameters that an expression mentions; None where that cannot be told."""
+        if len(self.optimizers) <= 1:
+            return list(self.optimizers)
+        named = {n for n in self.optimizers for m in models if self.claims(n, m)}
+        return [n for n in self.optimizers if n in named] or None
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(w for w in name.split(".") if w not in {"self", "module"})
+
+
+def _core(name: str) -> list[str]:
+    """The words of a name that tell which of several it is: `optimizer_G` -> `g`."""
+    last = name.rpartition(":")[2].rpartition(".")[2]
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", last)
+    words = [w for w in re.split(r"[^A-Za-z]+", spaced.lower()) if w not in _ROLE]
+    return [re.sub(r"^(net|optim|opt)(?=.)|(net|optim|opt|optimizer)$", "", w) or w for w in words]
+
+
+def _alike(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    short, long = sorted((a, b), key=len)
+    return long.startswith(short) and (len(short) == 1 or len(short) >= 3)
