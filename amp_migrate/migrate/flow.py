@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.effects import inner_statements
@@ -39,8 +39,8 @@ class Flow:
         """The facts of one statement of this scope."""
         return self._by_statement[id(statement)]
 
-    def slice(self, expr: ast.expr, at: ast.stmt) -> list[Step]:
-        """Statements before `at` that the value of `expr` depends on, in source order."""
+    def slice(self, expr: ast.expr, at: ast.stmt, ends: Callable[[ast.stmt], bool] = lambda statement: False) -> list[Step]:
+        """Statements before `at` that the value of `expr` depends on, in source order; nothing behind those that `ends`."""
         wanted: list[tuple[str, int]] = [(name, self.step(at).order) for name in tokens(expr)]
         found: dict[int, Step] = {}
         seen: set[tuple[str, int]] = set()
@@ -51,7 +51,8 @@ class Flow:
             seen.add((name, before))
             for step in self._definitions(name, before):
                 found[step.order] = step
-                wanted.extend((used, step.order) for used in step.uses)
+                if not ends(step.statement):
+                    wanted.extend((used, step.order) for used in step.uses)
         return [found[order] for order in sorted(found)]
 
     def _definitions(self, name: str, before: int) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from amp_migrate.model.syntax import LOOPS, Scope, shallow
 from amp_migrate.names import dotted_name
 
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+_CUTS = {"detach", "item", "numpy", "tolist", "argmax", "argmin", "multinomial", "argsort"}
 _REDUCTIONS = {"sum", "mean", "stack", "cat", "tensor", "item", "squeeze", "view", "reshape", "div", "neg", "abs", "add", "mul", "unsqueeze"}
 
 
@@ -105,7 +106,7 @@ class RegionFinder:
         tainted: set[str] = set()
         members: list[Step] = []
         for expr in receivers(call, self.program):
-            for step in self.flow.slice(expr, at):
+            for step in self.flow.slice(expr, at, self._without_gradient):
                 if step in members or self._without_gradient(step.statement) or not self._in_turn(step.statement, at):
                     continue
                 if self._runs_forward(step.statement) or step.uses & tainted:
@@ -147,7 +148,7 @@ class RegionFinder:
             if isinstance(parent, (ast.With, ast.AsyncWith)) and any(is_no_grad(i.context_expr, self.program) for i in parent.items):
                 return True
         value = getattr(statement, "value", None)
-        return isinstance(value, ast.expr) and detached(value) and self._runs_forward(statement)
+        return isinstance(value, ast.expr) and detached(value)
 
     def _no_forward(self, call: ast.Call) -> Refusal:
         return Refusal(
@@ -163,12 +164,18 @@ class RegionFinder:
         top, block = member, module.block_of(member)
         while not any(id(sibling) in around for sibling in block):
             parent = module.parents[block[0]]
-            if not isinstance(parent, ast.stmt) or self._effect(parent) & BARRIER:
+            if not isinstance(parent, ast.stmt) or self._effect(parent) & BARRIER or self._acts(parent):
                 break
             top, block = parent, module.block_of(parent)
         if id(top) in around:
             raise Refusal("unsupported-shape", member, "the loss is computed in the head of the statement that holds backward")
         return top, block
+
+    def _acts(self, statement: ast.stmt) -> bool:
+        """A loop that steps an environment: a rollout, of which only the forwards belong under autocast."""
+        return isinstance(statement, LOOPS) and any(
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step" and n.args for n in shallow(statement)
+        )
 
     def _effect(self, statement: ast.stmt) -> Effect:
         return self.program.effects.of_statement(statement, self.scope)
@@ -246,12 +253,14 @@ def is_no_grad(expr: ast.expr, program: Program) -> bool:
 
 
 def detached(expr: ast.expr) -> bool:
-    """Whether an expression is cut from the graph as a whole: `f(x).detach()`, `f(x).max(1)[0].detach()`, `f(x).data`."""
+    """Whether an expression is cut from the graph as a whole: `f(x).detach()`, `f(x).max(1)[1].item()`, `int(x)`, `dist.sample()`."""
     while True:
         if isinstance(expr, ast.Attribute) and expr.attr == "data":
             return True
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name):
+            return expr.func.id in ("int", "float", "bool")
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-            if expr.func.attr in ("detach", "item", "numpy", "tolist"):
+            if expr.func.attr in _CUTS or (expr.func.attr == "sample" and not expr.args):
                 return True
             expr = expr.func.value
         elif isinstance(expr, (ast.Subscript, ast.Attribute)):
