@@ -36,10 +36,26 @@ class Hazards:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.casts: dict[ReplaceExpression, None] = {}
+        self.casts: dict[ReplaceExpression, str] = {}
+        """The casts, with the rule that asks for each."""
 
     def check(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
+        self._check_here(statements, scope, tainted)
+        for program, function in abroad(self.program, statements, scope):
+            elsewhere = Hazards(program)
+            elsewhere._check_here(function.body, program.scope(function), frozenset())
+            for edit, rule in elsewhere.casts.items():
+                raise self._elsewhere(statements[0], program, edit, rule)
+
+    def _elsewhere(self, node: ast.stmt, program: Program, edit: ReplaceExpression, rule: str) -> Refusal:
+        """A hazard in another file is named, with the cast that mends it, for the user to write there."""
+        source = program.module.text.encode()
+        line = source[: edit.target.start].count(b"\n") + 1
+        text = source[edit.target.start : edit.target.end].decode().split("\n")[0]
+        return Refusal(rule, node, f"{program.module.path}:{line} breaks in half precision: write `{text}.float()` there, then run again")
+
+    def _check_here(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         for node, where in reachable(self.program, statements, scope):
             if isinstance(node, ast.Call):
                 self._constant(node, where)
@@ -54,11 +70,11 @@ class Hazards:
         if _names(node.value) & halves:
             self._index_write(node, scope, halves)
 
-    def cast(self, expr: ast.expr) -> None:
+    def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
         """`expr` becomes `expr.float()`, unless it is float already."""
         if not says_float(expr):
             span = self.program.module.span(expr)
-            self.casts[ReplaceExpression(span, Template("$0.float()", (span,)))] = None
+            self.casts.setdefault(ReplaceExpression(span, Template("$0.float()", (span,))), rule)
 
     def _constant(self, call: ast.Call, scope: Scope) -> None:
         """`masked_fill(mask, -1e9)` and the like on a tensor that may be half."""
@@ -69,7 +85,7 @@ class Hazards:
         if canonical == "torch.where" and len(call.args) == 3 and any(self._huge(a, scope) for a in call.args[1:]):
             for argument in call.args[1:]:
                 if not self._huge(argument, scope) and self._may_be_half(argument, scope):
-                    self.cast(argument)
+                    self.cast(argument, "big-constant-in-half")
             return
         filled = call.args[1] if name in ("masked_fill", "masked_fill_") and len(call.args) > 1 else None
         filled = filled or next((k.value for k in call.keywords if k.arg in ("value", "min", "max")), None)
@@ -80,7 +96,7 @@ class Hazards:
             return
         if name.endswith("_"):
             raise Refusal("big-constant-in-half", call, f"`{ast.unparse(filled)}` does not fit into float16, and `{name}` writes it in place")
-        self.cast(call.func.value)
+        self.cast(call.func.value, "big-constant-in-half")
 
     def _constant_write(self, node: ast.Assign, scope: Scope) -> None:
         target = node.targets[0]
@@ -135,7 +151,7 @@ class Hazards:
             method = isinstance(call.func, ast.Attribute) and call.func.attr in _NO_KERNEL_METHODS
             if method and isinstance(call.func, ast.Attribute) and not self.program.values.of(call.func.value, scope):
                 if not self._array(call.func.value, scope):
-                    self.cast(call.func.value)
+                    self.cast(call.func.value, "ops-without-half-kernel")
             return
         if canonical in _LOW_RANK:
             raise Refusal("ops-without-half-kernel", call, f"`{canonical}` multiplies matrices inside, in half precision under autocast")
@@ -145,7 +161,7 @@ class Hazards:
         if linalg or fourier or (head == "torch" and last in _NO_KERNEL):
             for argument in call.args[: 2 if last in ("solve", "lstsq", "complex", "polar", "cholesky_solve") else 1]:
                 if not isinstance(argument, (ast.Constant, ast.Starred)):
-                    self.cast(argument)
+                    self.cast(argument, "ops-without-half-kernel")
 
     def _array(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether a receiver is a NumPy or pandas value by its maker."""
@@ -245,6 +261,19 @@ def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Ite
                         wanted.extend((s, program.scope(function)) for s in function.body)
 
 
+def abroad(program: Program, statements: list[ast.stmt], scope: Scope) -> Iterator[tuple[Program, Function]]:
+    """Functions of other modules of the project that the statements run: imported ones, and `forward` of imported classes."""
+    for node, where in reachable(program, statements, scope):
+        if not isinstance(node, ast.Call):
+            continue
+        definition = program.values.abroad(node.func, where)
+        if definition is not None and not isinstance(definition[1], ast.ClassDef):
+            yield definition[0], definition[1]
+        value = program.values.of(node.func, where)
+        if value.foreign is not None:
+            yield from ((value.foreign[0], f) for f in _forwards(*value.foreign))
+
+
 def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
     function = program.values.callee(call, scope)
     if function is not None:
@@ -268,4 +297,4 @@ def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
                 yield method
 
 
-__all__ = ["HALF_MAX", "Hazards", "reachable", "says_float"]
+__all__ = ["HALF_MAX", "Hazards", "abroad", "reachable", "says_float"]

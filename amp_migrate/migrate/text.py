@@ -6,6 +6,7 @@ import sys
 
 from amp_migrate.config import Settings
 from amp_migrate.migrate.plan import Plan, Planner
+from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, FileStatus, LoopOutcome
 
@@ -19,7 +20,7 @@ def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = Tr
     if "backward" not in text:
         return FileOutcome(path, "unchanged")
     try:
-        program = Program(text, path)
+        program = Program(text, path, Neighbours(path))
     except SyntaxError as error:
         return _syntax(path, error)
     plan = Planner(program, settings).plan()

@@ -31,6 +31,9 @@ class Effect(Flag):
 
 BARRIER = Effect.BACKWARD | Effect.STEP | Effect.READS_GRADIENTS | Effect.WRITES_GRADIENTS
 
+# What a function of another module does is seen in its caller, but for backward and step: those loops are that module's.
+_CARRIED = Effect.BCE | Effect.READS_GRADIENTS | Effect.FORWARD
+
 _CLIPPERS = re.compile(r"(?i)clip_?grad|grad(ient)?s?_?clip|dispatch_clip|adaptive_clip|agc$|clamp_grad|clip_.*grad")
 _LOGGERS = re.compile(
     r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
@@ -285,8 +288,16 @@ class Effects:
         return {getattr(node, "name", "") for node in self.module.scopes}
 
     def _of_object_call(self, call: ast.Call, scope: Scope) -> Effect:
-        """`model(x)` runs `forward` of its class, `obj(x)` its `__call__`."""
+        """`model(x)` runs `forward` of its class, `obj(x)` its `__call__`, an imported function its body."""
+        abroad = self.values.abroad(call.func, scope)
+        if abroad is not None:
+            program, node = abroad
+            return Effect.NONE if isinstance(node, ast.ClassDef) else program.effects.of_function(node) & _CARRIED
         value = self.values.of(call.func, scope)
+        if value.foreign is not None:
+            program, cls = value.foreign
+            found = program.graph.method(cls, "forward") or program.graph.method(cls, "__call__")
+            return program.effects.of_function(found) & _CARRIED if found is not None else Effect.NONE
         if value.cls is None or isinstance(call.func, ast.Name) and self.graph.class_named(call.func, scope) is value.cls:
             return Effect.NONE
         method = self.graph.method(value.cls, "forward") or self.graph.method(value.cls, "__call__")

@@ -6,6 +6,10 @@ import ast
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
 
 
 class Kind(Enum):
@@ -46,7 +50,9 @@ class Value:
     name: str | None = None
     """Canonical name of the constructor."""
     cls: ast.ClassDef | None = None
-    """Its class, when that is in sight."""
+    """Its class, when that is in this module."""
+    foreign: tuple[Program, ast.ClassDef] | None = None
+    """Its class, when that is in another module of the project."""
 
     def __bool__(self) -> bool:
         return self.kind is not Kind.UNKNOWN

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.effects import Effects
+from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.syntax import Function, Module, Scope
 from amp_migrate.model.uses import Uses
 from amp_migrate.model.values import Values
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 class Program:
     """One parsed module and its answers about names, calls, values and effects."""
 
-    def __init__(self, text: str, path: str) -> None:
-        """Parse and index `text`. Raises SyntaxError, ValueError or RecursionError."""
+    def __init__(self, text: str, path: str, neighbours: Neighbours | None = None) -> None:
+        """Parse and index `text`; `neighbours` finds what it imports. Raises SyntaxError, ValueError or RecursionError."""
         self.module = Module(text, path)
+        self.neighbours = neighbours
         self.graph = CallGraph(self.module)
-        self.values = Values(self.module, self.graph)
+        self.values = Values(self.module, self.graph, neighbours)
         self.effects = Effects(self.module, self.graph, self.values)
         self._memory: dict[object, Any] = {}
 

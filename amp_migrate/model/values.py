@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from amp_migrate.model.calls import CallGraph, argument
 from amp_migrate.model.kinds import OTHER, UNKNOWN, Kind, Value, criterion_name, library_kind, optimizer_name, scheduler_name
+from amp_migrate.model.neighbours import Definition, Neighbours
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Module, Scope, shallow
 from amp_migrate.names import dotted_name
 
@@ -21,9 +22,10 @@ _MODEL_METHODS = {"parameters", "named_parameters", "state_dict", "train", "eval
 class Values:
     """Answers `kind` for the expressions of one module."""
 
-    def __init__(self, module: Module, graph: CallGraph) -> None:
+    def __init__(self, module: Module, graph: CallGraph, neighbours: Neighbours | None = None) -> None:
         self.module = module
         self.graph = graph
+        self.neighbours = neighbours
         self._cache: dict[tuple[int, int], tuple[ast.expr, Value]] = {}  # holds the node, so that its id stays its own
         self._tentative: dict[tuple[int, int], tuple[ast.expr, Value]] = {}
         self._busy: set[tuple[int, int]] = set()
@@ -198,7 +200,12 @@ class Values:
         if isinstance(found, ast.Name) and found.id == "int":
             return Value(Kind.INDEX)
         cls = self.graph.class_named(found, home)
-        return self._instance(cls, None) if cls is not None else UNKNOWN
+        if cls is not None:
+            return self._instance(cls, None)
+        abroad = self.abroad(found, home)
+        if abroad is None or not isinstance(abroad[1], ast.ClassDef):
+            return UNKNOWN
+        return Value(abroad[0].values.class_kind(abroad[1]), None, abroad[1].name, foreign=(abroad[0], abroad[1]))
 
     def _default(self, name: str, home: Scope) -> Value:
         assert isinstance(home.node, FUNCTIONS)
@@ -262,6 +269,8 @@ class Values:
         canonical = self.module.canonical(expr.func)
         if canonical is not None and (found := library_kind(canonical)) is not Kind.UNKNOWN:
             return self._library(found, canonical, expr, scope)
+        if canonical is not None and (abroad := self.abroad(expr.func, scope)) is not None:
+            return self._made_abroad(abroad, expr)
         cls = self.graph.class_named(expr.func, scope)
         if cls is not None:
             return self._instance(cls, expr)
@@ -278,6 +287,23 @@ class Values:
             return self._join(self.of(value, inner) for value in returned(function))
         return self._guessed(expr, scope)
 
+    def abroad(self, func: ast.expr, scope: Scope) -> Definition | None:
+        """The definition in another module of the project that an imported name refers to."""
+        canonical = self.module.canonical(func)
+        if canonical is None or self.neighbours is None or canonical.startswith("torch.") or not self._imported(func, scope):
+            return None
+        return self.neighbours.find(canonical)
+
+    def _made_abroad(self, definition: Definition, expr: ast.Call) -> Value:
+        """An instance of a class of another module, or what a function there returns."""
+        program, node = definition
+        if isinstance(node, ast.ClassDef):
+            kind = program.values.class_kind(node)
+            return Value(kind, expr, node.name, foreign=(program, node))
+        made = self._join(program.values.of(value, program.scope(node)) for value in returned(node))
+        foreign = made.foreign or ((program, made.cls) if made.cls is not None else None)
+        return Value(made.kind, expr, made.name, foreign=foreign)
+
     def _container_call(self, expr: ast.Call, scope: Scope) -> Value:
         values = [*(k.value for k in expr.keywords)]
         if values:
@@ -289,7 +315,9 @@ class Values:
             return Value(kind, expr, canonical)
         inner = next((self.of(a, scope) for a in expr.args if self.kind(a, scope) is Kind.MODEL), None)
         wraps = canonical.endswith(("DataParallel", "DistributedDataParallel", ".compile", ".script"))
-        return Value(kind, expr, canonical, inner.cls if wraps and inner is not None else None)
+        if not wraps or inner is None:
+            return Value(kind, expr, canonical)
+        return Value(kind, expr, canonical, inner.cls, inner.foreign)
 
     def _kept(self, expr: ast.Call, scope: Scope) -> Value:
         """`Net().to(device)` is what `Net()` is."""
@@ -310,9 +338,10 @@ class Values:
         return UNKNOWN
 
     def _instance(self, cls: ast.ClassDef, origin: ast.expr | None) -> Value:
-        return Value(self._class_kind(cls), origin, cls.name, cls)
+        return Value(self.class_kind(cls), origin, cls.name, cls)
 
-    def _class_kind(self, cls: ast.ClassDef) -> Kind:
+    def class_kind(self, cls: ast.ClassDef) -> Kind:
+        """What instances of a class of this module are."""
         lineage = self.graph.lineage(cls)
         bases = [self.module.canonical(b) or dotted_name(b) or "" for c in lineage for b in c.bases]
         if any(b.startswith("torch.optim.lr_scheduler") or b.endswith("LRScheduler") for b in bases):
@@ -322,9 +351,22 @@ class Values:
         if any(b.startswith("torch.nn.") or b.rpartition(".")[2].endswith(("Module", "Model", "Net")) for b in bases):
             loss = criterion_name(cls.name) and not re.search(r"Model|Net(?![a-z])|Network", cls.name)
             return Kind.CRITERION if loss or any(b.endswith("Loss") for b in bases) else Kind.MODEL
+        inherited = self._inherited_kind(lineage)
+        if inherited is not None:
+            return inherited
         if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
             return Kind.WRAPPER
         return Kind.OBJECT
+
+    def _inherited_kind(self, lineage: list[ast.ClassDef]) -> Kind | None:
+        """The kind of a base class in another module of the project, where it is a telling one."""
+        for base in (b for c in lineage for b in c.bases):
+            abroad = self.abroad(base, self.module.root)
+            if abroad is not None and isinstance(abroad[1], ast.ClassDef):
+                kind = abroad[0].values.class_kind(abroad[1])
+                if kind not in (Kind.OBJECT, Kind.WRAPPER):
+                    return kind
+        return None
 
     def _wraps_optimizer(self, cls: ast.ClassDef) -> bool:
         """A `step` that steps something called an optimizer, in a class without `param_groups`."""
