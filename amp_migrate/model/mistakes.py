@@ -35,6 +35,8 @@ class Mistake:
     """The scaler as written where it last scaled or stepped."""
     optimizers: int = 1
     """How many optimizers the analysis has seen."""
+    updates: bool = False
+    """Whether the scaler is updated anywhere in sight."""
 
 
 @dataclass(eq=False)
@@ -431,7 +433,7 @@ class Protocol:
         assert isinstance(blamed, (ast.expr, ast.stmt))
         related = ((cause, words),) if isinstance(cause, (ast.expr, ast.stmt)) and cause is not blamed else ()
         exprs = list(self._seen.exprs.values())
-        self._found[rule, blamed] = Mistake(rule, blamed, related, exprs[0] if len(exprs) == 1 else None, len(self._seen.owners.optimizers))
+        self._found[rule, blamed] = Mistake(rule, blamed, related, exprs[0] if len(exprs) == 1 else None, len(self._seen.owners.optimizers), bool(self._seen.updates))
 
     def _broke_bare_optimizer_step(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
         name = found.optimizer or ""

@@ -1,0 +1,35 @@
+"""The optimizer steps on scaled gradients, past the scaler."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._protocol import broken
+from amp_migrate.config import Settings
+from amp_migrate.edits import Edit
+from amp_migrate.lint.finding import Finding, Rule
+from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.program import Program
+
+RULE = Rule("bare-optimizer-step", severity="error")
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for steps past the scaler on gradients that are still scaled."""
+    message = (
+        "the optimizer steps on gradients that are still scaled, and infinities are not skipped; "
+        "write `scaler.step(optimizer)` and `scaler.update()`"
+    )
+    yield from broken(program, RULE, message, through_the_scaler, "step through the scaler")
+
+
+def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
+    """`optimizer.step()` becomes `scaler.step(optimizer)`, and `scaler.update()` follows where there is none."""
+    scaler = mistake.scaler
+    if scaler is None or mistake.optimizers > 1 or not code.sees(scaler) or not isinstance(mistake.node, ast.Call):
+        return None
+    name = code.source(scaler)
+    step = code.replace(mistake.node, f"{name}.step($0)", receiver(mistake.node))
+    return (step,) if mistake.updates else (step, code.add_after(code.statement, f"{name}.update()"))

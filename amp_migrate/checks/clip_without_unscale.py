@@ -1,0 +1,49 @@
+"""Gradients are clipped while they are still scaled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._protocol import broken
+from amp_migrate.config import Settings
+from amp_migrate.edits import Edit
+from amp_migrate.lint.finding import Finding, Rule
+from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.program import Program
+
+RULE = Rule("clip-without-unscale", severity="error")
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for clipping of scaled gradients."""
+    message = (
+        "the gradients are still scaled here, so every step is clipped to a sliver; "
+        "call `scaler.unscale_(optimizer)` before clipping"
+    )
+    yield from broken(program, RULE, message, unscale_first, "unscale before clipping")
+
+
+def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
+    """`scaler.unscale_(optimizer)` above the statement; under accumulation the statement moves to the step as well."""
+    steps = code.calls("scaler-step")
+    if mistake.optimizers > 1 or len(steps) != 1 or not steps[0].args or code.calls("unscale"):
+        return None
+    step = code.module.statement_of(steps[0])
+    text = f"{code.source(receiver(steps[0]))}.unscale_({code.source(steps[0].args[0])})"
+    around = [a for a in code.module.ancestors(code.statement) if isinstance(a, ast.stmt)]
+    guards = [a for a in code.module.ancestors(step) if isinstance(a, ast.If) and a not in around]
+    if not guards:
+        return (code.add_before(code.statement, text),)
+    if code.guarded(code.after(code.statement), "scaler-step") is not step or not _accumulates(guards[-1], code):
+        return None
+    if not code.alone():
+        return None
+    moved = code.move_before(step, code.statement)
+    return (code.add_before(step, text), *moved)
+
+
+def _accumulates(guard: ast.If, code: Code) -> bool:
+    """The condition is not that of AMP: the gradients are cleared under it."""
+    return any(code.is_event(s, "zero-grad") for s in guard.body) and not guard.orelse

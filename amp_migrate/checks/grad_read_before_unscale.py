@@ -1,0 +1,23 @@
+"""Gradients are read while they are still scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from amp_migrate.checks._protocol import broken
+from amp_migrate.checks.clip_without_unscale import unscale_first
+from amp_migrate.config import Settings
+from amp_migrate.lint.finding import Finding, Rule
+from amp_migrate.model.program import Program
+
+RULE = Rule("grad-read-before-unscale", severity="warning")
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for reads of gradients between a scaled backward and `unscale_`."""
+    message = (
+        "the gradients are still scaled here, so what is read is 65536 times too large, or so; "
+        "call `scaler.unscale_(optimizer)` before"
+    )
+    how = "unscale before reading: what is logged or compared changes"
+    yield from broken(program, RULE, message, unscale_first, how, "unsafe")

@@ -1,0 +1,44 @@
+"""An inner loop steps an optimizer several times, and `update()` stands outside of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._protocol import broken
+from amp_migrate.config import Settings
+from amp_migrate.edits import Edit
+from amp_migrate.lint.finding import Finding, Rule
+from amp_migrate.model.events import Trait
+from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import LOOPS
+
+RULE = Rule("n-critic-steps-one-update", severity="error")
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for steps in an inner loop whose update stands behind it."""
+    message = (
+        "the inner loop steps again before `scaler.update()`, which raises `step() has already been called since the "
+        "last update()`; update after each step"
+    )
+    yield from broken(program, RULE, message, _update, "call `scaler.update()` after each step")
+
+
+def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
+    loop = next((a for a in code.module.ancestors(code.statement) if isinstance(a, LOOPS)), None)
+    if loop is None or not code.alone() or code.module.scope_of(loop) is not code.scope:
+        return None
+    if any(_goes_back(code, statement) for statement in code.before(loop)):
+        return None
+    name = code.source(receiver(mistake.node))
+    edits = (code.add_after(code.statement, f"{name}.update()"),)
+    stray = [s for s in code.after(loop) if code.is_event(s, "update")]
+    steps = any(Trait.SCALER in code.events.of_node(s, code.scope) for s in code.after(loop) if s not in stray)
+    return (*edits, *(code.remove(s) for s in stray)) if stray and not steps else edits
+
+
+def _goes_back(code: Code, statement: ast.stmt) -> bool:
+    return bool(code.events.of_node(statement, code.scope) & (Trait.SCALER | Trait.PLAIN))

@@ -1,0 +1,30 @@
+"""A guard against bad gradients leaves the iteration after `unscale_` without `update()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from amp_migrate.checks._code import Code
+from amp_migrate.checks._protocol import broken
+from amp_migrate.config import Settings
+from amp_migrate.edits import Edit
+from amp_migrate.lint.finding import Finding, Rule
+from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.program import Program
+
+RULE = Rule("nan-guard-skips-update", severity="error")
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for exits between `unscale_` and `update`."""
+    message = (
+        "the iteration ends after `unscale_()` without `update()`, so the next `unscale_()` raises; "
+        "call `scaler.update()` before leaving, or drop the guard: `scaler.step` skips infinities by itself"
+    )
+    yield from broken(program, RULE, message, _update, "call `scaler.update()` before leaving")
+
+
+def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
+    if mistake.scaler is None or not code.sees(mistake.scaler):
+        return None
+    return (code.add_before(code.statement, f"{code.source(mistake.scaler)}.update()"),)
