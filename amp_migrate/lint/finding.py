@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 Safety: TypeAlias = Literal["safe", "unsafe"]
+Place: TypeAlias = ast.stmt | ast.expr | ast.alias
 Version: TypeAlias = tuple[int, int]
 Related: TypeAlias = tuple[int, int, str]
 """1-based line and column, and what is there: `(41, 9, "scaled here")`."""
@@ -76,11 +77,11 @@ class Finding:
 
 def finding_at(
     program: Program,
-    node: ast.stmt | ast.expr,
+    node: Place,
     rule: Rule,
     message: str,
     *,
-    related: Sequence[tuple[ast.stmt | ast.expr, str]] = (),
+    related: Sequence[tuple[Place, str]] = (),
     fix: Fix | None = None,
 ) -> Finding:
     """A finding of `rule` at `node`; of a compound statement or a definition, only the first line is meant.
@@ -104,12 +105,12 @@ def finding_at(
     )
 
 
-def position(program: Program, node: ast.stmt | ast.expr) -> tuple[int, int]:
+def position(program: Program, node: Place) -> tuple[int, int]:
     """1-based line and column, in characters, of the start of `node`."""
     return node.lineno, _column(program, node.lineno, node.col_offset)
 
 
-def _end(program: Program, node: ast.stmt | ast.expr) -> tuple[int, int]:
+def _end(program: Program, node: Place) -> tuple[int, int]:
     assert node.end_lineno is not None and node.end_col_offset is not None
     if isinstance(getattr(node, "body", None), list):
         return node.lineno, len(program.module.line(node.lineno)) + 1

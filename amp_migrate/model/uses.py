@@ -51,7 +51,7 @@ class Uses:
                 yield use
 
     def _use(self, whole: ast.Attribute | ast.Name, root: ast.Name) -> Use | None:
-        name = self.module.imports.canonical(whole)
+        name = self.module.canonical(whole)
         if name is None or not self._is_ours(name):
             return None
         scope = self.module.scope_of(whole)
@@ -82,12 +82,30 @@ class Uses:
         """Whether `node` stands where the program has asked first: under `try`, `hasattr` or a test of a version."""
         inner = node
         for above in self.module.ancestors(node):
-            if isinstance(above, ast.Try):
+            if isinstance(above, ast.Try) and any(_catches(handler) for handler in above.handlers):
                 return True
             if isinstance(above, (ast.If, ast.IfExp)) and inner is not above.test and _asks(above.test):
                 return True
             inner = above
         return False
+
+    def is_shimmed(self, use: Use) -> bool:
+        """Whether the name at the head of `use` is imported from several places, or where the program has asked first."""
+        root: ast.expr = use.node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        assert isinstance(root, ast.Name)
+        home = use.scope.lookup(root.id)
+        statements = [binding.statement for binding in home.bindings[root.id]] if home is not None else []
+        return any(self.is_guarded(statement) for statement in statements)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is for things that are not installed."""
+    if handler.type is None:
+        return True
+    names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+    return bool(names & {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "TypeError", "BaseException"})
 
 
 def _asks(test: ast.expr) -> bool:

@@ -1,0 +1,154 @@
+"""From the old names of `torch.cuda.amp` and `torch.cpu.amp` to those of `torch.amp`, with every use of an import at once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from amp_migrate.edits import AddImport, Edit, ReplaceExpression, ReplaceStatement, Span, Template
+from amp_migrate.lint.finding import Fix
+from amp_migrate.model.program import Program
+from amp_migrate.model.uses import Use
+
+DEVICES = {"torch.cuda.amp": "cuda", "torch.cpu.amp": "cpu"}
+MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
+OLD_NAMES = tuple(f"{module}.{name}" for module in DEVICES for name in MOVED)
+_DTYPES = {"cuda": "float16", "cpu": "bfloat16"}
+_ORDER = {
+    "autocast": ("enabled", "dtype", "cache_enabled"),
+    "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
+    "custom_fwd": (),
+    "custom_bwd": (),
+}
+_WRITTEN = {"autocast": ("dtype", "enabled", "cache_enabled")}
+
+
+class CannotRename(Exception):
+    """A use that no fixed form covers."""
+
+
+def renaming(program: Program, use: Use) -> Fix | None:
+    """The fix of one old use; an import that it comes from is changed together with all its uses."""
+    try:
+        edits = tuple(_edits(program, use))
+    except CannotRename:
+        return None
+    return Fix("safe", "use the name of `torch.amp`, with the arguments by keyword and the implied type written out", edits)
+
+
+def _edits(program: Program, use: Use) -> Iterator[Edit]:
+    root = root_of(use.node)
+    statement = import_of(program, root.id)
+    module = use.name.rpartition(".")[0]
+    if statement is None or not _is_plain(statement, module):
+        yield from _one(program, use, _full_name(program, use))
+        return
+    for other in program.uses.all():
+        if import_of(program, root_of(other.node).id) is statement:
+            yield from _one(program, other, program.module.source(other.node))
+    yield _new_import(program, statement, module)
+
+
+def root_of(node: ast.Attribute | ast.Name) -> ast.Name:
+    """The name at the head of `a.b.c`."""
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        inner = inner.value
+    assert isinstance(inner, ast.Name)
+    return inner
+
+
+def import_of(program: Program, name: str) -> ast.ImportFrom | ast.Import | None:
+    """The import statement that binds `name`, where there is exactly one."""
+    found = [one for one in program.module.import_statements for alias in one.names if (alias.asname or alias.name) == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_plain(statement: ast.ImportFrom | ast.Import, module: str) -> bool:
+    """`from torch.cuda.amp import autocast, GradScaler` or `from torch.cuda import amp`, with nothing else in it."""
+    if not isinstance(statement, ast.ImportFrom) or statement.level:
+        return False
+    names = {alias.name for alias in statement.names}
+    parent = module.rpartition(".")[0]
+    return (statement.module == module and names <= set(MOVED)) or (statement.module == parent and names == {"amp"})
+
+
+def _new_import(program: Program, statement: ast.ImportFrom | ast.Import, module: str) -> Edit:
+    assert isinstance(statement, ast.ImportFrom)
+    names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in statement.names)
+    source = "torch.amp" if statement.module == module else "torch"
+    return ReplaceStatement(program.module.span(statement), (Template(f"from {source} import {names}"),))
+
+
+def torch_name(program: Program) -> tuple[str, tuple[Edit, ...]]:
+    """How the module calls torch, and the import where it does not."""
+    local = program.module.imports.local("torch")
+    return (local, ()) if local is not None else ("torch", (AddImport("torch"),))
+
+
+def _full_name(program: Program, use: Use) -> str:
+    torch, _ = torch_name(program)
+    last = use.name.rpartition(".")[2]
+    return f"{torch}.autocast" if last == "autocast" else f"{torch}.amp.{last}"
+
+
+def _one(program: Program, use: Use, name: str) -> Iterator[Edit]:
+    """The edits of one use, whose new name is `name`."""
+    module, _, last = use.name.rpartition(".")
+    device = DEVICES.get(module)
+    if device is None or last not in MOVED:
+        raise CannotRename
+    torch, imports = torch_name(program)
+    if use.call is None:
+        yield from _bare(program, use, name, device)
+        return
+    arguments = _arguments(use.call, last)
+    if last == "autocast" and "dtype" not in arguments and not _is_off(arguments.get("enabled")):
+        yield from imports
+        arguments["dtype"] = f"{torch}.{_DTYPES[device]}"
+    written = [key for key in _WRITTEN.get(last, tuple(arguments)) if key in arguments]
+    first = f'device_type="{device}"' if last.startswith("custom") else f'"{device}"'
+    yield _call(program, use.call, name, first, [(key, arguments[key]) for key in written])
+
+
+def _call(program: Program, call: ast.Call, name: str, first: str, given: Sequence[tuple[str, ast.expr | str]]) -> Edit:
+    parts: list[Span] = []
+    said = [first]
+    for key, value in given:
+        if isinstance(value, str):
+            said.append(f"{key}={value}")
+        else:
+            said.append(f"{key}=${len(parts)}")
+            parts.append(program.module.span(value))
+    return ReplaceExpression(program.module.span(call), Template(f"{name}({', '.join(said)})", tuple(parts)))
+
+
+def _arguments(call: ast.Call, last: str) -> dict[str, ast.expr | str]:
+    order = _ORDER[last]
+    if len(call.args) > len(order) or any(isinstance(one, ast.Starred) for one in call.args):
+        raise CannotRename
+    found: dict[str, ast.expr | str] = dict(zip(order, call.args, strict=False))
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise CannotRename
+        found[keyword.arg] = keyword.value
+    if last == "autocast" and not set(found) <= set(order):
+        raise CannotRename
+    return found
+
+
+def _is_off(enabled: ast.expr | str | None) -> bool:
+    return isinstance(enabled, ast.Constant) and enabled.value is False
+
+
+def _bare(program: Program, use: Use, name: str, device: str) -> Iterator[Edit]:
+    """A decorator without parentheses; any other use of the name itself stays as it is."""
+    if not is_decorator(program, use.node) or not use.name.rpartition(".")[2].startswith("custom"):
+        raise CannotRename
+    yield ReplaceExpression(program.module.span(use.node), Template(f'{name}(device_type="{device}")'))
+
+
+def is_decorator(program: Program, node: ast.expr) -> bool:
+    """Whether `node` is a decorator itself."""
+    above = program.module.parents[node]
+    return any(node is one for one in getattr(above, "decorator_list", ()))

@@ -1,0 +1,42 @@
+"""An old function that reads or sets the state of autocast is used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._renames import torch_name
+from amp_migrate.config import Settings
+from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.program import Program
+
+RULE = Rule("deprecated-state-getters", severity="info", since=(2, 4))
+_NEW = {
+    "torch.get_autocast_gpu_dtype": ("get_autocast_dtype", "cuda"),
+    "torch.get_autocast_cpu_dtype": ("get_autocast_dtype", "cpu"),
+    "torch.is_autocast_cpu_enabled": ("is_autocast_enabled", "cpu"),
+    "torch.set_autocast_gpu_dtype": ("set_autocast_dtype", "cuda"),
+    "torch.set_autocast_cpu_dtype": ("set_autocast_dtype", "cpu"),
+    "torch.set_autocast_cpu_enabled": ("set_autocast_enabled", "cpu"),
+}
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Calls of the old functions."""
+    for use in program.uses.of(*_NEW):
+        if use.call is None or program.uses.is_guarded(use.call):
+            continue
+        name, device = _NEW[use.name]
+        message = f'`{use.name}` is deprecated since torch 2.4: use `torch.{name}("{device}")`'
+        yield finding_at(program, use.call, RULE, message, fix=_fix(program, use.call, name, device))
+
+
+def _fix(program: Program, call: ast.Call, name: str, device: str) -> Fix | None:
+    if call.keywords or len(call.args) > 1 or any(isinstance(one, ast.Starred) for one in call.args):
+        return None
+    torch, imports = torch_name(program)
+    parts = tuple(program.module.span(one) for one in call.args)
+    said = ", ".join([f'"{device}"', *(f"${index}" for index in range(len(parts)))])
+    edit = ReplaceExpression(program.module.span(call), Template(f"{torch}.{name}({said})", parts))
+    return Fix("safe", "use the general function, which the old one calls", (*imports, edit))

@@ -1,0 +1,70 @@
+"""Autocast or its decorators get a device instead of a device type."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._renames import torch_name
+from amp_migrate.config import Settings
+from amp_migrate.edits import Edit, ReplaceExpression, Template
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.literals import held_as
+from amp_migrate.model.program import Program
+from amp_migrate.model.regions import NEW
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.uses import argument_of
+
+RULE = Rule("device_type-with-index-or-object", severity="error")
+_DECORATORS = ("torch.amp.custom_fwd", "torch.amp.custom_bwd")
+_OBJECT = "a `torch.device` raises here, since the type is wanted as a string: write `.type`"
+_INDEX = "a device with an index raises up to torch 2.3 and skips autocast's checks later: pass the device type alone"
+_STRING = "the string of a device can hold an index, which raises up to torch 2.3: write `torch.device(...).type`"
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Device types that are devices, strings with an index, or the string of a device."""
+    for call, scope in program.uses.calls(*NEW, *_DECORATORS):
+        position = 0 if program.canonical(call.func) in NEW else 99
+        given = argument_of(call, position, "device_type")
+        found = _judge(program, given, scope) if given is not None else None
+        if given is not None and found is not None:
+            message, new = found
+            yield finding_at(program, given, RULE, message, fix=Fix("safe", f"pass `{_shown(new)}`", new))
+
+
+def _judge(program: Program, given: ast.expr, scope: Scope) -> tuple[str, tuple[Edit, ...]] | None:
+    """What is wrong with a device type, and the edits that mend it."""
+    span = program.module.span(given)
+    if isinstance(given, ast.Constant) and isinstance(given.value, str) and ":" in given.value:
+        text = program.module.source(given)
+        quote = text[-1]
+        return _INDEX, (ReplaceExpression(span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")),)
+    if _has_index(given, scope) or held_as(program, given, scope, _has_index):
+        return _INDEX, _type_of(program, given)
+    if isinstance(given, ast.Call) and isinstance(given.func, ast.Name) and given.func.id == "str" and len(given.args) == 1:
+        return _STRING, _type_of(program, given, given.args[0])
+    if program.values.kind(given, scope) is Kind.DEVICE and not isinstance(given, ast.IfExp):
+        return _OBJECT, (ReplaceExpression(span, Template("$0.type", (span,))),)
+    return None
+
+
+def _has_index(expr: ast.expr, scope: Scope) -> bool:
+    """`"cuda:0"`, `f"cuda:{rank}"`, or a choice with one of them."""
+    if isinstance(expr, ast.Constant):
+        return isinstance(expr.value, str) and ":" in expr.value
+    if isinstance(expr, ast.JoinedStr):
+        return any(_has_index(one, scope) for one in expr.values)
+    return isinstance(expr, ast.IfExp) and (_has_index(expr.body, scope) or _has_index(expr.orelse, scope))
+
+
+def _type_of(program: Program, given: ast.expr, inner: ast.expr | None = None) -> tuple[Edit, ...]:
+    torch, imports = torch_name(program)
+    part = program.module.span(inner if inner is not None else given)
+    return (*imports, ReplaceExpression(program.module.span(given), Template(f"{torch}.device($0).type", (part,))))
+
+
+def _shown(edits: tuple[Edit, ...]) -> str:
+    last = edits[-1]
+    return last.replacement.text.replace("$0", "...") if isinstance(last, ReplaceExpression) else ""

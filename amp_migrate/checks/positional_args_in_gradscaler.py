@@ -1,0 +1,44 @@
+"""The initial scale is passed to `torch.amp.GradScaler` by position, where it lands in `device`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.config import Settings
+from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.literals import is_flag, number
+from amp_migrate.model.program import Program
+
+RULE = Rule("positional-args-in-GradScaler", severity="error")
+_OLD_ORDER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+_MESSAGE = (
+    "the first parameter is the device, so this value is ignored without a word and the scale starts at 65536: "
+    "write `init_scale=`"
+)
+_FLAG = "the first parameter is the device, so this flag is ignored without a word: write `enabled=`"
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """A number or a truth value where the device belongs."""
+    for call, scope in program.uses.calls("torch.amp.GradScaler", "torch.GradScaler"):
+        if not call.args or isinstance(call.args[0], ast.Starred):
+            continue
+        if is_flag(program, call.args[0], scope):
+            yield finding_at(program, call.args[0], RULE, _FLAG, fix=_fix(program, call, ("enabled",)))
+        elif number(call.args[0], scope) is not None:
+            yield finding_at(program, call.args[0], RULE, _MESSAGE, fix=_fix(program, call, _OLD_ORDER))
+
+
+def _fix(program: Program, call: ast.Call, order: tuple[str, ...]) -> Fix | None:
+    names = {one.arg for one in call.keywords}
+    given = list(zip(order, call.args, strict=False))
+    if len(call.args) > len(order) or None in names or names & {"device", *(name for name, _ in given)}:
+        return None
+    pairs = [*given, *((str(one.arg), one.value) for one in call.keywords)]
+    module = program.module
+    parts = [module.span(call.func), *(module.span(value) for _, value in pairs)]
+    said = ", ".join(f"{name}=${index}" for index, (name, _) in enumerate(pairs, 1))
+    edit = ReplaceExpression(module.span(call), Template(f'$0("cuda", {said})', tuple(parts)))
+    return Fix("safe", "name the device, and pass the arguments by keyword", (edit,))

@@ -1,0 +1,85 @@
+"""The name exists in no module of that path, or not in the oldest torch that the project supports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._renames import root_of
+from amp_migrate.config import Settings
+from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Rule, Version, finding_at
+from amp_migrate.model.program import Program
+
+RULE = Rule("wrong-amp-path", severity="error")
+
+_ALWAYS: Version = (1, 6)
+_INTERNALS = {"autocast_mode": _ALWAYS, "grad_scaler": _ALWAYS, "OptState": _ALWAYS, "autocast_decorator": _ALWAYS}
+_NAMES: dict[str, dict[str, Version]] = {
+    "torch.amp": _INTERNALS
+    | {
+        "autocast": (1, 12),
+        "GradScaler": (2, 3),
+        "custom_fwd": (2, 4),
+        "custom_bwd": (2, 4),
+        "is_autocast_available": (2, 4),
+    },
+    "torch.cuda.amp": _INTERNALS
+    | {
+        "autocast": _ALWAYS,
+        "GradScaler": _ALWAYS,
+        "custom_fwd": _ALWAYS,
+        "custom_bwd": _ALWAYS,
+        "common": _ALWAYS,
+        "amp_definitely_not_available": _ALWAYS,
+    },
+    "torch.cpu.amp": _INTERNALS | {"autocast": (1, 10), "GradScaler": (2, 3)},
+}
+_NEVER = {
+    "torch.cuda.autocast": "torch.cuda.amp.autocast",
+    "torch.cuda.GradScaler": "torch.cuda.amp.GradScaler",
+    "torch.cuda.custom_fwd": "torch.cuda.amp.custom_fwd",
+    "torch.cuda.custom_bwd": "torch.cuda.amp.custom_bwd",
+    "torch.nn.autocast": "torch.autocast",
+    "torch.nn.GradScaler": "torch.amp.GradScaler",
+}
+_SINCE: dict[str, Version] = {"torch.GradScaler": (2, 3), "torch.autocast": (1, 10)}
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Imports, and attributes of what is imported."""
+    target = settings.target_torch or CURRENT_TORCH
+    for statement in program.module.import_statements:
+        if isinstance(statement, ast.ImportFrom) and not statement.level and not program.uses.is_guarded(statement):
+            for alias in statement.names:
+                said = _wrong(f"{statement.module}.{alias.name}", target)
+                if said is not None:
+                    yield finding_at(program, alias, RULE, said)
+    for use in program.uses.all():
+        said = _wrong(use.name, target)
+        imported = program.module.imports.names.get(root_of(use.node).id, "")
+        if said is not None and _wrong(imported, target) is None and not program.uses.is_guarded(use.node):
+            yield finding_at(program, use.node, RULE, said)
+
+
+def _wrong(name: str, target: Version) -> str | None:
+    """What is wrong with a canonical name, or None."""
+    for wrong, right in _NEVER.items():
+        if name == wrong or name.startswith(wrong + "."):
+            return f"torch has no `{wrong}`, so this raises: the name is `{right}`"
+    for module, names in {**_NAMES, "torch": _SINCE}.items():
+        first = name.removeprefix(module + ".").partition(".")[0] if name.startswith(module + ".") else ""
+        if module == "torch":
+            since = _SINCE.get(f"torch.{first}")
+        elif not first or first.startswith("_"):
+            continue
+        else:
+            since = names.get(first)
+            if since is None:
+                return f"`{module}` has no `{first}`, so this raises"
+        if since is not None and since > target:
+            return f"`{module}.{first}` is there since torch {_dotted(since)}, but the project supports {_dotted(target)}"
+    return None
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
