@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.literals import is_number
-from amp_migrate.model.regions import HALVES, Region
+from amp_migrate.model.regions import HALVES
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.values import returned
+from amp_migrate.names import dotted_name
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -229,10 +230,6 @@ class Precision:
             found.append(self._half(given, site.scope, deep) if given is not None else None)
         return _same(found)
 
-    def region(self, node: ast.AST) -> Region | None:
-        """The region that may be on where `node` runs."""
-        return self.regions.enabled_around(node)
-
 
 def _same(found: list[str | None]) -> str | None:
     """The dtype that all have; `half` where they differ."""
@@ -240,3 +237,15 @@ def _same(found: list[str | None]) -> str | None:
     if not found or None in kinds:
         return None
     return found[0] if len(kinds) == 1 else "half"
+
+
+def says_float(expr: ast.expr) -> bool:
+    """`x.float()`, `x.float().view(-1)`, `x.to(torch.float32)`: float32 by its own words."""
+    while isinstance(expr, (ast.Call, ast.Attribute, ast.Subscript)):
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+            if expr.func.attr in ("float", "double"):
+                return True
+            if expr.func.attr == "to" and any((dotted_name(one) or "").endswith(("float32", ".float")) for one in expr.args):
+                return True
+        expr = expr.func if isinstance(expr, ast.Call) else expr.value
+    return False

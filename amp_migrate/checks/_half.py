@@ -1,0 +1,31 @@
+"""What several rules ask about values in half precision."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.lint.finding import Fix
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+
+
+def half_arguments(
+    program: Program, operands: Callable[[ast.Call, Scope], Sequence[ast.expr]]
+) -> Iterator[tuple[ast.Call, Scope, list[ast.expr]]]:
+    """Calls of which `operands` names some that are half precision for certain, with those."""
+    if not program.regions.regions:
+        return
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            half = [one for one in operands(call, scope) if program.precision.half(one, scope) is not None]
+            if half:
+                yield call, scope, half
+
+
+def to_float(program: Program, operands: Sequence[ast.expr], safe: bool, message: str) -> Fix:
+    """`.float()` on each operand."""
+    spans = [program.module.span(one) for one in operands]
+    edits = tuple(ReplaceExpression(span, Template("$0.float()", (span,))) for span in spans)
+    return Fix("safe" if safe else "unsafe", message, edits)

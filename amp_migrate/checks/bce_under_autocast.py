@@ -1,0 +1,62 @@
+"""Binary cross-entropy of probabilities is computed under autocast."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.config import Settings
+from amp_migrate.edits import ReplaceExpression, Template, WrapStatements
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.precision import says_float
+from amp_migrate.model.program import Program
+from amp_migrate.model.regions import Region
+from amp_migrate.model.syntax import Scope
+
+RULE = Rule("bce-under-autocast", severity="error")
+_MESSAGE = (
+    "this raises on CUDA, and half-precision probabilities have saturated before: use BCEWithLogitsLoss without the "
+    "sigmoid, or compute sigmoid and loss in float32 with autocast off"
+)
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Calls of the loss where an enabled region is around, in its function or around the calls of it."""
+    if not program.regions.regions:
+        return
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if not program.effects.is_bce(call, scope):
+                continue
+            region = program.regions.enabled_around(call)
+            if region is not None and not _off_inside(program, call) and region.device != "cpu":
+                related = [(region.call, "under this autocast")]
+                yield finding_at(program, call, RULE, _MESSAGE, related=related, fix=_fix(program, call, scope, region))
+
+
+def _off_inside(program: Program, call: ast.Call) -> bool:
+    own = program.regions.at(call)
+    return own is not None and own.enabled is False
+
+
+def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix | None:
+    """The whole statement leaves autocast, with its own arguments in float32."""
+    statement = program.module.statement_of(call)
+    simple = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AugAssign))
+    if not simple or len(call.args) < 2 or any(isinstance(one, ast.Starred) for one in call.args):
+        return None
+    others = [other for other in ast.walk(statement) if isinstance(other, ast.Call) and other is not call]
+    if any(program.effects.is_forward(other, scope) for other in others):
+        return None
+    torch = program.module.imports.local("torch")
+    if torch is None:
+        return None
+    span = program.module.span(statement)
+    device = region.device or "cuda"
+    casts = [
+        ReplaceExpression(program.module.span(one), Template("$0.float()", (program.module.span(one),)))
+        for one in call.args[:2]
+        if not says_float(one)
+    ]
+    wrap = WrapStatements(span, span, f'{torch}.autocast("{device}", enabled=False)')
+    return Fix("unsafe", "compute the loss with autocast off, in float32; move the sigmoid there by hand", (wrap, *casts))

@@ -1,0 +1,120 @@
+"""A model whose parameters are trained with a GradScaler is converted to half precision."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.config import Settings
+from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.kinds import SCALERS, Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.regions import HALVES
+from amp_migrate.model.syntax import Scope
+from amp_migrate.names import dotted_name
+
+RULE = Rule("half-model-or-inputs", severity="error")
+_MODEL = (
+    "GradScaler refuses half-precision gradients, and fused optimizers lose the small updates: keep the weights in float32, "
+    "autocast converts"
+)
+_OPTIMIZERS = (Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER)
+_INPUT = "autocast converts inputs where it pays; `.half()` raises where it does not, and loses range: leave it out"
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Conversions of models that an optimizer trains, and of what such a model gets, in files with a scaler."""
+    if not _has_scaler(program):
+        return
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if not _converts(program, call):
+                continue
+            name = _bound_name(program, call)
+            if name is None:
+                continue
+            if _is_trained(program, name, scope):
+                yield finding_at(program, call, RULE, _MODEL, fix=_fix(program, call, "float32 weights need twice the memory"))
+            elif _is_input(program, call, name, scope):
+                yield finding_at(program, call, RULE, _INPUT, fix=_fix(program, call, "inputs stay in float32"))
+
+
+def _has_scaler(program: Program) -> bool:
+    made = any(True for _ in program.uses.calls(*SCALERS))
+    return made or any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and "scaler" in (dotted_name(call.func.value) or "")
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    )
+
+
+def _converts(program: Program, call: ast.Call) -> bool:
+    """`.half()`, `.to(torch.float16)`, `from_pretrained(torch_dtype=torch.float16)`."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if call.func.attr == "half":
+        return not call.args
+    given = [*call.args, *(one.value for one in call.keywords if one.arg in ("dtype", "torch_dtype"))]
+    half = any(HALVES.get(program.canonical(one) or "") == "float16" for one in given)
+    return half and call.func.attr in ("to", "from_pretrained")
+
+
+def _bound_name(program: Program, call: ast.Call) -> str | None:
+    """The variable that holds the converted thing: what it is assigned to, else what is converted in place."""
+    statement = program.module.statement_of(call)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        inner: ast.AST = statement.value
+        while inner is not call and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            inner = inner.func.value
+        return dotted_name(statement.targets[0]) if inner is call else None
+    if isinstance(statement, ast.Expr) and statement.value is call and isinstance(call.func, ast.Attribute):
+        return dotted_name(call.func.value)
+    return None
+
+
+def _is_trained(program: Program, name: str, scope: Scope) -> bool:
+    """Whether an optimizer in the same function or class is made of `name`'s parameters."""
+    around = program.graph.class_around(scope) if "." in name else None
+    for other in program.module.scopes.values():
+        near = other is scope or (around is not None and program.graph.class_around(other) is around)
+        for call in other.calls if near else ():
+            if program.values.kind(call, other) in _OPTIMIZERS and any(
+                _asks_parameters(node, name) for one in [*call.args, *(key.value for key in call.keywords)] for node in ast.walk(one)
+            ):
+                return True
+    return False
+
+
+def _asks_parameters(node: ast.AST, name: str) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr in ("parameters", "named_parameters")
+        and dotted_name(node.value) == name
+    )
+
+
+def _is_input(program: Program, call: ast.Call, name: str, scope: Scope) -> bool:
+    """Whether a scope that scales its loss hands `name` to a model in a region."""
+    if not any(isinstance(one.func, ast.Attribute) and one.func.attr == "scale" for one in scope.calls):
+        return False
+    if program.values.is_model(call.func.value, scope) if isinstance(call.func, ast.Attribute) else True:
+        return False
+    return any(
+        program.regions.at(other) is not None
+        and program.effects.is_forward(other, scope)
+        and any(dotted_name(given) == name for given in other.args)
+        for other in scope.calls
+    )
+
+
+def _fix(program: Program, call: ast.Call, why: str) -> Fix | None:
+    """Without the conversion; where it is a statement of its own, or has other arguments, a person decides."""
+    statement = program.module.statement_of(call)
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "half":
+        return None
+    if isinstance(statement, ast.Expr) and statement.value is call:
+        return None
+    inner = program.module.span(call.func.value)
+    edit = ReplaceExpression(program.module.span(call), Template("$0", (inner,)))
+    return Fix("unsafe", f"leave `.half()` out; {why}", (edit,))

@@ -1,0 +1,22 @@
+"""A float32 tensor type is written out where values under autocast are half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from amp_migrate.config import Settings
+from amp_migrate.lint.finding import Finding, Rule, finding_at
+from amp_migrate.model.program import Program
+
+RULE = Rule("hard-coded-float-tensors", severity="info", default=False)
+_MESSAGE = (
+    "float32 written out mixes with half precision, and the result is float32 again, or an extension raises: "
+    "use `new_tensor`, `new_zeros` or `torch.randn_like` of a neighbour"
+)
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Uses of the types in functions that run under autocast."""
+    for use in program.uses.of("torch.FloatTensor", "torch.cuda.FloatTensor"):
+        if program.regions.enabled_around(use.node) is not None:
+            yield finding_at(program, use.node, RULE, _MESSAGE)
