@@ -68,7 +68,7 @@ class ScopeBuilder:
                 self._bind(scope, element, statement, elements[index], how)
             elif isinstance(element, ast.Name):
                 self._add(scope, element.id, statement, value, how, index)
-            elif isinstance(element, ast.Attribute):
+            elif isinstance(element, ast.Attribute) and isinstance(element.value, ast.Name):
                 self._bind_attribute(scope, element, statement, value, how, index)
             else:
                 self._bind(scope, element, statement, None, how)
