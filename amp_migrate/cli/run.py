@@ -18,8 +18,8 @@ import click
 def run(program: str, arguments: tuple[str, ...], as_module: bool, dtype: str, quiet: bool) -> int:
     """Run PROGRAM with its ARGUMENTS; its training loops, and those of its project's modules, use mixed precision.
 
-    They are rewritten in memory, no file is changed. Tracebacks show the original files. Options of run stand before PROGRAM.
-    Under torchrun: torchrun --nproc-per-node 2 -m amp_migrate run train.py
+    They are rewritten in memory, no file is changed. Tracebacks show the original files. Options of run stand before
+    PROGRAM. Under torchrun: torchrun --nproc-per-node 2 -m amp_migrate run train.py
     """
     from amp_migrate.runtime.launch import run_program
 

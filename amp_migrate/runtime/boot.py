@@ -1,11 +1,11 @@
 """First file of a child process: finds this package without leaving its folder on the path of the user's program."""
 
-import os
 import sys
+from pathlib import Path
 
 if __name__ == "__main__":
     own = sys.path[0]
-    sys.path[0] = os.path.dirname(os.path.dirname(own))
+    sys.path[0] = str(Path(own).parents[1])
     from amp_migrate.runtime import child, zygote
 
     sys.path[0] = own

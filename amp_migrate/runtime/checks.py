@@ -10,6 +10,7 @@ from typing import Any, Literal
 from amp_migrate.runtime.compare import Band, Curve, band, curves, largest_difference, same_losses, same_parameters
 from amp_migrate.runtime.trace import Trace
 
+_RESUMED = "; if it goes on from a checkpoint that the run before has written, use --scratch"
 Verdict = Literal["pass", "fail", "skip"]
 
 
@@ -75,9 +76,11 @@ def completed(name: str, trace: Trace, original: Trace | None) -> Check:
         last = trace.error.strip().splitlines()[-1] if trace.error.strip() else "no output"
         return Check(label, "fail", trace.status, "stopped or finished", f"the {name} run {_how(trace)}: {last}")
     if not trace.steps:
-        return Check(label, "fail", 0, 1, f"the {name} run took no optimizer step; nothing can be compared")
+        hint = _RESUMED if original is not None else ""
+        message = f"the {name} run took no optimizer step; nothing can be compared{hint}"
+        return Check(label, "fail", 0, 1, message)
     if original is not None and trace.steps != original.steps:
-        message = f"the {name} run made {trace.steps} steps, the original {original.steps}"
+        message = f"the {name} run made {trace.steps} steps, the original {original.steps}{_RESUMED}"
         return Check(label, "fail", trace.steps, original.steps, message)
     return Check(label, "pass", trace.steps, None, f"{trace.steps} steps, {len(trace.losses)} backward calls")
 
@@ -109,7 +112,7 @@ def _equal(name: str, same: bool, difference: float, noise: float) -> Check:
     what = name.partition(": ")[2]
     if same:
         return Check(name, "pass", 0.0, 0.0, f"the {what} are those of the original, bit for bit")
-    if 0 < noise and difference <= 3 * noise:
+    if noise > 0 and difference <= 3 * noise:
         return Check(name, "pass", difference, 3 * noise, f"the {what} differ by no more than the original from itself")
     return Check(name, "fail", difference, 3 * noise, f"with AMP off the {what} are not those of the original")
 

@@ -109,6 +109,6 @@ def lines(report: Report) -> Iterator[str]:
 
 def _numbers(check: Check) -> str:
     measured, limit = (f"{x:.3g}" if isinstance(x, float) else str(x) for x in (check.measured, check.limit))
-    if check.limit is None or check.verdict == "pass" and check.measured == 0:
+    if check.limit is None or (check.verdict == "pass" and check.measured == 0):
         return ""
     return f" [{measured}, limit {limit}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ class Band:
 
     @property
     def excess(self) -> float:
-        """The largest distance from the middle of the band, in half widths; at most 1 is inside. inf where not finite."""
+        """The largest distance from the middle of the band, in half widths: inside up to 1, inf where not finite."""
         ratios = [
             abs(value - (low + high) / 2) / ((high - low) / 2) if math.isfinite(value) else math.inf
             for value, low, high in zip(self.curve, self.low, self.high, strict=True)
@@ -50,7 +51,7 @@ def same_parameters(one: Trace, other: Trace) -> bool:
 
 
 def largest_difference(one: Sequence[float], other: Sequence[float]) -> float:
-    """The largest difference of two series relative to their size; inf for different lengths or where only one is finite."""
+    """The largest difference of two series relative to their size; inf where only one is finite, or longer."""
     if len(one) != len(other):
         return math.inf
     size = max((abs(x) for x in one if math.isfinite(x)), default=0.0)
@@ -73,18 +74,24 @@ def curves(trace: Trace) -> dict[str, Curve]:
 
 
 def _skips_before(trace: Trace) -> list[int]:
-    main, counts = trace.main_optimizer, [0]
+    """By the number of steps done: how many any one optimizer has skipped so far."""
+    attempts: Counter[int] = Counter()
+    skips: Counter[int] = Counter({0: 0})
+    counts = [0]
     for optimizer, taken in zip(trace.optimizers, trace.taken, strict=True):
-        if optimizer == main:
-            counts.append(counts[-1] + (not taken))
+        attempts[optimizer] += 1
+        skips[optimizer] += not taken
+        counts += [0] * (max(attempts.values()) + 1 - len(counts))
+        counts[-1] = max(skips.values())
     return counts
 
 
 def band(original: Curve, noise: Sequence[Curve], amp: Curve, factor: float, floor: float) -> Band:
     """The band around `original` for `amp`, over as many losses as both have.
 
-    Its half width is `factor` times the largest deviation so far of the `noise` runs, plus `floor` times the size of the loss.
-    Skipped steps are no fault of training, only a delay: where `amp` has skipped k steps, the original's last k losses count too.
+    Its half width is `factor` times the largest deviation so far of the `noise` runs, plus `floor` times the size of
+    the loss. Skipped steps are no fault of training, only a delay: where `amp` has skipped k steps, the original's
+    last k losses count too.
     """
     count = min(len(original.values), len(amp.values))
     window = max(count // 10, 3)

@@ -83,13 +83,13 @@ def _load(load: Callable[..., Any]) -> Callable[..., Any]:
 
 def _carry_parallel() -> None:
     """DistributedDataParallel takes no device ids on the CPU, and gloo stands in for nccl."""
-    parallel = torch.nn.parallel.DistributedDataParallel
+    parallel: Any = torch.nn.parallel.DistributedDataParallel
     make = parallel.__init__
 
     def made(self: Any, module: Any, device_ids: Any = None, output_device: Any = None, **kwargs: Any) -> None:
         make(self, module, **kwargs)
 
-    parallel.__init__ = made  # type: ignore[method-assign]
+    parallel.__init__ = made
     if not torch.distributed.is_available():
         return
     start = torch.distributed.init_process_group

@@ -17,7 +17,7 @@ _VALUES = 100_000
 
 
 class Diagnosis:
-    """Looks at what every module returns and at the gradients that come back to it. Slow: only for a run that explains."""
+    """Looks at what every module returns, and at the gradients that come back to it. Slow."""
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}

@@ -95,7 +95,7 @@ class Checkpoint:
             self._look(what)
             return save(what, *arguments, **keywords)
 
-        torch.save = saved
+        setattr(torch, "save", saved)  # noqa: B010 - the types differ
         self._save = save
 
     def on(self, event: Event) -> None:

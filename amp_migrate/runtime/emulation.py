@@ -1,8 +1,9 @@
 """CUDA's autocast on the CPU: the same dtypes, the same overflow, the same errors as on a GPU.
 
-torch's own CPU autocast is no model of CUDA's: `softmax`, `exp`, `sum` and `layer_norm` stay half there, and BCE is not banned.
-So the kernels of the `AutocastCPU` dispatch key are replaced by CUDA's rules (see `policies`). The dispatcher is the level at
-which CUDA's autocast works too, so composite functions, `nn.LSTM` and attention are seen as they are on a GPU.
+torch's own CPU autocast is no model of CUDA's: `softmax`, `exp`, `sum` and `layer_norm` stay half there, and BCE is
+not banned. So the kernels of the `AutocastCPU` dispatch key are replaced by CUDA's rules (see `policies`). The
+dispatcher is the level at which CUDA's autocast works too, so composite functions, `nn.LSTM` and attention are seen
+as they are on a GPU.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
 
 def _patch_autocast() -> None:
     """Let `autocast("cuda")` and `GradScaler("cuda")` stay enabled without a GPU, and drive the CPU's dispatch key."""
-    torch.cuda.amp.common.amp_definitely_not_available = lambda: False  # type: ignore[assignment]
-    torch.cuda.is_bf16_supported = lambda *_, **__: True  # type: ignore[assignment]
+    torch.cuda.amp.common.amp_definitely_not_available = lambda: False
+    torch.cuda.is_bf16_supported = lambda *_, **__: True
     region, clear = torch.amp.autocast_mode.autocast, torch.clear_autocast_cache
     enter, leave = region.__enter__, region.__exit__
 

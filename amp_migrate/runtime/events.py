@@ -21,8 +21,9 @@ class Site:
 class Event:
     """One call.
 
-    `kind`: region (an enabled autocast is entered), optimizer (one is made), make (a scaler), scale, backward, backwarded, zero, unscale, read (gradients),
-    step, gradients (the optimizer is about to apply them), stepped, update, updated.
+    `kind`: region (an enabled autocast is entered), optimizer (one is made), make (a scaler), scale, backward,
+    backwarded, zero, unscale, read (gradients), step, gradients (the optimizer is about to apply them), stepped,
+    update, updated.
     """
 
     kind: str

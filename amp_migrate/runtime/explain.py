@@ -95,14 +95,15 @@ def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow])
     backward: dict[str, Any] | None = trace.diagnosis.get("backward")
     if forward:
         yield _first(forward, "returned")
-        yield f"keep module {forward['module']} in float32: {_ISLAND}; or use --dtype bfloat16, which has float32's range"
+        yield f"keep module {forward['module']} in float32: {_ISLAND}; or use --dtype bfloat16, with float32's range"
     elif backward and backward["scale"] <= 1:
         yield f"{_first(backward, 'was sent')} in backward, at a loss scale of {backward['scale']:g}"
         yield f"keep module {backward['module']} in float32: {_ISLAND}; or use --dtype bfloat16"
     worst = max(lost, key=lambda one: one.lost, default=None)
     if worst is not None and worst.lost > 0.1:
         scale = max(one.scale or 1.0 for one in lost if one.lost > 0.1)
-        yield f"{worst.lost:.0%} of the gradient of {worst.parameter} is lost to zero; a loss scale of {scale:g} would save it"
+        saved = f"a loss scale of {scale:g} would save it"
+        yield f"{worst.lost:.0%} of the gradient of {worst.parameter} is lost to zero; {saved}"
     if errors and errors[0][1] > 0.01:
         told = ", ".join(f"{name} ({error:.2g})" for name, error in errors[:3])
         yield f"outputs that differ most from float64, relative: {told}"
@@ -111,4 +112,5 @@ def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow])
 def _first(what: dict[str, Any], verb: str) -> str:
     size = what["largest_input"]
     told = f", from inputs up to {size:.3g}" if size is not None and math.isfinite(size) else ""
-    return f"module {what['module']} ({what['type']}) first {verb} inf or NaN, as {what['dtype']}, at step {what['step']}{told}"
+    module = f"module {what['module']} ({what['type']})"
+    return f"{module} first {verb} inf or NaN, as {what['dtype']}, at step {what['step']}{told}"

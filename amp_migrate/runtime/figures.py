@@ -1,4 +1,4 @@
-"""The plots of the page, as plotly.js data: plain dicts, colours by name so that the page can choose them for light or dark."""
+"""The plots of the page, as plotly.js data: plain dicts, with names of colours, which differ in light and dark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _losses(report: Report, name: str) -> Iterator[Figure]:
         steps = list(range(1, len(band.low) + 1))
         place = _short(band.site)
         edges = {"x": steps, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-        traces = [
+        traces: list[dict[str, Any]] = [
             {**edges, "y": list(band.low), "showlegend": False},
             {**edges, "y": list(band.high), "fill": "tonexty", "fillcolor": "@band", "name": "allowed for the mean"},
             _line(original[band.site].values, "original, float32", "@original", dash="solid"),

@@ -1,7 +1,7 @@
 """Gradients of the first steps against the float64 reference, by the rule of torch's own benchmarks.
 
-torch/_dynamo/utils.py, `same`: the RMSE of the result may be `multiplier` times that of the float32 run, plus a tolerance / 10.
-Here both are relative to the size of the reference, since a gradient has no natural scale.
+torch/_dynamo/utils.py, `same`: the RMSE of the result may be `multiplier` times that of the float32 run, plus a
+tolerance / 10. Here both are relative to the size of the reference, since a gradient has no natural scale.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def distances(original: Path, amp: Path, reference: Path | None) -> list[Distance]:
-    """One distance for each step whose gradients both runs kept; the reference is the float32 run where there is none."""
+    """One distance for each step whose gradients both runs kept; without a reference the float32 run is it."""
     floats, halves = _steps(original), _steps(amp)
     doubles = _steps(reference) if reference is not None else floats
     return [

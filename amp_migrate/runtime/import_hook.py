@@ -1,4 +1,4 @@
-"""The import hook: modules of the user's project are compiled from their rewritten text, under their own name and lines."""
+"""The import hook: modules of the user's project, from their rewritten text, under their own name and lines."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def install(compiler: Compiler) -> None:
 
 def exec_script(path: str, arguments: Sequence[str], compiler: Compiler) -> None:
     """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its own."""
-    file = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
+    file = str(Path(path) / "__main__.py") if Path(path).is_dir() else path
     code = compiler.code(file)
     if code is None:
         code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
     sys.argv = [path, *arguments]
-    sys.path[0] = os.path.dirname(os.path.realpath(file))
-    exec(code, _main_module(os.path.abspath(file)).__dict__)
+    sys.path[0] = str(Path(file).resolve().parent)
+    exec(code, _main_module(str(Path.cwd() / file)).__dict__)
 
 
 def _main_module(file: str) -> ModuleType:
@@ -108,5 +108,5 @@ def exec_module(name: str, arguments: Sequence[str]) -> None:
     import runpy
 
     sys.argv = [name, *arguments]
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     runpy.run_module(name, run_name="__main__", alter_sys=True)

@@ -177,7 +177,8 @@ class Instrument:
         region.__enter__ = wrapper
 
     def _wrap_step(self) -> None:
-        step = torch.amp.GradScaler.step
+        kind: Any = torch.amp.GradScaler
+        step = kind.step
 
         @functools.wraps(step)
         def wrapper(scaler: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -196,7 +197,7 @@ class Instrument:
             self._emit("stepped", site=site, scaler=scaler, optimizer=optimizer, taken=taken)
             return result
 
-        torch.amp.GradScaler.step = wrapper  # type: ignore[method-assign]
+        kind.step = wrapper
 
     def _before_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         if self._stepping is not optimizer:
@@ -225,7 +226,7 @@ def _label(outputs: Any, result: Any, scaler: Any) -> None:
 
 
 def _found_inf(scaler: Any, optimizer: Any) -> bool:
-    """Only fused optimizers step in spite of an overflow, and decide in their kernel; for the others no value is read."""
+    """Only fused optimizers decide in their kernel whether to step; for the others no value is read."""
     if not getattr(optimizer, "_step_supports_amp_scaling", False):
         return False
     found = scaler._per_optimizer_states[id(optimizer)]["found_inf_per_device"]

@@ -13,7 +13,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")  # as Python counts lines; splitlines also
 
 @dataclass(frozen=True)
 class LineMap:
-    """Per line of the rewritten text (1-based; place 0 is unused): its line in the original, and whether it is the same."""
+    """By line of the rewritten text (1-based; place 0 is unused): the original's line, and whether it is the same."""
 
     line: tuple[int, ...]
     same: tuple[bool, ...]

@@ -1,6 +1,7 @@
 """Watches AMP's protocol in the running program: feeds what happens to the state machine that the static rules use.
 
-Whose gradients a backward produced is not asked of the program but seen: the gradients of an optimizer's parameters that changed.
+Whose gradients a backward produced is not asked of the program but seen: the gradients of an optimizer's parameters
+that changed.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class _Scaler:
 
     scaler: Any
     made: Site
-    state: protocol.State = protocol.State()
+    state: protocol.State = dataclasses.field(default_factory=protocol.State)
 
 
 class Monitor:

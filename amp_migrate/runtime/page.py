@@ -46,7 +46,8 @@ def _head(report: Report, program: Program | None) -> Iterator[str]:
     failed = [check for check in report.checks if check.verdict == "fail"]
     told = f"{len(failed)} of {len(report.checks)} checks failed." if failed else _all_passed(report)
     what = " ".join([program.program, *program.arguments]) if program else ""
-    yield f'<header class="verdict {report.verdict}"><h1>{"FAIL" if failed else "PASS"}</h1><p>{escape(told)}</p></header>'
+    word = report.verdict
+    yield f'<header class="verdict {word}"><h1>{word.upper()}</h1><p>{escape(told)}</p></header>'
     options = report.options
     facts = f"{what} on {options.device}, {options.steps} steps, seed {options.seed}; amp-migrate {__version__}"
     yield f'<p class="soft">{escape(facts)}</p>'
@@ -84,9 +85,10 @@ def _number(value: Any) -> str:
 
 
 def _figure(plot: Figure) -> str:
-    height = plot.layout.get("height", 360)
+    height, name = plot.layout.get("height", 360), escape(plot.name)
     return (
-        f'<figure><h3>{escape(plot.title)}</h3><div class="plot" id="{escape(plot.name)}" style="height:{height}px"></div>'
+        f"<figure><h3>{escape(plot.title)}</h3>"
+        f'<div class="plot" id="{name}" style="height:{height}px"></div>'
         f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
     )
 
@@ -98,7 +100,8 @@ def _log(report: Report) -> Iterator[str]:
         if not found:
             yield f"<p>{escape(name)}: every one of {len(report.runs[name].taken)} steps follows AMP's protocol.</p>"
             continue
-        yield '<div class="scroll"><table><thead><tr><th>where</th><th>rule</th><th>what</th><th>times</th></tr></thead><tbody>'
+        yield '<div class="scroll"><table><thead><tr><th>where</th><th>rule</th><th>what</th><th>times</th>'
+        yield "</tr></thead><tbody>"
         yield from map(_violation, found)
         yield "</tbody></table></div>"
 

@@ -24,8 +24,10 @@ pre span { display: block; min-width: max-content; } .add { background: var(--ad
 
 SCRIPT = """
 "use strict";
-const LIGHT = { original: "#0067a5", amp: "#c4500c", band: "rgba(0,103,165,.16)", bad: "#a3195b", text: "#1a1d21", grid: "#e3e6ea" };
-const DARK = { original: "#5cb3f0", amp: "#f5a05a", band: "rgba(92,179,240,.22)", bad: "#ff7eb6", text: "#e8eaed", grid: "#353b42" };
+const LIGHT = { original: "#0067a5", amp: "#c4500c", band: "rgba(0,103,165,.16)", bad: "#a3195b",
+  text: "#1a1d21", grid: "#e3e6ea" };
+const DARK = { original: "#5cb3f0", amp: "#f5a05a", band: "rgba(92,179,240,.22)", bad: "#ff7eb6",
+  text: "#e8eaed", grid: "#353b42" };
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 function coloured(value, colours) {
   if (typeof value === "string" && value.startsWith("@")) return colours[value.slice(1)];
@@ -38,9 +40,11 @@ function draw() {
   const colours = dark.matches ? DARK : LIGHT;
   for (const figure of FIGURES) {
     const layout = coloured(figure.layout, colours);
-    Object.assign(layout, { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colours.text },
+    const clear = "rgba(0,0,0,0)";
+    Object.assign(layout, { paper_bgcolor: clear, plot_bgcolor: clear, font: { color: colours.text },
       margin: { t: 40, r: 20, b: 50, l: 60 } });
-    for (const axis of ["xaxis", "yaxis"]) Object.assign(layout[axis], { gridcolor: colours.grid, zerolinecolor: colours.grid });
+    for (const axis of [layout.xaxis, layout.yaxis])
+      Object.assign(axis, { gridcolor: colours.grid, zerolinecolor: colours.grid });
     Plotly.react(figure.name, coloured(figure.traces, colours), layout, { responsive: true, displayModeBar: false });
   }
   document.body.dataset.drawn = FIGURES.length;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +138,9 @@ class Probe:
         main = self.trace.main_optimizer
         stamps = [stamp for index, stamp in self._stamps if index == main][self.job.warmup :]
         if self._cpu:
-            return [after - before for before, after in zip(stamps, stamps[1:], strict=False)]
+            return [after - before for before, after in pairwise(stamps)]
         torch.cuda.synchronize()
-        return [before.elapsed_time(after) / 1e3 for before, after in zip(stamps, stamps[1:], strict=False)]
+        return [before.elapsed_time(after) / 1e3 for before, after in pairwise(stamps)]
 
     def _finish_parameters(self) -> None:
         trace, parameters = self.trace, self.parameters()
@@ -186,7 +187,7 @@ def _norm(gradients: list[torch.Tensor], inverse: Any) -> torch.Tensor | None:
     if not dense:
         return None
     with torch.no_grad():
-        norms = [norm.to(dense[0].device, torch.float64) for norm in torch._foreach_norm(dense)]  # type: ignore[no-untyped-call]
+        norms = [norm.to(dense[0].device, torch.float64) for norm in torch._foreach_norm(dense)]
         total = torch.stack(norms).norm()
         return total if inverse is None else total / inverse
 

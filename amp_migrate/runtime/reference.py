@@ -1,8 +1,9 @@
 """The float64 reference: the program as it is, its random numbers and its parameters, but computed in double precision.
 
-Every function of torch that computes is given its float32 operands in float64. Parameters stay float32, so the reference starts
-from the same values and draws the same random numbers; only the rounding in between is gone. Views, in-place functions and
-explicit conversions keep their dtype: a buffer that is written in place must stay the same buffer.
+Every function of torch that computes is given its float32 operands in float64. Parameters stay float32, so the
+reference starts from the same values and draws the same random numbers; only the rounding in between is gone. Views,
+in-place functions and explicit conversions keep their dtype: a buffer that is written in place must stay the same
+buffer.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from amp_migrate.runtime.events import Event
 _AS_THEY_ARE = frozenset(
     """
     view reshape view_as reshape_as expand expand_as __getitem__ __get__ __set__ transpose permute squeeze unsqueeze
-    narrow select t flatten unflatten chunk split tensor_split unbind detach contiguous as_strided diagonal movedim swapaxes
-    swapdims unfold moveaxis to type float half bfloat16 double int long cpu cuda numpy item tolist size stride dim numel
-    __len__ __iter__ __deepcopy__ __reduce_ex__ __repr__ __format__ __bool__ __float__ __int__ __index__ __array__ __hash__
-    backward register_hook retain_grad requires_grad_ share_memory_ is_floating_point is_complex data_ptr storage
-    untyped_storage element_size is_contiguous storage_offset get_device clone set_ new_zeros new_ones new_full new_empty
-    new_tensor zeros_like ones_like full_like empty_like randint_like as_tensor tensor
-    from_numpy result_type can_cast is_same_size typename is_tensor register_post_accumulate_grad_hook
+    narrow select t flatten unflatten chunk split tensor_split unbind detach contiguous as_strided diagonal movedim
+    swapaxes swapdims unfold moveaxis to type float half bfloat16 double int long cpu cuda numpy item tolist size
+    stride dim numel __len__ __iter__ __deepcopy__ __reduce_ex__ __repr__ __format__ __bool__ __float__ __int__
+    __index__ __array__ __hash__ backward register_hook retain_grad requires_grad_ share_memory_ is_floating_point
+    is_complex data_ptr storage untyped_storage element_size is_contiguous storage_offset get_device clone set_
+    new_zeros new_ones new_full new_empty new_tensor zeros_like ones_like full_like empty_like randint_like as_tensor
+    tensor from_numpy result_type can_cast is_same_size typename is_tensor register_post_accumulate_grad_hook
     """.split()
 )
 
@@ -88,5 +89,5 @@ def _like(target: Any, value: Any) -> Any:
 def compute_in_float64() -> Float64:
     """Install the reference in this process, for good; its events tell when an optimizer is at work."""
     mode = Float64()
-    mode.__enter__()  # type: ignore[no-untyped-call]
+    mode.__enter__()
     return mode

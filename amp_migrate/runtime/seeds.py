@@ -15,13 +15,13 @@ def environment(seed: int) -> dict[str, str]:
 
 
 def seed_all(seed: int) -> None:
-    """Seed Python, NumPy (if installed) and torch on every device. A script that seeds itself afterwards has the last word."""
+    """Seed Python, NumPy (if installed) and torch on every device. The script's own seeds come later, and win."""
     import torch
 
     random.seed(seed)
     torch.manual_seed(seed)
     try:
-        import numpy
+        import numpy as np
     except ImportError:
         return
-    numpy.random.seed(seed % 2**32)
+    np.random.seed(seed % 2**32)

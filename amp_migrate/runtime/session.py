@@ -61,14 +61,15 @@ def start(job: Job, folder: Path) -> Session:
 
 
 def _start_scale(value: float) -> None:
-    make: Callable[..., None] = torch.amp.GradScaler.__init__
+    kind: Any = torch.amp.GradScaler
+    make: Callable[..., None] = kind.__init__
 
     def made(scaler: Any, *arguments: Any, **keywords: Any) -> None:
         make(scaler, *arguments, **keywords)
         if scaler.is_enabled():
             scaler._init_scale = value
 
-    torch.amp.GradScaler.__init__ = made  # type: ignore[method-assign]
+    kind.__init__ = made
 
 
 class _Perturbation:

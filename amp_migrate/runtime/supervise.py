@@ -41,7 +41,7 @@ class Supervisor:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._forks = device == "cpu" and limits.processes == 1 and hasattr(os, "fork")
 
-    def __enter__(self) -> Supervisor:
+    def __enter__(self) -> Supervisor:  # noqa: PYI034 - typing.Self came with Python 3.11
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,43 +55,44 @@ class Supervisor:
         folder.mkdir(parents=True, exist_ok=True)
         order = folder / "job.json"
         job.write(order)
-        ending = self._fork(job, order) if self._forks else self._start(job, order)
-        tail = _tail(folder / "output.txt")
+        ending, tail = self._fork(job, order) if self._forks else self._start(job, order)
         places = [folder / f"rank{rank}" / "trace.json" for rank in range(self._limits.processes)]
         return [_trace(place, job, ending, tail) for place in places]
 
-    def _start(self, job: Job, order: Path) -> str:
+    def _start(self, job: Job, order: Path) -> tuple[str, str]:
         with open(Path(job.folder) / "output.txt", "wb") as output:
             process = subprocess.Popen(
                 _command(order, self._limits), cwd=job.cwd, env=self._environment, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:
-                ended = self._wait(job, process.poll)
+                # The tail is read first: a launcher that is ended has a lot to say about itself.
+                return self._wait(job, process.poll), _tail(Path(job.folder) / "output.txt")
             finally:
                 _end(process)
-        return ended
 
-    def _fork(self, job: Job, order: Path) -> str:
+    def _fork(self, job: Job, order: Path) -> tuple[str, str]:
         if self._zygote is None or self._zygote.poll() is not None:
             self._zygote = subprocess.Popen(
                 [sys.executable, str(_BOOT)], env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 bufsize=0, start_new_session=True,
             )  # fmt: skip
         zygote = self._zygote
-        assert zygote.stdin is not None and zygote.stdout is not None
+        assert zygote.stdin is not None
+        assert zygote.stdout is not None
         zygote.stdin.write(f"{order}\n".encode())
         zygote.stdin.flush()
         pid = int(zygote.stdout.readline() or 0)
         if not pid:
-            return f"could not be started (exit code {zygote.wait()})"
+            return f"could not be started (exit code {zygote.wait()})", ""
         answers: list[int] = []
         try:
-            return self._wait(job, lambda: _answer(zygote, answers))
+            ending = self._wait(job, lambda: _answer(zygote, answers))
         finally:
             _kill(pid)
             if not answers:
                 zygote.stdout.readline()
+        return ending, _tail(Path(job.folder) / "output.txt")
 
     def _wait(self, job: Job, poll: Callable[[], int | None]) -> str:
         began, progress = time.monotonic(), Path(job.folder) / "rank0" / "progress.json"
@@ -142,8 +143,8 @@ def _ending(code: int) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The child and all that it started (loader workers, ranks): asked first, then killed."""
-    for request, patience in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0)):
+    """The child and all that it started: asked first (torchrun ends its ranks, which have sessions of their own)."""
+    for request, patience in ((signal.SIGTERM, 20.0), (signal.SIGKILL, 10.0)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, request)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -163,8 +164,9 @@ def _answer(zygote: subprocess.Popen[bytes], answers: list[int]) -> int | None:
 
 def _kill(pid: int) -> None:
     """A forked child with all that it started; what it answers afterwards is the zygote's to collect."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):  # one that has just been forked may not lead its group yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
 
 
 def _trace(path: Path, job: Job, ending: str, tail: str) -> Trace:

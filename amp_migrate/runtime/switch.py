@@ -1,7 +1,7 @@
 """AMP forced on or off in rewritten code, whatever its own switch says.
 
-Without a GPU the switch of a correct rewrite is off, and with one it is on; `verify` needs both. Only the calls that the rewrite
-added are touched, and the switch is still evaluated, so that a wrong one raises as it would for the user.
+Without a GPU the switch of a correct rewrite is off, and with one it is on; `verify` needs both. Only the calls that
+the rewrite added are touched, and the switch is still evaluated, so that a wrong one raises as it would for the user.
 """
 
 from __future__ import annotations

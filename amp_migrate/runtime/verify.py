@@ -14,6 +14,7 @@ from typing import Any
 
 from amp_migrate.runtime import checks
 from amp_migrate.runtime.checks import Check, Runs
+from amp_migrate.runtime.compare import same_parameters
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.speed import memory_checks, speed_checks
 from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
@@ -106,7 +107,7 @@ def _summary(trace: Trace) -> dict[str, Any]:
 
 
 class Verifier:
-    """Makes the runs one after the other and fills the report as they come in, so that an interruption loses nothing."""
+    """Makes the runs one after the other; the report grows with them, so that an interruption loses nothing."""
 
     def __init__(self, program: Program, options: Options, supervisor: Supervisor) -> None:
         self.program = program
@@ -183,7 +184,7 @@ class Verifier:
 
     def _parameter_differences(self) -> None:
         runs = self.report.runs
-        if checks.same_parameters(runs["original"], runs["amp-off"]):
+        if same_parameters(runs["original"], runs["amp-off"]):
             return
         from amp_migrate.runtime.gradients import largest_parameter_difference
 

@@ -24,7 +24,8 @@ def train():
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
         scheduler.step()
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        torch.save(state, "checkpoint.pt")
 
 
 train()
@@ -56,7 +57,8 @@ def train():
             scaler.step(optimizer)
             scaler.update()
         scheduler.step()
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}, "checkpoint.pt")
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
+        torch.save(state, "checkpoint.pt")
 
 
 train()

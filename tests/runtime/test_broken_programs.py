@@ -20,30 +20,25 @@ def test_the_correct_rewrite_passes(verify: Verify) -> None:
     assert report.runs.reference == "float64"
 
 
-@pytest.mark.parametrize(
-    ("edits", "check", "word"),
-    [
-        pytest.param([("scaler.step(optimizer)", "optimizer.step()")], "amp: protocol", "bare-step-after-unscale", id="bare step"),
-        pytest.param([(UNSCALE, "")], "amp: protocol", "clip-without-unscale", id="no unscale_ before clipping"),
-        pytest.param(
-            [(SCALER, ""), ("    for epoch in range(6):\n", "    for epoch in range(6):\n    " + SCALER)],
-            "amp: protocol", "scaler-created-per-epoch", id="scaler rebuilt every epoch",
-        ),
-        pytest.param([("        scheduler.step()\n", "")], "amp-off: losses", "not those of the original", id="lost statement"),
-        pytest.param(
-            [("            scaler.scale", "                scaler.scale")], "amp: protocol", "backward-inside-autocast",
-            id="backward inside autocast",
-        ),
-        pytest.param([("            scaler.update()\n", "")], "amp: run", "raised", id="no update"),
-        pytest.param([(', "scaler": scaler.state_dict()', "")], "amp: checkpoint drill", "not the scaler", id="checkpoint"),
-        pytest.param(
-            [(UNSCALE, ""), ("torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", "pass"), ("scaler.step(optimizer)", "optimizer.step()"),
-             ("            scaler.update()\n", "")],
-            "amp: protocol", "bare-optimizer-step", id="bare step on scaled gradients",
-        ),
-    ],
-)  # fmt: skip
-def test_a_broken_rewrite_fails(verify: Verify, edits: list[tuple[str, str]], check: str, word: str) -> None:
+CLIP = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
+UPDATE = "            scaler.update()\n"
+EPOCHS = "    for epoch in range(6):\n"
+BARE = ("scaler.step(optimizer)", "optimizer.step()")
+Edits = list[tuple[str, str]]
+BROKEN: dict[str, tuple[Edits, str, str]] = {
+    "bare step": ([BARE], "amp: protocol", "bare-step-after-unscale"),
+    "bare step, scaled": ([BARE, (UNSCALE, ""), (CLIP, "pass"), (UPDATE, "")], "amp: protocol", "bare-optimizer-step"),
+    "no unscale_ before clipping": ([(UNSCALE, "")], "amp: protocol", "clip-without-unscale"),
+    "rebuilt": ([(SCALER, ""), (EPOCHS, f"{EPOCHS}    {SCALER}")], "amp: protocol", "scaler-created-per-epoch"),
+    "lost statement": ([("        scheduler.step()\n", "")], "amp-off: losses", "not those of the original"),
+    "backward": ([("            scaler.scale", "                scaler.scale")], "amp: protocol", "backward-inside"),
+    "no update": ([(UPDATE, "")], "amp: run", "raised"),
+    "checkpoint": ([(', "scaler": scaler.state_dict()', "")], "amp: checkpoint drill", "not the scaler"),
+}
+
+
+@pytest.mark.parametrize(("edits", "check", "word"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_rewrite_fails(verify: Verify, edits: Edits, check: str, word: str) -> None:
     report = verify(BEFORE, edited(AFTER, *edits))
     found = {one.name: one for one in report.checks}
     assert check in failed(report), [one for one in report.checks if one.verdict == "fail"]

@@ -1,0 +1,102 @@
+"""Children that crash, hang, or come and go: each is told, and nothing is left running."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.supervise import Limits, Supervisor
+from tests.runtime.conftest import quiet
+from tests.runtime.programs import BEFORE
+
+
+@pytest.fixture(scope="module")
+def short() -> Iterator[Supervisor]:
+    with Supervisor(Limits(timeout=20), 0, "cpu", quiet) as found:
+        yield found
+
+
+def job(folder: Path, text: str, **changes: object) -> Job:
+    (folder / "program.py").write_text(text, encoding="utf-8")
+    plain = Job("test", str(folder / "program.py"), str(folder / "out"), cwd=str(folder), steps=4)
+    return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def test_a_run_stops_after_the_wanted_steps_in_the_middle_of_an_epoch(short: Supervisor, tmp_path: Path) -> None:
+    (trace,) = short.run(job(tmp_path, BEFORE, steps=6))
+    assert (trace.status, trace.steps, len(trace.losses)) == ("stopped", 6, 6)
+    assert trace.losses[-1] < trace.losses[0]
+    assert trace.parameter_names == ["0.weight", "0.bias", "2.weight", "2.bias"]
+
+
+def test_a_crash_is_told_with_its_last_output(short: Supervisor, tmp_path: Path) -> None:
+    text = "import os\nprint('the last words', flush=True)\nos.kill(os.getpid(), 9)\n"
+    (trace,) = short.run(job(tmp_path, text))
+    assert trace.status == "crashed"
+    assert trace.error == "killed by SIGKILL\nthe last words"
+
+
+def test_an_error_is_told_with_the_line_of_the_user(short: Supervisor, tmp_path: Path) -> None:
+    (trace,) = short.run(job(tmp_path, "import torch\n\ntorch.zeros(2) @ torch.zeros(3)\n"))
+    assert trace.status == "raised"
+    assert 'program.py", line 3, in <module>' in trace.error
+    assert "inconsistent tensor size" in trace.error
+
+
+def test_a_program_that_catches_everything_is_stopped_all_the_same(short: Supervisor, tmp_path: Path) -> None:
+    text = BEFORE.replace("train()\n", "try:\n    train()\nexcept:\n    pass\n").replace("def try:\n    train", "def train")
+    (trace,) = short.run(job(tmp_path, text))
+    assert (trace.steps, len(trace.losses)) == (4, 4)
+
+
+@pytest.mark.parametrize(("processes", "timeout"), [(1, 3), (2, 12)])
+def test_a_run_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path, processes: int, timeout: int) -> None:
+    mark = f"{time.time_ns()}"
+    text = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{mark}'])"
+    text += "\nprint('asleep', flush=True)\ntime.sleep(600)\n"
+    with Supervisor(Limits(timeout=timeout, processes=processes), 0, "cpu", quiet) as supervisor:
+        traces = supervisor.run(job(tmp_path, text))
+    assert [trace.status for trace in traces] == ["crashed"] * processes
+    assert f"still running after {timeout} s (--timeout)" in traces[0].error
+    assert "asleep" in traces[0].error
+    time.sleep(0.5)
+    assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_an_interruption_ends_the_child(tmp_path: Path) -> None:
+    def interrupt(job: object, state: dict[str, float]) -> None:
+        raise KeyboardInterrupt
+
+    mark = f"{time.time_ns()}"
+    text = f"import time\nmark = {mark}\ntime.sleep(600)\n"
+    with Supervisor(Limits(), 0, "cpu", interrupt) as supervisor, pytest.raises(KeyboardInterrupt):  # type: ignore[arg-type]
+        supervisor.run(job(tmp_path, text))
+    out = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in out
+
+
+def test_runs_do_not_see_each_other(short: Supervisor, tmp_path: Path) -> None:
+    for _ in range(2):
+        text = "import sys, torch\nprint(hasattr(torch, 'mine'), hash('x'), torch.rand(1).item())\ntorch.mine = 1\n"
+        (trace,) = short.run(job(tmp_path, text))
+        assert trace.output.startswith("False")
+    first = trace.output
+    (trace,) = short.run(job(tmp_path, text))
+    assert trace.output == first
+
+
+def test_ranks_under_torchrun(tmp_path: Path) -> None:
+    text = BEFORE.replace("import torch\n", "import torch\ntorch.distributed.init_process_group('nccl')\n", 1)
+    text = text.replace("\n\ndef train", "\nmodel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])\n\n\ndef train")
+    text = text.replace("torch.manual_seed(0)", "torch.manual_seed(0); rank = torch.distributed.get_rank()")
+    with Supervisor(Limits(timeout=100, processes=2), 0, "cpu", quiet) as supervisor:
+        one, other = supervisor.run(job(tmp_path, text))
+    assert (one.status, other.status) == ("stopped", "stopped"), one.error
+    assert one.steps == other.steps == 4
+    assert one.parameter_digests == other.parameter_digests
