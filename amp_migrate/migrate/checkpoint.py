@@ -37,17 +37,17 @@ class Checkpoints:
     def _scaler(self, call: ast.Call, scope: Scope) -> str | None:
         """The scaler's name here, if the optimizer's scaler exists and can be reached."""
         assert isinstance(call.func, ast.Attribute)
+        if not self.wiring.steps_root(call.func.value, scope):
+            return None  # an optimizer of a loop that was not migrated
         before = self.wiring.snapshot()
-        known = set(before.homes)
         try:
             name = self.wiring.provide([call.func.value], scope, [])
         except Refusal as refusal:
             self.wiring.restore(before)
             self._note(call, f"the scaler's state is not saved or loaded here: {refusal.message}")
             return None
-        if set(self.wiring.homes) - known:
-            self.wiring.restore(before)  # an optimizer of a loop that was not migrated
-            return None
+        if {h: a for h, a in self.wiring.homes.items()} != before.homes:
+            self.wiring.homes = before.homes  # places of constructions are the loops' to choose
         return name
 
     def _saved(self, call: ast.Call, scope: Scope) -> None:

@@ -55,6 +55,10 @@ class Flow:
                     wanted.extend((used, step.order) for used in step.uses)
         return [found[order] for order in sorted(found)]
 
+    def reaching(self, name: str, before: int) -> Iterator[Step]:
+        """Definitions of `name` that may reach statement number `before`, and those of an earlier turn of a loop around it."""
+        return self._definitions(name, before)
+
     def _definitions(self, name: str, before: int) -> Iterator[Step]:
         """Definitions of `name` that may reach statement number `before`, nearest first."""
         at = self.steps[before].statement

@@ -24,6 +24,12 @@ _NO_KERNEL = {
 }  # fmt: skip
 _NO_KERNEL_METHODS = {"inverse", "svd", "qr", "cholesky", "symeig", "pinverse", "logdet", "slogdet", "det", "quantile", "stft"}
 _LINALG_FINE = {"norm", "vector_norm", "matrix_norm", "multi_dot", "matmul", "vecdot", "cross", "diagonal"}
+_SPARSE = {"torch.spmm", "torch.sparse.mm", "torch.hspmm", "torch.sspaddmm", "torch.sparse.addmm", "torch.smm"}
+_VANISHES = 2.0**-25
+_IN_FLOAT = {
+    "sum", "norm", "exp", "log", "softmax", "log_softmax", "pow", "cumsum", "prod", "logsumexp", "item", "len", "size", "float",
+    "vector_norm", "cosine_similarity", "reciprocal", "rsqrt", "cdist", "numpy", "int", "numel",
+}  # fmt: skip
 _LOW_RANK = {"torch.pca_lowrank", "torch.svd_lowrank"}
 _FRESH = {"zeros", "ones", "empty", "full", "rand", "randn", "arange", "triu", "tril", "tensor", "eye", "linspace", "zeros_like", "ones_like"}
 _BUFFERS = {"zeros", "ones", "empty", "full"}
@@ -61,6 +67,10 @@ class Hazards:
                 self._constant(node, where)
                 self._kernel(node, where)
                 self._strict_method(node, where)
+                self._sparse(node)
+                self._own_gradient(node, where)
+            elif isinstance(node, ast.BinOp):
+                self._tiny(node, where)
             elif isinstance(node, ast.Assign):
                 self._index_write(node, where, tainted if where is scope else None)
                 self._constant_write(node, where)
@@ -163,6 +173,62 @@ class Hazards:
                 if not isinstance(argument, (ast.Constant, ast.Starred)):
                     self.cast(argument, "ops-without-half-kernel")
 
+    def _sparse(self, call: ast.Call) -> None:
+        """Sparse products have no half kernel on CUDA, and autocast casts their float32 operands to half again."""
+        if self.program.canonical(call.func) in _SPARSE:
+            raise Refusal(
+                "ops-without-half-kernel",
+                call,
+                f"`{ast.unparse(call.func)}` has no half kernel for sparse tensors: give it a `torch.autocast(..., enabled=False)` of its own",
+            )
+
+    def _own_gradient(self, call: ast.Call, scope: Scope) -> None:
+        """A `torch.autograd.Function` with matrix products or extension calls, without `custom_fwd`."""
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "apply"):
+            return
+        program: Program = self.program
+        cls = program.graph.class_named(call.func.value, scope)
+        definition = program.values.abroad(call.func.value, scope)
+        if cls is None and definition is not None and isinstance(definition[1], ast.ClassDef):
+            program, cls = definition[0], definition[1]
+        if cls is not None and _is_function_class(program, cls) and _unprotected(program, cls):
+            raise Refusal(
+                "custom-function-without-custom_fwd-bwd",
+                call,
+                f"`{cls.name}` would get half tensors: decorate its forward with torch.amp.custom_fwd and its backward with custom_bwd",
+            )
+
+    def _tiny(self, node: ast.BinOp, scope: Scope) -> None:
+        """`1 / (x + 1e-8)`: the constant is zero in half, and so may be the sum. Source: amp-pitfalls `eps-underflow`."""
+        if not isinstance(node.op, ast.Add) or not self._divides(node):
+            return
+        for value, constant in ((node.left, node.right), (node.right, node.left)):
+            number = self._number(constant, scope)
+            if number is not None and 0 < number < _VANISHES and self._may_be_half(value, scope) and not self._sums(value, scope):
+                self.cast(value, "eps-underflow")
+
+    def _divides(self, node: ast.BinOp) -> bool:
+        parent = self.program.module.parents[node]
+        if isinstance(parent, ast.BinOp):
+            return isinstance(parent.op, ast.Div) and parent.right is node
+        if isinstance(parent, ast.Attribute):
+            return parent.attr in ("log", "sqrt", "rsqrt", "reciprocal")
+        return isinstance(parent, ast.Call) and (dotted_name(parent.func) or "").rpartition(".")[2] in ("log", "sqrt", "rsqrt", "log2")
+
+    def _sums(self, value: ast.expr, scope: Scope) -> bool:
+        """The result of an operation that CUDA autocast runs in float32, or a plain number."""
+        if isinstance(value, ast.Name) and (home := scope.lookup(value.id)) is not None:
+            made = [b.value for b in home.bindings[value.id] if b.value is not None and b.how == "assign"]
+            return bool(made) and all(not isinstance(v, ast.Name) and self._sums(v, home) for v in made)
+        while isinstance(value, (ast.Subscript, ast.Attribute)):
+            value = value.value
+        if isinstance(value, ast.BinOp):
+            return self._sums(value.left, scope) and self._sums(value.right, scope)
+        if not isinstance(value, ast.Call):
+            return isinstance(value, ast.Constant)
+        name = (dotted_name(value.func) or "").rpartition(".")[2] or (value.func.attr if isinstance(value.func, ast.Attribute) else "")
+        return name in _IN_FLOAT or (self.program.canonical(value.func) or "").startswith("numpy.")
+
     def _array(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether a receiver is a NumPy or pandas value by its maker."""
         origin = self.program.values.of(expr, scope)
@@ -221,6 +287,23 @@ class Hazards:
         if isinstance(index, ast.BinOp):
             return self._tensor_index(index.left, scope) and self._tensor_index(index.right, scope)
         return True
+
+
+def _is_function_class(program: Program, cls: ast.ClassDef) -> bool:
+    return any(program.canonical(b) in ("torch.autograd.Function", "torch.autograd.function.Function") for b in cls.bases)
+
+
+def _unprotected(program: Program, cls: ast.ClassDef) -> bool:
+    """Whether forward is undecorated and runs a matrix product or code out of sight on its inputs."""
+    methods = [m for m in cls.body if isinstance(m, FUNCTIONS) and m.name in ("forward", "backward")]
+    marks = [d.func if isinstance(d, ast.Call) else d for m in methods for d in m.decorator_list]
+    if any("custom_fwd" in (dotted_name(m) or "") for m in marks):
+        return False
+    for call in (n for m in methods for n in ast.walk(m) if isinstance(n, ast.Call)):
+        canonical = program.canonical(call.func) or ""
+        if canonical.rpartition(".")[2] in _MATMULS or (canonical and not canonical.startswith(("torch.", "numpy.", "math."))):
+            return True
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult) for m in methods for n in ast.walk(m))
 
 
 def _parsed(text: str) -> float | None:

@@ -47,6 +47,8 @@ class Wiring:
     """Which scalers a scope may see, by id of the scope."""
     edits: dict[Edit, None] = field(default_factory=dict)
     threaded: set[int] = field(default_factory=set)
+    stepped: set[str] = field(default_factory=set)
+    """Last parts of the names of the optimizers that migrated loops step."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,12 +59,22 @@ class Wiring:
         """A copy to go back to when a loop turns out to be refused."""
         homes = {home: list(anchors) for home, anchors in self.homes.items()}
         access = {scope: list(found) for scope, found in self.access.items()}
-        return replace(self, homes=homes, access=access, edits=dict(self.edits), threaded=set(self.threaded))
+        return replace(
+            self, homes=homes, access=access, edits=dict(self.edits), threaded=set(self.threaded), stepped=set(self.stepped)
+        )
 
     def restore(self, earlier: Wiring) -> None:
         """Forget what was planned since `earlier`."""
         self.homes, self.access = earlier.homes, earlier.access
-        self.edits, self.threaded = earlier.edits, earlier.threaded
+        self.edits, self.threaded, self.stepped = earlier.edits, earlier.threaded, earlier.stepped
+
+    def steps_root(self, optimizer: ast.expr, scope: Scope) -> bool:
+        """Whether a migrated loop steps an optimizer of this name (parameters may rename it; attributes keep theirs)."""
+        try:
+            name = self._source_of(self._root(optimizer), scope)
+        except Refusal:
+            return False
+        return name.rpartition(".")[2] in self.stepped
 
     def provide(self, optimizers: list[ast.expr], scope: Scope, loops: list[ast.Call]) -> str:
         """The scaler's name in `scope`, made beside `optimizers`. Raises Refusal where they cannot be followed.
@@ -70,6 +82,7 @@ class Wiring:
         `loops` are the backward calls; a function that holds the whole epoch loop gets a scaler of its own.
         """
         roots = {self._source_of(self._root(o), scope): o for o in optimizers}
+        self.stepped |= {name.rpartition(".")[2] for name in roots} if loops else set()
         kinds = {name: self._where(name, scope) for name in roots}
         homes = {where for where in kinds.values() if where is not None}
         if len(homes) != 1:
@@ -116,12 +129,34 @@ class Wiring:
 
     def _beside(self, names: list[str], home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
         bindings = [b for n in names for b in self._makers(n, home, scope, optimizers)]
+        if self._called_per_epoch(home):
+            return self._above_function(home, scope, optimizers)
         self._make(Home(home), self._anchors(bindings, home, scope), scope)
+        return self.name
+
+    def _called_per_epoch(self, home: Scope) -> bool:
+        """A function that builds an optimizer and runs one epoch with it."""
+        if not isinstance(home.node, FUNCTIONS):
+            return False
+        named = any("epoch" in a.arg and not a.arg.endswith("s") for a in home.parameters())
+        sites = [s for s in self.program.graph.sites(home.node) if self.program.values.callee(s.call, s.scope) is home.node]
+        loops = [a for s in sites for a in self._within(s.call, s.scope.node) if isinstance(a, LOOPS)]
+        return named and any(isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower() for a in loops)
+
+    def _above_function(self, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
+        """The scaler outlives the calls: a global made before the function, or a refusal."""
+        if home.parent is not self.program.module.root or not isinstance(home.node, FUNCTIONS):
+            raise Refusal(
+                "unsupported-shape", optimizers[0], "the optimizer is built anew for every epoch; build it once, beside the model"
+            )
+        self._make(Home(self.program.module.root, top=True), [home.node], scope)
         return self.name
 
     def _makers(self, name: str, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> list[Binding]:
         """The statements that make an optimizer (or the object that owns it)."""
         bindings = [b for b in home.bindings[name.partition(".")[0]] if not _is_none(b.value) and b.how != "augmented"]
+        here = [b for b in bindings if self.program.module.scope_of(b.statement) is home]
+        bindings = here or bindings  # rebound elsewhere under `global`: the scaler made here serves that optimizer too
         if not bindings or any(b.how not in ("assign", "with") for b in bindings):
             raise Refusal(
                 "optimizer-not-in-sight", optimizers[0], f"`{name}` comes from elsewhere; its construction is not in this file"
@@ -221,7 +256,8 @@ class Wiring:
             bindings = self.program.module.scopes[owner].bindings.get(attribute, [])
             made = [b for b in bindings if not _is_none(b.value) and b.how == "assign"]
             if made:
-                return made
+                heirs = [h for h in self.program.graph.heirs(owner) if h is not owner]
+                return made + [b for h in heirs for b in self.program.module.scopes[h].bindings.get(attribute, []) if b.how == "assign"]
         raise Refusal(
             "optimizer-not-in-sight",
             scope.node,
@@ -372,18 +408,29 @@ class Wiring:
         return [self._construction(home, anchor) for home, anchors in self.homes.items() for anchor in self._lasts(anchors)]
 
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
+        anchor, moved = (anchor, False) if home.attribute else self._before_epochs(anchor)
         switch = self.switches.at(home.scope, anchor)
         prefix = f"{home.attribute}." if home.attribute else ""
         scaler = Template(f"{prefix}{self.name} = {self.spelling.scaler(switch.device_type, switch.enabled, prefix)}")
         statements = (*(Template(line) for line in self.spelling.choice(switch.enabled, prefix)), scaler)
         span = self.program.module.span(anchor)
-        return InsertBefore(span, statements) if home.top else InsertAfter(span, statements)
+        return InsertBefore(span, statements) if home.top or moved else InsertAfter(span, statements)
+
+    def _before_epochs(self, anchor: ast.stmt) -> tuple[ast.stmt, bool]:
+        """Out of an epoch loop that rebuilds the optimizer: the scaler keeps its scale over epochs. Says whether it moved."""
+        top, moved = anchor, False
+        for parent in self.program.module.ancestors(anchor):
+            if isinstance(parent, FUNCTIONS):
+                break
+            if isinstance(parent, (ast.For, ast.AsyncFor)) and "epoch" in ast.unparse(parent.target).lower():
+                top, moved = parent, True
+        return top, moved
 
     def _lasts(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
         """One place for each time that optimizers are (re)built: the last of a run, and none inside a training loop."""
         ordered = sorted({id(a): a for a in anchors}.values(), key=lambda a: (a.lineno, a.col_offset))
         kept: list[ast.stmt] = []
-        for anchor in ordered:
+        for anchor in self._after_branches(ordered):
             earlier = kept[-1] if kept else None
             if earlier is not None and self._covers(earlier, anchor):
                 if self.program.module.parents[earlier] is not self.program.module.parents[anchor]:
@@ -392,6 +439,17 @@ class Wiring:
                     kept.pop()
             kept.append(anchor)
         return kept
+
+    def _after_branches(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
+        """`if sgd: optimizer = ...` and `if adam: optimizer = ...` in one block: one place, after the last `if`."""
+        parents = [self.program.module.parents[a] for a in anchors]
+        blocks_of = {id(self.program.module.block_of(p)) for p in parents if isinstance(p, ast.If)}
+        lone = all(isinstance(p, ast.If) for p in parents) and len({id(p) for p in parents}) > 1
+        trains = any(
+            self.program.effects.of_statement(p, self.program.module.scope_of(p)) & (Effect.BACKWARD | Effect.STEP) for p in parents if lone
+        )
+        last = parents[-1] if parents else None
+        return [last] if lone and not trains and len(blocks_of) == 1 and isinstance(last, ast.If) else anchors
 
     def _covers(self, earlier: ast.stmt, later: ast.stmt) -> bool:
         """Whether `earlier` always ran when `later` runs."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.config import Settings
-from amp_migrate.migrate.flow import header
+from amp_migrate.migrate.flow import flow_of, header
 from amp_migrate.migrate.hazards import Hazards
 from amp_migrate.migrate.region import Regions
 from amp_migrate.model.effects import inner_statements
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.names import dotted_name
 
 _MATMULS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum", "conv1d", "conv2d", "conv3d", "dot", "mv", "baddbmm"}
 
@@ -21,26 +22,33 @@ def casts_after(
 ) -> None:
     """Collect the casts of one scope: outputs given to another model outside autocast, index writes, NumPy of bfloat16."""
     inside = {id(s) for region in regions.regions for top in region.statements() for s in (top, *inner_statements(top))}
-    first = min((r.first.lineno for r in regions.regions), default=0)
-    produced = _outputs(program, scope, inside)
-    for statement in _statements(scope):
-        if id(statement) in inside or statement in late or statement.lineno < first:
+    outputs = _outputs(program, scope, inside)
+    flow = flow_of(scope, program)
+    for step in flow.steps:
+        statement = step.statement
+        if id(statement) in inside or statement in late:
+            continue
+        halves = {n for n in step.uses & outputs if any(id(d.statement) in inside for d in flow.reaching(n, step.order))}
+        if not halves:
             continue
         for root in header(statement):
             for node in shallow(root):
-                _node_casts(program, scope, node, produced, hazards, settings)
+                _node_casts(program, scope, node, halves, hazards, settings)
         if isinstance(statement, ast.Assign):
-            hazards.written(statement, scope, frozenset(produced))
+            hazards.written(statement, scope, frozenset(halves))
 
 
 def _outputs(program: Program, scope: Scope, inside: set[int]) -> set[str]:
     """Names bound by statements under autocast that run a model: the only ones that may be half."""
     found: set[str] = set()
-    for statement in _statements(scope):
+    flow = flow_of(scope, program)
+    for statement in (step.statement for step in flow.steps):
+        if id(statement) in inside and isinstance(statement, ast.Expr):
+            found |= flow.step(statement).defines  # `self.forward()` sets attributes
         if id(statement) in inside and isinstance(statement, ast.Assign):
             if any(isinstance(n, ast.Call) and program.effects.is_forward(n, scope) for n in shallow(statement.value)):
                 if not _is_loss(program, statement.value, scope):
-                    found |= {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+                    found |= flow.step(statement).defines
     return found
 
 
@@ -52,7 +60,7 @@ def _node_casts(
     program: Program, scope: Scope, node: ast.AST, produced: set[str], hazards: Hazards, settings: Settings
 ) -> None:
     if isinstance(node, ast.Call):
-        if program.effects.is_forward(node, scope) and not program.effects.is_backward(node, scope):
+        if program.values.is_model(node.func, scope):
             for argument in [*node.args, *(k.value for k in node.keywords)]:
                 if _root_name(argument) in produced:
                     hazards.cast(argument)
@@ -80,13 +88,4 @@ def _root_name(expr: ast.expr) -> str | None:
         elif isinstance(expr, ast.Subscript):
             expr = expr.value
         else:
-            return expr.id if isinstance(expr, ast.Name) else None
-
-
-def _statements(scope: Scope) -> list[ast.stmt]:
-    found: list[ast.stmt] = []
-    for statement in scope.body:
-        found.append(statement)
-        if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-            found.extend(inner_statements(statement))
-    return found
+            return dotted_name(expr)

@@ -99,6 +99,7 @@ class Planner:
         screen.screen_training(self.program, scope, backwards)
         for stepper in loop.steppers:
             screen.check_optimizers(self.program, stepper.scope, stepper.steps)
+            screen.check_gradients(self.program, stepper.scope, stepper.steps)
         if self.switches.cpu_only:
             raise Skip("cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing")
         hazards = Hazards(self.program)

@@ -16,6 +16,8 @@ from amp_migrate.names import dotted_name
 
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 _CUTS = {"detach", "item", "numpy", "tolist", "argmax", "argmin", "multinomial", "argsort"}
+# Operations that autocast runs in float32, or in half: arithmetic that is not elementwise.
+_FLOAT_OPERATIONS = {"exp", "log", "pow", "sum", "softmax", "log_softmax", "norm", "logsumexp", "log_prob", "entropy", "matmul", "mm", "bmm"}
 _REDUCTIONS = {"sum", "mean", "stack", "cat", "tensor", "item", "squeeze", "view", "reshape", "div", "neg", "abs", "add", "mul", "unsqueeze"}
 
 
@@ -80,7 +82,7 @@ class RegionFinder:
                 top, block = self._top(statement, at)
                 members.setdefault((id(block), self._segment(top, block)), []).append((top, block))
             hoisted += [(call, expr, at) for expr in inline]
-        regions = [r for group in members.values() for r in self._regions(group)]
+        regions = [r for group in members.values() for r in self._regions(group) if self._worthwhile(r)]
         regions.sort(key=lambda r: r.first.lineno)
         hoists = tuple(self._hoist(call, expr, at, regions) for call, expr, at in hoisted)
         return Regions(tuple(self._stretched(r, hoists) for r in regions), self._rebased(hoists, regions), frozenset(self.tainted))
@@ -107,7 +109,11 @@ class RegionFinder:
         members: list[Step] = []
         for expr in receivers(call, self.program):
             for step in self.flow.slice(expr, at, self._without_gradient):
-                if step in members or self._without_gradient(step.statement) or not self._in_turn(step.statement, at):
+                if step in members or not self._in_turn(step.statement, at):
+                    continue
+                if self._without_gradient(step.statement):
+                    if step.uses & tainted and self._runs_forward(step.statement) and not self._under_no_grad(step.statement):
+                        members.append(step)  # it runs on values that are half
                     continue
                 if self._runs_forward(step.statement) or step.uses & tainted:
                     members.append(step)
@@ -142,13 +148,16 @@ class RegionFinder:
 
     def _without_gradient(self, statement: ast.stmt) -> bool:
         """Under `no_grad`, or wholly detached."""
+        value = getattr(statement, "value", None)
+        return self._under_no_grad(statement) or (isinstance(value, ast.expr) and detached(value))
+
+    def _under_no_grad(self, statement: ast.stmt) -> bool:
         for parent in (statement, *self.program.module.ancestors(statement)):
             if parent is self.scope.node:
                 break
             if isinstance(parent, (ast.With, ast.AsyncWith)) and any(is_no_grad(i.context_expr, self.program) for i in parent.items):
                 return True
-        value = getattr(statement, "value", None)
-        return isinstance(value, ast.expr) and detached(value)
+        return False
 
     def _no_forward(self, call: ast.Call) -> Refusal:
         return Refusal(
@@ -194,6 +203,15 @@ class RegionFinder:
                 run = []
             run.append(place)
         yield self._checked(Region(block[run[0]], block[run[-1]], block))
+
+    def _worthwhile(self, region: Region) -> bool:
+        """A run of plain arithmetic on values that left another region needs none of its own."""
+        nodes = (n for s in region.statements() for n in shallow(s))
+        return any(isinstance(n, ast.Call) and (self._is_compute(n) or self._wants_float(n)) or _is_power(n) for n in nodes)
+
+    def _wants_float(self, call: ast.Call) -> bool:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        return name in _FLOAT_OPERATIONS
 
     def _keep_out(self, statement: ast.stmt) -> bool:
         """A target computed under `no_grad` inside a run, a loss that must stay in float32."""
@@ -267,6 +285,10 @@ def detached(expr: ast.expr) -> bool:
             expr = expr.value
         else:
             return False
+
+
+def _is_power(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.MatMult))
 
 
 def _index(block: list[ast.stmt], statement: ast.stmt) -> int:

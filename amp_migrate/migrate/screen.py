@@ -233,6 +233,22 @@ def _has_grad(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
 
 
+def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
+    """Refuse gradients that are kept over steps, or read by hooks while they are scaled."""
+    text = program.module.text
+    if "zero_grad" not in text and ".grad = None" not in text and ".grad.zero_" not in text and "grad.data.zero_" not in text:
+        raise Refusal("unsupported-shape", steps[0], "nothing in this file clears the gradients: unscaled ones would be added to scaled ones")
+    for call in steps:
+        assert isinstance(call.func, ast.Attribute)
+        value = program.values.of(call.func.value, scope)
+        cls = value.cls if value.cls is not None else value.foreign[1] if value.foreign is not None else None
+        if cls is not None and any(isinstance(n, ast.Attribute) and n.attr in _BACKWARD_HOOKS for n in ast.walk(cls)):
+            raise Refusal("optimizer-wrapper", call, f"`{cls.name}` reads gradients in hooks during backward, when they are scaled")
+
+
+_BACKWARD_HOOKS = {"register_backward_hook", "register_full_backward_hook", "register_post_accumulate_grad_hook"}
+
+
 def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
     """Refuse steps that GradScaler cannot make: closures, wrappers, other libraries' optimizers."""
     for call in steps:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from amp_migrate.config import Settings
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.names import dotted_name
 
 _SETTINGS_NAMES = ("args", "opt", "opts", "cfg", "config", "params", "hparams", "FLAGS", "flags", "options", "conf", "hps")
@@ -145,8 +145,9 @@ class SwitchFinder:
     def _device_name(self, scope: Scope, place: ast.stmt) -> tuple[str, Kind] | None:
         """The device that the program moves things to, by a name that is bound at `place`."""
         for text, expr, where in self._candidates(scope):
-            kind = self._device_kind(expr, where)
-            if kind is not None and self._bound(text, scope, place):
+            here = scope if text.partition(".")[0] != where.self_name else where  # the name as it is seen at `place`
+            kind = self._device_kind(expr, here)
+            if kind is not None and self._bound(text, scope, place) and not self._may_be_none(text, scope):
                 return text, kind
         return None
 
@@ -185,6 +186,17 @@ class SwitchFinder:
         if not value and "device" in last and not last.endswith("devices"):
             return Kind.UNKNOWN
         return Kind.INDEX if not value and last in _INDEX_NAMES else None
+
+    def _may_be_none(self, text: str, scope: Scope) -> bool:
+        """A parameter `device=None` names no device."""
+        home = scope.lookup(text) if "." not in text else None
+        if home is None or not isinstance(home.node, FUNCTIONS) or home.bindings[text][0].how != "parameter":
+            return False
+        arguments = home.node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+        pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
+        return any(a.arg == text and isinstance(d, ast.Constant) and d.value is None for a, d in pairs)
 
     def _bare_parameter(self, expr: ast.expr, where: Scope) -> bool:
         """A parameter without annotation: other callers may pass a string."""
@@ -260,7 +272,21 @@ class SwitchFinder:
             if home is not None and self.program.values.kind(ast.Name(name, ast.Load()), scope) is Kind.CUDA_FLAG:
                 if self._bound(name, scope, place):
                     found.setdefault(name)
-        return next(iter(found), None)
+        return next(iter(found), None) or self._only_guard(scope, place)
+
+    def _only_guard(self, scope: Scope, place: ast.stmt) -> str | None:
+        """The one condition under which everything is moved, whatever its name: `self.gpu_mode`, `not args.use_cpu`."""
+        guards: set[str] = set()
+        for call in self.use.moves:
+            tests = self._tests_of(call)
+            if not tests:
+                return None
+            guards.add(ast.unparse(tests[0]))
+        text = guards.pop() if len(guards) == 1 else None
+        inner = text.removeprefix("not ") if text is not None else ""
+        if text is None or not all(part.isidentifier() for part in inner.split(".")):
+            return None
+        return text if self._bound(inner, scope, place) else None
 
     def _is_flag(self, test: ast.expr, text: str, where: Scope) -> bool:
         kind = self.program.values.kind(test, where)

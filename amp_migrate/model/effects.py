@@ -271,6 +271,20 @@ class Effects:
             effect |= self._of_object_call(call, scope)
         return effect | (Effect.FORWARD if self.is_forward(call, scope) else Effect.NONE)
 
+    def _handed_function(self, func: ast.expr, scope: Scope) -> Effect:
+        """Effects of the functions that callers (or a plain assignment) put behind a name: `criterion=dice_loss`."""
+        if not isinstance(func, ast.Name) or (home := scope.lookup(func.id)) is None:
+            return Effect.NONE
+        effect = Effect.NONE
+        for expr, where in self.values.given(func.id, home):
+            definition = self.values.abroad(expr, where)
+            own = self.graph.function_named(expr.id, where) if isinstance(expr, ast.Name) else None
+            if own is not None:
+                effect |= self.of_function(own)
+            elif definition is not None and not isinstance(definition[1], ast.ClassDef):
+                effect |= definition[0].effects.of_function(definition[1])
+        return effect
+
     def _is_harmless(self, call: ast.Call, scope: Scope) -> bool:
         """Calls of builtins, NumPy and tensor methods, told by name: most calls of a program, and none does a training step."""
         func = call.func
@@ -293,6 +307,9 @@ class Effects:
         if abroad is not None:
             program, node = abroad
             return Effect.NONE if isinstance(node, ast.ClassDef) else program.effects.of_function(node) & _CARRIED
+        handed = self._handed_function(call.func, scope)
+        if handed:
+            return handed & _CARRIED
         value = self.values.of(call.func, scope)
         if value.foreign is not None:
             program, cls = value.foreign

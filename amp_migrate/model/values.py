@@ -175,6 +175,17 @@ class Values:
                 values.append(self.of(given, site[1]))
         return self._join(values) or self._join([self._default(name, home)])
 
+    def given(self, name: str, home: Scope) -> list[tuple[ast.expr, Scope]]:
+        """The names that callers pass for a parameter, or that are assigned to a variable."""
+        found: list[tuple[ast.expr, Scope]] = []
+        for binding in home.bindings.get(name, ()):
+            if binding.how == "parameter" and isinstance(home.node, FUNCTIONS):
+                passed = ((argument(call, home, name, bound), scope) for call, scope, bound in self._sites(home.node))
+                found += [(expr, scope) for expr, scope in passed if isinstance(expr, (ast.Name, ast.Attribute))]
+            elif binding.how == "assign" and isinstance(binding.value, (ast.Name, ast.Attribute)) and binding.index is None:
+                found.append((binding.value, home))
+        return found
+
     def _sites(self, function: Function) -> list[tuple[ast.Call, Scope, bool]]:
         owner = self.module.scopes[function].owner
         if function.name == "__init__" and owner is not None and isinstance(owner.node, ast.ClassDef):
