@@ -39,7 +39,9 @@ class Trait(Flag):
     OTHER = auto()
     """Clipping, reading or clearing gradients."""
     JUMP = auto()
-    """Leaves the block: continue, break, return, raise."""
+    """Leaves the block: continue, break, return."""
+    END = auto()
+    """Raises, or ends the program."""
 
 
 EVENTS = Trait.SCALER | Trait.PLAIN | Trait.OTHER
@@ -205,14 +207,16 @@ class Events:
         return self._traits[key]
 
     def _trait(self, node: ast.AST, scope: Scope) -> Trait:
-        if isinstance(node, (ast.Continue, ast.Break, ast.Return, ast.Raise)):
+        if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
             return Trait.JUMP
+        if isinstance(node, ast.Raise):
+            return Trait.END
         if not isinstance(node, (ast.Call, ast.Attribute)):
             return Trait.NONE
         what = self.what(node, scope)
         if what is None:
             if isinstance(node, ast.Call) and ends_program(node, self.program):
-                return Trait.JUMP
+                return Trait.END
             function = self.callee(node, scope) if isinstance(node, ast.Call) else None
             return self.of_function(function) if function is not None else Trait.NONE
         if what in {"scale", "unscale", "scaler-step", "update", "created"}:

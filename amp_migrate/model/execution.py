@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from amp_migrate.model.calls import argument
 from amp_migrate.model.conditions import Conditions
-from amp_migrate.model.events import EVENTS, Events, Trait, evaluated
+from amp_migrate.model.events import EVENTS, Events, Trait
 from amp_migrate.model.paths import NOTHING, Frame, Path, Val, identity, joined, merged, place
+from amp_migrate.model.relevance import Relevance
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope, blocks
 
 LIMIT = 40
@@ -45,9 +46,15 @@ class Executor:
         self.events = events
         self.program = events.program
         self.conditions = Conditions(events)
+        self.relevance = Relevance(events)
         self.handle = handle
         self.jumped = jumped
         self.entered: set[ast.AST] = set()
+        self.limit = LIMIT
+        self.turns = 2
+        self.tracks = True
+        """Whether it matters which models a value was computed from."""
+        self._scaling: dict[int, bool] = {}
 
     def block(self, statements: list[ast.stmt], paths: list[Path], frame: Frame) -> Ends:
         """Run a list of statements on each path."""
@@ -55,16 +62,18 @@ class Executor:
         for index, statement in enumerate(statements):
             if not ends.next:
                 break
+            if self.relevance.idle(statement, frame.scope, tracks=self.tracks):
+                continue
             after = self._statement(statement, statements[index + 1 :], ends.next, frame)
             ends.leave(after)
-            ends.next = merged(after.next, LIMIT)
+            ends.next = merged(after.next, self.limit)
         return ends
 
     def _statement(self, statement: ast.stmt, rest: list[ast.stmt], paths: list[Path], frame: Frame) -> Ends:
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef, ast.Pass, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
             return Ends(paths)
         is_compound = isinstance(statement, (ast.If, *LOOPS, ast.Try, ast.With, ast.AsyncWith, ast.Match))
-        if is_compound and not self.events.of_node(statement, frame.scope):
+        if is_compound and not self.relevance.leads(statement, frame.scope):
             return Ends([self._skimmed(statement, path, frame) for path in paths])
         if isinstance(statement, ast.If):
             return self._if(statement, rest, paths, frame)
@@ -82,7 +91,7 @@ class Executor:
         after = self._expression(statement, paths, frame)
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             after = [self._assigned(statement, path, frame) for path in after]
-        if isinstance(statement, ast.Expr) and Trait.JUMP in self.events.of_node(statement, frame.scope):
+        if isinstance(statement, ast.Expr) and Trait.END in self.events.of_node(statement, frame.scope):
             return Ends([])
         if isinstance(statement, ast.Raise):
             return Ends([])
@@ -114,7 +123,7 @@ class Executor:
                 if known is not None:
                     ways[way].append(known)
         for way, body in ((True, statement.body), (False, statement.orelse)):
-            inner = self.block(body, merged(ways[way], LIMIT), frame)
+            inner = self.block(body, merged(ways[way], self.limit), frame)
             ends.leave(inner)
             ends.next += inner.next
         return ends
@@ -125,14 +134,15 @@ class Executor:
         ends, left = Ends(), []
         header = loop.test if isinstance(loop, ast.While) else loop.iter
         inside = frame.within(loop)
-        for turn in range(2):
+        turns = 2 if not isinstance(loop, ast.While) and self._binds_role(loop, frame) else self.turns
+        for turn in range(turns):
             paths = self._expression(header, paths, frame) if turn == 0 or isinstance(loop, ast.While) else paths
             if not isinstance(loop, ast.While):
                 paths = [self._target(loop, turn, path, frame) for path in paths]
-            inner = self.block(loop.body, merged(paths, LIMIT), inside)
+            inner = self.block(loop.body, merged(paths, self.limit), inside)
             ends.returns += inner.returns
             left += inner.breaks
-            paths = merged([*inner.next, *inner.continues], LIMIT)
+            paths = merged([*inner.next, *inner.continues], self.limit)
         after = self.block(loop.orelse, paths, frame) if loop.orelse else Ends(paths)
         ends.leave(after)
         ends.next = [*after.next, *left]
@@ -151,6 +161,9 @@ class Executor:
             text = f"{ast.unparse(loop.iter)}[{turn}]" + ("" if single else f":{own}")
             path.assign(own, Val(text=text) if shared else NOTHING)
         return path
+
+    def _binds_role(self, loop: ast.For | ast.AsyncFor, frame: Frame) -> bool:
+        return any(self._is_role(n, frame) for n in ast.walk(loop.target) if isinstance(n, (ast.Name, ast.Attribute)))
 
     def _is_role(self, node: ast.AST, frame: Frame) -> bool:
         assert isinstance(node, ast.expr)
@@ -175,7 +188,7 @@ class Executor:
     def _then(self, ends: Ends, block: list[ast.stmt], frame: Frame) -> Ends:
         if not block:
             return ends
-        inner = self.block(block, merged(ends.next, LIMIT), frame)
+        inner = self.block(block, merged(ends.next, self.limit), frame)
         inner.leave(ends)
         return inner
 
@@ -209,12 +222,11 @@ class Executor:
 
     def _expression(self, node: ast.AST, paths: list[Path], frame: Frame) -> list[Path]:
         """Run the events in an expression, or in a simple statement, in the order of evaluation."""
-        for inner in evaluated(node):
-            if isinstance(inner, ast.Call) or isinstance(inner, ast.Attribute) and inner.attr == "grad":
-                after: list[Path] = []
-                for path in paths:
-                    after += self._event(inner, path, frame)
-                paths = merged(after, LIMIT) if len(after) > len(paths) else after
+        for inner in self.relevance.nodes(node, frame.scope):
+            after: list[Path] = []
+            for path in paths:
+                after += self._event(inner, path, frame)
+            paths = merged(after, self.limit) if len(after) > len(paths) else after
         return paths
 
     def _event(self, node: ast.AST, path: Path, frame: Frame) -> list[Path]:
@@ -231,7 +243,7 @@ class Executor:
         inner = Frame(scope, call, frame, frame.loops)
         self._bind(call, scope, path, frame)
         ends = self.block(function.body, [path], inner)
-        return merged([*ends.next, *ends.returns], LIMIT)
+        return merged([*ends.next, *ends.returns], self.limit)
 
     def _bind(self, call: ast.Call, scope: Scope, path: Path, frame: Frame) -> None:
         """Parameters stand for the arguments of this call."""
@@ -279,6 +291,8 @@ class Executor:
 
     def value(self, expr: ast.AST, path: Path, frame: Frame) -> Val:
         """What `expr` was computed from: models, and a scaler."""
+        if not self.tracks and not self._may_scale(expr, path):
+            return NOTHING
         own = place(expr, frame, path)
         if own is not None:
             known = path.env.get(own)
@@ -293,6 +307,15 @@ class Executor:
         if isinstance(expr, (ast.Lambda, ast.Constant)):
             return NOTHING
         return joined(self.value(child, path, frame) for child in ast.iter_child_nodes(expr))
+
+    def _may_scale(self, expr: ast.AST, path: Path) -> bool:
+        """Whether a scaler, or something scaled, may be in `expr`."""
+        if any(v.scaled for v in path.env.values()):
+            return True
+        key = id(expr)
+        if key not in self._scaling:
+            self._scaling[key] = any("scal" in (n.attr if isinstance(n, ast.Attribute) else n.id).lower() for n in ast.walk(expr) if isinstance(n, (ast.Name, ast.Attribute)))
+        return self._scaling[key] or any(k.startswith("return ") for k in path.env)
 
     def _of_call(self, call: ast.Call, path: Path, frame: Frame) -> Val:
         scope, func = frame.scope, call.func
@@ -379,6 +402,9 @@ class Executor:
                     self._clear(inner, path, frame)
 
     def _skim_assignment(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame, *, sure: bool) -> None:
+        if not self.tracks and not sure and (statement.value is None or not self._may_scale(statement.value, path)):
+            self._forget(statement, path, frame)
+            return
         before = dict(path.env)
         after = self._assigned(statement, path, frame)
         path.facts, path.env = after.facts, after.env
@@ -387,6 +413,13 @@ class Executor:
             path.env[name] = value
             if value is NOTHING:
                 del path.env[name]
+
+    def _forget(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame) -> None:
+        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+            for node in ast.walk(target):
+                own = place(node, frame, path)
+                if own is not None:
+                    path.assign(own, NOTHING)
 
     def _clear(self, statement: ast.Assign | ast.AnnAssign, path: Path, frame: Frame) -> None:
         """Values made under `no_grad` carry no gradients."""

@@ -8,18 +8,15 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from amp_migrate.model.events import Events, Trait, What
-from amp_migrate.model.execution import Executor
+from amp_migrate.model.execution import LIMIT, Executor
 from amp_migrate.model.owners import Owners
 from amp_migrate.model.paths import Frame, Path, identity
 from amp_migrate.model.program import Program
+from amp_migrate.model.relevance import HARMLESS
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
 from amp_migrate.names import dotted_name
 from amp_migrate.protocol import Event, Kind, OptimizerState, State, Violation, advance
 
-_HARMLESS = re.compile(
-    r"(?i)save|load|log|print|checkpoint|resume|state|info|len$|isinstance|hasattr|getattr|zero|sched|warm|lr$|adjust|"
-    r"get_|format|write|append|eval|valid|test|report|repr|str$|type$|id$|scale$|is_enabled|barrier|prepare|watch|num_|count"
-)
 _CLIPPER = re.compile(r"(?i)clip")
 _KINDS: dict[str, Kind] = {"unscale": "unscale", "scaler-step": "scaler-step", "bare-step": "bare-step"}
 
@@ -66,6 +63,7 @@ class Protocol:
         self._double: set[ast.AST] = set()
         self._due: set[ast.AST] = set()
         self._early: set[ast.AST] = set()
+        self._pending: set[ast.AST] = set()
         self._nodes: list[ast.AST] = []
         self._loops: dict[ast.AST, tuple[ast.AST, ...]] = {}
         self._collecting = True
@@ -79,6 +77,8 @@ class Protocol:
             self._seen = _Scope(Owners(self.program))
             for collecting in (True, False):
                 self._collecting = collecting
+                self.executor.limit, self.executor.turns = (8, 1) if collecting else (LIMIT, 2)
+                self.executor.tracks = not collecting and len(self._seen.owners.optimizers) > 1
                 if not collecting and not self._seen.exprs:
                     break
                 self.executor.block(scope.body, [Path()], Frame(scope))
@@ -107,6 +107,8 @@ class Protocol:
             if node in self._double and rule in {"bare-optimizer-step", "bare-step-after-unscale"}:
                 continue
             if rule == "double-or-stray-update" and node in self._due & self._early:
+                if node not in self._pending:
+                    continue
                 mistake = replace(mistake, rule="update-while-accumulating")
             kept.append(mistake)
         return kept
@@ -347,7 +349,7 @@ class Protocol:
     def _unknown(self, call: ast.Call, path: Path, frame: Frame) -> Path:
         """Code out of sight that is handed the scaler or an optimizer may do anything with them."""
         name = _last(call.func)
-        if _HARMLESS.search(name) or self.program.values.callee(call, frame.scope) is not None:
+        if HARMLESS.search(name) or self.program.values.callee(call, frame.scope) is not None:
             return path
         if (self.program.canonical(call.func) or "").startswith("torch."):
             return path
@@ -511,7 +513,9 @@ class Protocol:
             path.lost |= {scaler}
             return
         is_known = ("known", scaler) in path.marks or frame.loops
-        if is_known and self._seen.steps.get(scaler) and not any("~" + n in path.lost or n in path.lost for n in self._seen.owners.optimizers):
+        is_idle = all(held.stage == "ready" for _, held in before.optimizers)
+        self._pending |= {node} if any(held.gradients & {"scaled", "stale"} for _, held in before.optimizers) else set()
+        if is_known and is_idle and self._seen.steps.get(scaler) and not any("~" + n in path.lost or n in path.lost for n in self._seen.owners.optimizers):
             self._early.add(node)
             self._report(found.rule, node, path.marks.get(("update", scaler)), "updated here", path, frame)
         path.lost |= {scaler}

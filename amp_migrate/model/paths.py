@@ -70,27 +70,31 @@ class Path:
     """Scalers and optimizers that code out of sight may have used."""
     marks: dict[Mark, ast.AST] = field(default_factory=dict)
     """Where things happened last: `("step", scaler, optimizer)`."""
+    _key: tuple[object, ...] | None = None
 
     def fork(self) -> Path:
         """An independent copy."""
         return Path(dict(self.facts), dict(self.env), dict(self.scalers), self.amp, self.lost, dict(self.marks))
 
     def key(self) -> tuple[object, ...]:
-        """All but the facts: equal paths have equal futures, once what they disagree on is forgotten."""
-        return (
-            frozenset(self.env.items()),
-            frozenset(self.scalers.items()),
-            self.amp,
-            self.lost,
-            frozenset(self.marks.items()),
-        )
+        """All but the facts; kept, since a path is changed only right after it was forked."""
+        if self._key is None:
+            self._key = (
+                frozenset(self.env.items()),
+                frozenset(self.scalers.items()),
+                self.amp,
+                self.lost,
+                frozenset(self.marks.items()),
+            )
+        return self._key
 
     def assign(self, name: str, value: Val) -> None:
         """`name` gets a new value; what was known about conditions that mention it is void."""
-        inner = name + "."
-        for text in [t for t, (_, mentions) in self.facts.items() if any(m == name or m.startswith(inner) for m in mentions)]:
+        void = [t for t, (_, mentions) in self.facts.items() if name in mentions]
+        for text in void:
             del self.facts[text]
-        for key in [k for k in self.env if k.startswith(inner)]:
+        inner = name + "."
+        for key in [k for k in self.env if k.startswith(inner)] if self.env else ():
             del self.env[key]
         if value is NOTHING:
             self.env.pop(name, None)
@@ -99,18 +103,45 @@ class Path:
 
 
 def merged(paths: list[Path], limit: int) -> list[Path]:
-    """Join paths with the same state, and keep at most `limit`: every path that is kept can happen."""
-    kept: dict[tuple[object, ...], Path] = {}
+    """Join paths with the same state, and keep at most `limit`: every path that is kept can happen.
+
+    Two paths that disagree on one condition alone become one that leaves it open; of two, one of which knows less, the
+    other one goes. Anything more would make up combinations.
+    """
+    if len(paths) < 2:
+        return paths
+    groups: dict[tuple[object, ...], list[Path]] = {}
     for path in paths:
-        key = path.key()
-        same = kept.get(key)
-        if same is None:
-            kept[key] = path
-        elif same.facts != path.facts:
-            joint = same.fork()
-            joint.facts = {t: f for t, f in same.facts.items() if path.facts.get(t) == f}
-            kept[key] = joint
-    return list(kept.values())[:limit]
+        _add(groups.setdefault(path.key(), []), path)
+    return [path for group in groups.values() for path in group][:limit]
+
+
+def _add(group: list[Path], path: Path) -> None:
+    index = 0
+    while index < len(group):
+        joint = _joint(group[index], path)
+        if joint is None:
+            index += 1
+            continue
+        if joint is group[index]:
+            return
+        del group[index]
+        path, index = joint, 0
+    group.append(path)
+
+
+def _joint(one: Path, other: Path) -> Path | None:
+    a, b = one.facts, other.facts
+    if len(a) > len(b):
+        return other if all(a.get(t) == f for t, f in b.items()) else None
+    differing = [t for t, f in a.items() if b.get(t) != f]
+    if not differing:
+        return one
+    if len(differing) > 1 or len(a) != len(b) or differing[0] not in b:
+        return None
+    joint = one.fork()
+    del joint.facts[differing[0]]
+    return joint
 
 
 @dataclass(eq=False)
@@ -179,10 +210,10 @@ def canonical(expr: ast.AST, frame: Frame, path: Path, mentions: set[str]) -> st
     """The text of a condition, in names that hold across functions; adds the names that it reads to `mentions`."""
     found = identity(expr, frame, path)
     if found is not None:
-        mentions.add(found)
-        own = place(expr, frame, path)
-        if own is not None:
-            mentions.add(own)
+        inner: ast.AST = expr
+        while isinstance(inner, (ast.Name, ast.Attribute, ast.Subscript)):  # `args.x` changes with `args`
+            mentions |= {n for n in (identity(inner, frame, path), place(inner, frame, path)) if n is not None}
+            inner = getattr(inner, "value", None)  # type: ignore[assignment]
         if isinstance(expr, ast.Subscript):
             canonical(expr.slice, frame, path, mentions)
         return found

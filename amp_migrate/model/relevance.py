@@ -1,0 +1,118 @@
+"""Which statements an analysis of paths may skip: most of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from amp_migrate.model.events import EVENTS, Events, Trait, evaluated
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.names import dotted_name
+
+HARMLESS = re.compile(
+    r"(?i)save|load|log|print|checkpoint|resume|state|info|len$|isinstance|hasattr|getattr|zero|sched|warm|lr$|adjust|"
+    r"get_|format|write|append|eval|valid|test|report|repr|str$|type$|id$|scale$|is_enabled|barrier|prepare|watch|num_|count"
+)
+"""Functions out of sight that are handed an optimizer or a scaler and do not step with it."""
+
+
+class Relevance:
+    """Answers for the statements of one module, each computed once."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.module = events.program.module
+        self._nodes: dict[int, list[ast.AST]] = {}
+        self._idle: dict[tuple[int, bool], bool] = {}
+        self._tested: set[str] | None = None
+        self._holders: set[str] | None = None
+
+    def leads(self, statement: ast.stmt, scope: Scope) -> bool:
+        """Whether a compound statement holds events or exits."""
+        return bool(self.events.of_node(statement, scope) & (EVENTS | Trait.JUMP))
+
+    def idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
+        """Whether running the statement changes nothing that the analysis follows."""
+        key = (id(statement), tracks)
+        if key not in self._idle:
+            self._idle[key] = self._is_idle(statement, scope, tracks=tracks)
+        return self._idle[key]
+
+    def _is_idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
+        if isinstance(statement, (ast.Return, ast.Continue, ast.Break, ast.Raise)):
+            return False
+        if self.events.of_node(statement, scope) or self.nodes(statement, scope):
+            return False
+        names = [n for n in shallow(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)]
+        if not names:
+            return True
+        return not tracks and not any(self._matters(n) for n in names) and not self._names_scaler(statement)
+
+    def _matters(self, node: ast.Name | ast.Attribute) -> bool:
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        return name in self.tested or bool(re.search(r"(?i)scal|optim|opt", name))
+
+    def _names_scaler(self, statement: ast.stmt) -> bool:
+        return any("scal" in (n.id if isinstance(n, ast.Name) else n.attr).lower() for n in shallow(statement) if isinstance(n, (ast.Name, ast.Attribute)))
+
+    @property
+    def tested(self) -> set[str]:
+        """Words that occur in conditions which decide about events, and in what is called with events."""
+        if self._tested is None:
+            self._tested = set()
+            for node in self.module.parents:
+                if isinstance(node, (ast.If, ast.While)) and self.leads(node, self.module.scope_of(node)):
+                    self._tested |= _identifiers(node.test)
+                elif isinstance(node, ast.Call) and self.events.callee(node, self.module.scope_of(node)) is not None:
+                    self._tested |= _identifiers(node)
+        return self._tested
+
+    def nodes(self, node: ast.AST, scope: Scope) -> list[ast.AST]:
+        """Events, calls that lead to events, and calls that may hide some, in the order of evaluation."""
+        key = id(node)
+        if key not in self._nodes:
+            compound = isinstance(node, ast.stmt) and isinstance(getattr(node, "body", None), list)
+            inner = [] if compound or isinstance(node, (*FUNCTIONS, ast.ClassDef)) else evaluated(node)
+            self._nodes[key] = [n for n in inner if isinstance(n, (ast.Call, ast.Attribute)) and self._counts(n, scope)]
+        return self._nodes[key]
+
+    def _counts(self, node: ast.Call | ast.Attribute, scope: Scope) -> bool:
+        if self.events.what(node, scope) is not None:
+            return True
+        if not isinstance(node, ast.Call):
+            return False
+        return self.events.callee(node, scope) is not None or self._may_hide(node, scope)
+
+    def _may_hide(self, call: ast.Call, scope: Scope) -> bool:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if HARMLESS.search(name) or (self.events.program.canonical(call.func) or "").startswith("torch."):
+            return False
+        if isinstance(call.func, ast.Attribute) and self._is_role(call.func.value, scope):
+            return True
+        return self._is_role(call.func, scope) or any(self._is_role(a, scope) for a in [*call.args, *(k.value for k in call.keywords)])
+
+    def _is_role(self, expr: ast.expr, scope: Scope) -> bool:
+        if isinstance(expr, ast.Starred):
+            expr = expr.value
+        name = dotted_name(expr)
+        if name is None:
+            return False
+        return name in self.holders or self.events.is_scaler(expr, scope) or self.events.program.effects.is_optimizer(expr, scope)
+
+    @property
+    def holders(self) -> set[str]:
+        """Names whose attributes are scalers or optimizers: `self`, `trainer`."""
+        if self._holders is None:
+            self._holders = set()
+            for scope in self.module.scopes.values():
+                for call in scope.calls:
+                    if isinstance(call.func, ast.Attribute) and self.events.what(call, scope) not in {None, "backward", "clip"}:
+                        for expr in [call.func.value, *call.args]:
+                            base = (dotted_name(expr) or "").rpartition(".")[0]
+                            self._holders |= {base} if base else set()
+        return self._holders
+
+
+def _identifiers(node: ast.AST) -> set[str]:
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return found | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
