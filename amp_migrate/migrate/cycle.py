@@ -221,8 +221,8 @@ class Cycle:
         module = self.program.module
         around = {id(other), *(id(a) for a in module.ancestors(other))}
         while not any(id(s) in around for s in module.block_of(statement)):
-            parent = module.parents[statement]
-            assert isinstance(parent, ast.stmt)
+            parent = module.statement_around(statement)
+            assert parent is not None
             statement = parent
         return statement
 

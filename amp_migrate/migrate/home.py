@@ -217,7 +217,8 @@ class Wiring:
             if not isinstance(parent, (ast.If, ast.Try, ast.Match)) or id(parent) in inside:
                 break
             branches = [b for b in blocks(parent) if any(self._holds(s, maker) for s in b for maker in makers)]
-            if len(branches) > 1:
+            others = [b for b in blocks(parent) if b not in branches]
+            if len(branches) > 1 or (others and all(isinstance(b[-1], (ast.Raise, ast.Return)) for b in others)):
                 top = parent
         return top
 

@@ -172,8 +172,8 @@ class RegionFinder:
         around = {id(n) for n in (at, *module.ancestors(at))}
         top, block = member, module.block_of(member)
         while not any(id(sibling) in around for sibling in block):
-            parent = module.parents[block[0]]
-            if not isinstance(parent, ast.stmt) or self._effect(parent) & BARRIER or self._acts(parent):
+            parent = module.statement_around(top)
+            if parent is None or self._effect(parent) & BARRIER or self._acts(parent):
                 break
             top, block = parent, module.block_of(parent)
         if id(top) in around:

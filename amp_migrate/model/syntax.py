@@ -159,6 +159,15 @@ class Module:
             node = self.parents[node]
             yield node
 
+    def statement_around(self, statement: ast.stmt) -> ast.stmt | None:
+        """The compound statement (or definition) that holds `statement`; None at module level."""
+        parent = self.parents[statement]
+        while not isinstance(parent, ast.stmt):
+            if parent not in self.parents:
+                return None
+            parent = self.parents[parent]
+        return parent
+
     def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
         """The list of siblings that holds `statement`."""
         return self.block_lists[statement]
