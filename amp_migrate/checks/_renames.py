@@ -142,7 +142,9 @@ def _is_off(enabled: ast.expr | str | None) -> bool:
 
 
 def _bare(program: Program, use: Use, name: str, device: str) -> Iterator[Edit]:
-    """A decorator without parentheses; any other use of the name itself stays as it is."""
+    """A decorator without parentheses; the class as a type stays as it is, since the old one derives from the new one."""
+    if use.name.rpartition(".")[2] == "GradScaler":
+        return
     if not is_decorator(program, use.node) or not use.name.rpartition(".")[2].startswith("custom"):
         raise CannotRename
     yield ReplaceExpression(program.module.span(use.node), Template(f'{name}(device_type="{device}")'))

@@ -33,7 +33,7 @@ def _wrong(program: Program, region: Region, given: ast.expr, settings: Settings
         return f"a string is no type: this raises on CUDA and switches autocast off on a CPU; write `torch.{given.value}`"
     name = program.canonical(given)
     if name in _UNSUPPORTED:
-        return f"autocast has no `{name}`, so nothing runs in lower precision here: write torch.float16 or torch.bfloat16"
+        return f"autocast has no `{name}`, so nothing runs in lower precision here: write torch.float16 or torch.bfloat16, or `enabled=False`"
     if region.device == "cpu" and region.dtype == "float16" and (settings.target_torch or CURRENT_TORCH) < (2, 2):
         return "before torch 2.2 a CPU has no float16 autocast, and it switches itself off: write torch.bfloat16"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Module, Scope
 
 # Heads of the names that rules ask about; the rest of a module's names is never looked up.
 _HEADS = ("torch", "apex")
+# `TORCH_2_4`, `is_torch_greater_or_equal`, `torch_ge_24`, `HAS_AMP`, `__version__`
+_ABOUT_VERSIONS = re.compile(r"(?i)version|^_*has_|(torch|pt)_*(\d|ge|gt|lt|le|greater|less|min|newer|older)|^_*is_(torch|pt)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ def _asks(test: ast.expr) -> bool:
     for node in ast.walk(test):
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         text = node.value.lower() if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-        if "version" in name.lower() or name == "hasattr" or "torch" in text or name.lower().startswith(("has_", "_has_")):
+        if name == "hasattr" or "torch" in text or _ABOUT_VERSIONS.search(name):
             return True
     return False
 
