@@ -241,6 +241,8 @@ class Cycle:
         for step in self.steps:
             by_loop.setdefault(id(self._loop(step.statement)), []).append(step)
         self._check_trailing(by_loop)
+        for step in self.steps:
+            self._check_gradients(step)
         anchors = {id(a): a for group in by_loop.values() for a in map(self._with_unscale, self._anchors(group))}
         if len(anchors) > 1:
             self._check_pending(list(anchors.values()))
@@ -282,6 +284,20 @@ class Cycle:
         inner = [e for block in blocks(statement) for s in block for e in self._exits_in(s)]
         return [e for e in inner if isinstance(e, ast.Return)] if isinstance(statement, LOOPS) else inner
 
+    def _check_gradients(self, step: OptimizerStep) -> None:
+        """`if loss > 0: loss.backward()` and an unconditional step: without gradients `scaler.step` raises."""
+        end, loop = self.flow.step(step.statement).order, self._loop(step.statement)
+        around = [self.program.module.statement_of(b) for b in self.backwards]
+        mine = [s for s in around if self.flow.step(s).order < end and (loop is self.scope.node or self._inside(s, loop))]
+        guards = self._guards(step.statement)
+        missing = [self._guards(s) - guards for s in mine]
+        alternatives = {g.partition(" ")[2] for extra in missing for g in extra if g.startswith("else ")}
+        covered = any(not extra or all(g.partition(" ")[2] in alternatives for g in extra) for extra in missing)
+        if mine and not covered:
+            raise Refusal(
+                "unsupported-shape", step.call, "the step runs where backward may not have: GradScaler.step does not accept an optimizer without gradients"
+            )
+
     def _loop(self, statement: ast.stmt) -> ast.AST:
         """The innermost loop around a statement that also holds a backward, or the scope."""
         for parent in self.program.module.ancestors(statement):
@@ -303,8 +319,28 @@ class Cycle:
         left_early = self._leaves_between(block, children)
         if certain and once and not left_early:
             return [children[-1]]
-        parts = [[s for s in group if self._inside(s.statement, child)] for child in children]
-        return [a for part in parts for a in self._anchors(part)]
+        return [a for unit in self._units(block, children) for a in self._unit_anchors(unit, group)]
+
+    def _units(self, block: list[ast.stmt], children: list[ast.stmt]) -> list[list[ast.stmt]]:
+        """Steps in a row after one backward belong together: no update may come between them."""
+        units: list[list[ast.stmt]] = []
+        for child in children:
+            place = next(i for i, s in enumerate(block) if s is child)
+            start = next(i for i, s in enumerate(block) if units and s is units[-1][-1]) if units else place
+            between = block[start + 1 : place + 1]
+            fresh = any(self.program.effects.of_statement(s, self.scope) & Effect.BACKWARD for s in between)
+            if units and not fresh:
+                units[-1].append(child)
+            else:
+                units.append([child])
+        return units
+
+    def _unit_anchors(self, unit: list[ast.stmt], group: list[OptimizerStep]) -> list[ast.stmt]:
+        steps = [s for s in group for child in unit if self._inside(s.statement, child)]
+        plain = all(any(s.statement is child for s in steps) for child in unit)
+        if plain and len({s.key for s in steps}) == len(steps):
+            return [unit[-1]]
+        return [a for child in unit for a in self._anchors([s for s in group if self._inside(s.statement, child)])]
 
     def _out_of_optimizer_loop(self, statement: ast.stmt) -> ast.stmt:
         """`for optimizer in optimizers: optimizer.step()` steps as a whole."""
@@ -330,7 +366,7 @@ class Cycle:
             assert isinstance(parent, (ast.stmt, ast.ExceptHandler, ast.match_case))
             statement = parent if isinstance(parent, ast.stmt) else module.statement_of(parent)
 
-    def _inside(self, statement: ast.stmt, around: ast.stmt) -> bool:
+    def _inside(self, statement: ast.stmt, around: ast.AST) -> bool:
         return statement is around or any(a is around for a in self.program.module.ancestors(statement))
 
     def _branches(self, compound: ast.stmt, group: list[OptimizerStep]) -> list[list[OptimizerStep]]:

@@ -77,8 +77,25 @@ class Hazards:
 
     def written(self, node: ast.Assign, scope: Scope, halves: frozenset[str]) -> None:
         """The index writes of a statement outside of autocast, of names that may be half."""
-        if _names(node.value) & halves:
-            self._index_write(node, scope, halves)
+        for target in node.targets:
+            if isinstance(target, ast.Subscript) and self._tensor_index(target.slice, scope) and not self._keyed(target, scope):
+                if _paths(node.value) & halves:
+                    self._cast_value(node.value, scope)
+
+    def _keyed(self, target: ast.Subscript, scope: Scope) -> bool:
+        """A list or dict in plain sight, not a tensor."""
+        if not isinstance(target.value, ast.Name) or (home := scope.lookup(target.value.id)) is None:
+            return False
+        made = [b.value for b in home.bindings[target.value.id] if b.value is not None]
+        return any(isinstance(v, (ast.Dict, ast.List, ast.DictComp, ast.ListComp)) or _makes_container(v) for v in made)
+
+    def after_region(self, call: ast.Call, scope: Scope, halves: set[int]) -> None:
+        """Casts of values that left a region: into buffers of unknown make, and into operations without a half kernel."""
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _STRICT_METHODS:
+            place = _STRICT_METHODS[call.func.attr]
+            if len(call.args) > place and id(call.args[place]) in halves:
+                self.cast(call.args[place])
+        self._kernel(call, scope)
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
         """`expr` becomes `expr.float()`, unless it is float already."""
@@ -323,6 +340,16 @@ def says_float(expr: ast.expr) -> bool:
                 return True
         expr = expr.func if isinstance(expr, ast.Call) else expr.value
     return False
+
+
+def _makes_container(value: ast.expr) -> bool:
+    name = dotted_name(value.func) or "" if isinstance(value, ast.Call) else ""
+    return name.rpartition(".")[2] in ("dict", "list", "defaultdict", "OrderedDict", "Counter", "deque")
+
+
+def _paths(expr: ast.AST) -> set[str]:
+    """Names and dotted paths in an expression."""
+    return {d for n in ast.walk(expr) if isinstance(n, (ast.Name, ast.Attribute)) and (d := dotted_name(n)) is not None}
 
 
 def _names(expr: ast.AST) -> set[str]:

@@ -14,6 +14,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.names import dotted_name
 
+_NUMBERS = {"item", "argmax", "numpy", "tolist", "float", "long", "int", "eq", "topk", "size", "shape"}
 _MATMULS = {"matmul", "mm", "bmm", "linear", "addmm", "einsum", "conv1d", "conv2d", "conv3d", "dot", "mv", "baddbmm"}
 
 
@@ -24,13 +25,18 @@ def casts_after(
     inside = {id(s) for region in regions.regions for top in region.statements() for s in (top, *inner_statements(top))}
     outputs = _outputs(program, scope, inside)
     flow = flow_of(scope, program)
+    carried: set[int] = set()
     for step in flow.steps:
         statement = step.statement
         if id(statement) in inside or statement in late:
             continue
-        halves = {n for n in step.uses & outputs if any(id(d.statement) in inside for d in flow.reaching(n, step.order))}
+        half = inside | carried
+        halves = {n for n in step.uses & outputs if any(id(d.statement) in half for d in flow.reaching(n, step.order))}
         if not halves:
             continue
+        if isinstance(statement, ast.Assign) and not _is_number(statement.value):
+            outputs |= step.defines  # arithmetic on half values is half
+            carried.add(id(statement))
         for root in header(statement):
             for node in shallow(root):
                 _node_casts(program, scope, node, halves, hazards, settings)
@@ -65,6 +71,8 @@ def _node_casts(
                 if _root_name(argument) in produced:
                     hazards.cast(argument)
         last = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if any(_root_name(a) in produced for a in node.args):
+            hazards.after_region(node, scope, {id(a) for a in node.args if _root_name(a) in produced})
         if last in _MATMULS and program.canonical(node.func) is not None:
             for argument in node.args:
                 if _root_name(argument) in produced:
@@ -89,3 +97,20 @@ def _root_name(expr: ast.expr) -> str | None:
             expr = expr.value
         else:
             return dotted_name(expr)
+
+
+def _is_number(value: ast.expr) -> bool:
+    """A Python number, an index or a comparison made of a tensor: no longer half."""
+    if isinstance(value, (ast.Compare, ast.BoolOp)):
+        return True
+    while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
+        func = value.func if isinstance(value, ast.Call) else value
+        if isinstance(func, ast.Attribute) and func.attr in _NUMBERS:
+            return True
+        if isinstance(func, ast.Name):
+            return isinstance(value, ast.Call) and func.id in ("int", "float", "len", "bool")
+        if isinstance(func, (ast.Attribute, ast.Subscript)):
+            value = func.value
+        else:
+            return False
+    return False

@@ -238,12 +238,49 @@ def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> No
     text = program.module.text
     if "zero_grad" not in text and ".grad = None" not in text and ".grad.zero_" not in text and "grad.data.zero_" not in text:
         raise Refusal("unsupported-shape", steps[0], "nothing in this file clears the gradients: unscaled ones would be added to scaled ones")
+    _refuse_hooks(program)
+    _refuse_input_gradients(program, scope, steps)
     for call in steps:
         assert isinstance(call.func, ast.Attribute)
         value = program.values.of(call.func.value, scope)
         cls = value.cls if value.cls is not None else value.foreign[1] if value.foreign is not None else None
         if cls is not None and any(isinstance(n, ast.Attribute) and n.attr in _BACKWARD_HOOKS for n in ast.walk(cls)):
             raise Refusal("optimizer-wrapper", call, f"`{cls.name}` reads gradients in hooks during backward, when they are scaled")
+
+
+def _refuse_hooks(program: Program) -> None:
+    for other in program.module.scopes.values():
+        for call in other.calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("register_hook", *_BACKWARD_HOOKS):
+                raise Refusal("gradient-mutated", call, f"`{call.func.attr}` sees gradients during backward, when they are scaled")
+            if any(k.arg == "error_if_nonfinite" and not _is_false(k.value) for k in call.keywords):
+                raise Refusal(
+                    "gradient-mutated", call, "the first overflow is normal with a GradScaler, and `error_if_nonfinite=True` ends the run on it"
+                )
+
+
+def _refuse_input_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
+    """`delta = eps * x.grad`: no optimizer holds `x`, so nothing unscales its gradient. Its sign alone is free of the scale."""
+    origins = [program.values.of(c.func.value, scope).origin for c in steps if isinstance(c.func, ast.Attribute)]
+    held = {n.id for origin in origins if origin is not None for n in ast.walk(origin) if isinstance(n, ast.Name)}
+    for node in _own_nodes(scope.node):
+        if not (isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.value, ast.Name)):
+            continue
+        home = scope.lookup(node.value.id)
+        if home is None or node.value.id in held or not isinstance(node.ctx, ast.Load) or not program.effects.reads_gradients(node, scope):
+            continue
+        if all(b.how in ("assign", "parameter") for b in home.bindings[node.value.id]) and not _only_sign(program, node):
+            raise Refusal("gradient-mutated", node, f"`{node.value.id}.grad` is read while it is scaled, and no optimizer unscales it")
+
+
+def _only_sign(program: Program, node: ast.AST) -> bool:
+    parent = program.module.parents[node]
+    while isinstance(parent, ast.Attribute) and parent.attr in ("data", "detach", "sign", "sign_"):
+        if parent.attr in ("sign", "sign_"):
+            return True
+        parent = program.module.parents[parent]
+        parent = program.module.parents[parent] if isinstance(parent, ast.Call) else parent
+    return isinstance(parent, ast.Call) and program.canonical(parent.func) == "torch.sign"
 
 
 _BACKWARD_HOOKS = {"register_backward_hook", "register_full_backward_hook", "register_post_accumulate_grad_hook"}

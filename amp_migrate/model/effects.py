@@ -57,6 +57,7 @@ _TENSOR_METHODS = {
 }  # fmt: skip
 _HARMLESS_LIBRARIES = ("numpy.", "math.", "os.", "time.", "random.", "sys.", "json.", "logging.", "matplotlib.", "argparse.")
 _TELLING = (ast.Call, ast.Attribute)  # the only nodes with effects of their own
+_ACTIVATIONS = {f"torch.nn.{name}" for name in ("Sigmoid", "ReLU", "LeakyReLU", "Tanh", "Softmax", "LogSoftmax", "GELU", "ELU", "Softplus")}
 _GRADIENTS = {"grad", "_grad"}
 _BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 # In-place methods on `p.grad` that bound or scale it, as a clipper does.
@@ -114,6 +115,8 @@ class Effects:
 
     def is_forward(self, call: ast.Call, scope: Scope) -> bool:
         """Whether `call` runs a model, itself or inside what it calls."""
+        if self.values.of(call.func, scope).name in _ACTIVATIONS:
+            return False
         function = self.values.callee(call, scope)
         if function is not None:
             return bool(self.of_function(function) & Effect.FORWARD) or self._takes_model(call, scope, function)
@@ -173,7 +176,10 @@ class Effects:
         if self.values.is_model(holder, scope):
             return not func.attr.startswith(("init_", "set_", "reset", "save", "load", "update_", "get_optim", "configure"))
         name = dotted_name(func) or ""
-        return bool(_MODEL_NAME.search(func.attr)) and name.startswith("self.") and not value
+        if value or not name.startswith("self."):
+            return False
+        computes = bool(_LOSS_METHOD.search(func.attr)) and name.count(".") > 1 and not self.values.of(holder, scope)
+        return bool(_MODEL_NAME.search(func.attr)) or computes
 
     def _plain_forward(self, func: ast.expr, scope: Scope) -> bool:
         """A call of a variable: a model, unless it is known or named to be something else."""
@@ -402,6 +408,7 @@ def inner_statements(statement: ast.stmt) -> Iterator[ast.stmt]:
 
 
 _BACKWARD_OWNERS = {"accelerator", "fabric", "engine", "model_engine", "optimizer", "tape", "self"}
+_LOSS_METHOD = re.compile(r"^(get_|compute_|calc(ulate)?_)?(.*_)?loss(es)?$")
 _MODEL_NAME = re.compile(
     r"(?i)net|model|encod|decod|actor|critic|policy|generator|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
 )

@@ -365,6 +365,8 @@ class Values:
         inherited = self._inherited_kind(lineage)
         if inherited is not None:
             return inherited
+        if self.graph.method(cls, "forward") is not None and self.graph.method(cls, "__call__") is None and any(bases):
+            return Kind.MODEL  # its base is out of sight, and calling it runs forward
         if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
             return Kind.WRAPPER
         return Kind.OBJECT
