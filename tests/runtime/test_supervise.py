@@ -50,7 +50,9 @@ def test_an_error_is_told_with_the_line_of_the_user(short: Supervisor, tmp_path:
 
 
 def test_a_program_that_catches_everything_is_stopped_all_the_same(short: Supervisor, tmp_path: Path) -> None:
-    text = BEFORE.replace("train()\n", "try:\n    train()\nexcept:\n    pass\n").replace("def try:\n    train", "def train")
+    text = BEFORE.replace("train()\n", "try:\n    train()\nexcept:\n    pass\n").replace(
+        "def try:\n    train", "def train"
+    )
     (trace,) = short.run(job(tmp_path, text))
     assert (trace.steps, len(trace.losses)) == (4, 4)
 
@@ -93,7 +95,9 @@ def test_runs_do_not_see_each_other(short: Supervisor, tmp_path: Path) -> None:
 
 def test_ranks_under_torchrun(tmp_path: Path) -> None:
     text = BEFORE.replace("import torch\n", "import torch\ntorch.distributed.init_process_group('nccl')\n", 1)
-    text = text.replace("\n\ndef train", "\nmodel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])\n\n\ndef train")
+    text = text.replace(
+        "\n\ndef train", "\nmodel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])\n\n\ndef train"
+    )
     text = text.replace("torch.manual_seed(0)", "torch.manual_seed(0); rank = torch.distributed.get_rank()")
     with Supervisor(Limits(timeout=100, processes=2), 0, "cpu", quiet) as supervisor:
         one, other = supervisor.run(job(tmp_path, text))

@@ -1,0 +1,48 @@
+"""Run in a process of its own by test_emulation: prints what each expression gives under emulated CUDA autocast."""
+
+import json
+import warnings
+
+import torch
+
+from amp_migrate.runtime import devices, emulation
+
+warnings.simplefilter("ignore")
+devices.carry_to_cpu()
+emulation.install()
+F, nn = torch.nn.functional, torch.nn
+full = torch.randn(3, 4, requires_grad=True)
+target = torch.tensor([1, 2, 3])
+image = torch.randn(2, 3, 8, 8)
+linear = nn.Linear(4, 4).cuda()
+EXPRESSIONS = [
+    "linear(full)", "half @ full.T", "torch.einsum('ij,kj->ik', full, full)", "nn.Conv2d(3, 4, 3)(image)",
+    "nn.LSTM(4, 5)(full[None])[0]", "nn.GRUCell(4, 5)(full)", "nn.MultiheadAttention(4, 2)(half, half, half)[0]",
+    "half.softmax(-1)", "half.softmax(-1, dtype=torch.half)", "half.exp()", "half.sum()", "half.mean()", "half.norm()",
+    "half ** 2", "half * half", "half.sigmoid()", "F.layer_norm(half, (4,))", "F.cross_entropy(half, target)",
+    "F.mse_loss(half, full)", "F.binary_cross_entropy_with_logits(half, full)", "torch.cat([half, full])",
+    "F.interpolate(image.half(), scale_factor=2.0)", "nn.BatchNorm2d(3)(image.half())", "torch.tensordot(half, full, 2)",
+    "half.double() @ full.double().T", "half + full", "F.dropout(half)", "half.cumsum(0)",
+]  # fmt: skip
+found = {}
+with torch.autocast("cuda", dtype=torch.float16):
+    half = linear(full)
+    for expression in EXPRESSIONS:
+        found[expression] = str(eval(expression).dtype).removeprefix("torch.")
+    try:
+        nn.BCELoss()(half.sigmoid(), torch.ones(3, 4))
+    except RuntimeError as error:
+        found["BCELoss"] = str(error)
+    with torch.autocast("cuda", enabled=False):
+        found["island"] = str(linear(full).dtype).removeprefix("torch.")
+    found["overflow"] = str((torch.full((1, 4), 300.0) @ torch.full((4, 1), 300.0)).item())
+found["outside"] = str(linear(full).dtype).removeprefix("torch.")
+scaler = torch.amp.GradScaler("cuda")
+scaler.scale(linear(full).sum()).backward()
+found["scaler"] = [scaler.is_enabled(), str(full.grad.dtype).removeprefix("torch."), str(full.device)]
+with torch.autocast("cuda", dtype=torch.float16):
+    first = linear(full)
+    with torch.no_grad():
+        linear.weight.add_(1)
+    found["stale weight"] = bool(torch.equal(first, linear(full)))
+print(json.dumps(found))
