@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -70,7 +71,9 @@ def lint(text: str, path: str, settings: Settings, relative: str | None = None) 
 def _read(text: str, path: str) -> Program | None:
     """The model of a module, or None where no rule can have anything to say about it beyond its syntax."""
     if not concerns(text):
-        ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
         return None
     from amp_migrate.model.program import Program
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -92,7 +93,9 @@ class Module:
         """Parse `text` (no byte order mark). Raises SyntaxError, ValueError (NUL bytes) or RecursionError."""
         self.text = text
         self.path = path
-        self.tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the program's escapes and comparisons, which are not our business
+            self.tree = ast.parse(text)
         self.parents: dict[ast.AST, ast.AST] = {}
         self.scopes: dict[ast.AST, Scope] = {}
         self.block_lists: dict[ast.stmt, list[ast.stmt]] = {}
