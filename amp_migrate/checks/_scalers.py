@@ -1,0 +1,119 @@
+"""Where scalers are made: in which loop, and in which function that is called in one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from amp_migrate.model.events import Trait, is_disabled
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
+
+Often = Literal["batch", "epoch"]
+_EPOCH_FUNCTION = re.compile(r"(?i)^_?(train|fit|run)_?(one|single|an?)?_?epoch$|^train_(func|fn)$|^train$")
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A scaler that is made again and again."""
+
+    call: ast.Call
+    often: Often
+    loop: ast.stmt | None
+    """The loop in the same function, if there is one."""
+    caller: ast.Call | None = None
+    """The call in a loop of the function that makes it."""
+
+
+def repeated(program: Program) -> Iterator[Made]:
+    """Scalers that are made for every batch, or for every epoch."""
+    events = events_of(program)
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if "caler" in program.module.text and events.what(call, scope) == "created" and not is_disabled(call) and _is_kept(program, call):
+                made = _in_loop(program, call, scope) or _in_function(program, call, scope)
+                if made is not None:
+                    yield made
+
+
+def _is_kept(program: Program, call: ast.Call) -> bool:
+    """Bound to a name or an attribute; one of a collection is one per network."""
+    parent = program.module.parents[call]
+    return isinstance(parent, ast.Assign) and all(isinstance(t, (ast.Name, ast.Attribute)) for t in parent.targets)
+
+
+def _loops(program: Program, node: ast.AST) -> list[ast.stmt]:
+    """Loops around `node` in its function, innermost first."""
+    found: list[ast.stmt] = []
+    for around in program.module.ancestors(node):
+        if isinstance(around, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            break
+        if isinstance(around, LOOPS):
+            found.append(around)
+    return found
+
+
+def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
+    loops = _loops(program, call)
+    if not loops or _on_first_use(program, call) or _makes_optimizer(program, loops[0], scope):
+        return None
+    depths = [len(_loops(program, step)) - len(loops) for step in _steps(program, scope) if loops[0] in _loops(program, step)]
+    if not depths:
+        return None
+    return Made(call, "batch" if min(depths) == 0 else "epoch", loops[0])
+
+
+def _on_first_use(program: Program, call: ast.Call) -> bool:
+    """`if scaler is None: scaler = GradScaler()`."""
+    for around in program.module.ancestors(call):
+        if isinstance(around, ast.If) and any(isinstance(n, (ast.Is, ast.Not)) for n in ast.walk(around.test)):
+            return True
+        if isinstance(around, (*FUNCTIONS, *LOOPS)):
+            return False
+    return False
+
+
+def _makes_optimizer(program: Program, node: ast.AST, scope: Scope) -> bool:
+    """Whether an optimizer is made in there as well: then all of it is young."""
+    inside = set(ast.walk(node))
+    return any(c in inside and program.values.kind(c, scope) in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER} for c in scope.calls)
+
+
+def _steps(program: Program, scope: Scope) -> list[ast.Call]:
+    """Calls that step with a scaler, themselves or in a function in sight."""
+    events = events_of(program)
+    found = []
+    for call in scope.calls:
+        function = events.callee(call, scope)
+        if events.what(call, scope) == "scaler-step" or (function is not None and Trait.SCALER in events.of_function(function)):
+            found.append(call)
+    return found
+
+
+def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
+    function = scope.node
+    steps = [s for s in _steps(program, scope) if s.lineno > call.lineno] if isinstance(function, FUNCTIONS) else []
+    if not isinstance(function, FUNCTIONS) or not steps or _loops(program, call) or _makes_optimizer(program, function, scope):
+        return None
+    if _on_first_use(program, call) or function.name in {"__init__", "main"}:
+        return None
+    depth = max(len(_loops(program, step)) for step in steps)
+    if depth > 1:
+        return None
+    often: Often = "epoch" if depth else "batch"
+    for site in program.graph.sites(function):
+        loops = _loops(program, site.call)
+        if loops and not _makes_optimizer(program, loops[0], site.scope) and program.values.callee(site.call, site.scope) is function:
+            return Made(call, often, None, site.call)
+    return Made(call, "epoch", None) if depth and _by_name(program, function) else None
+
+
+def _by_name(program: Program, function: Function) -> bool:
+    """No caller is in sight, but name and parameters say that it runs one epoch."""
+    names = {a.arg for a in program.module.scopes[function].parameters()}
+    return bool(_EPOCH_FUNCTION.search(function.name)) and "epoch" in names and not program.graph.sites(function)

@@ -1,0 +1,148 @@
+"""A checkpoint holds the optimizer's state but not the scaler's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._code import Code
+from amp_migrate.config import Settings
+from amp_migrate.edits import AddDictEntry, InsertAfter, Template
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.names import dotted_name
+
+RULE = Rule("scaler-state-not-checkpointed", severity="warning")
+_SAVED = "the scaler's state is not saved beside the optimizer's: a resumed run starts at scale 65536 and skips steps; add `scaler.state_dict()`"
+_LOADED = "the scaler's state is not loaded beside the optimizer's: the run starts at scale 65536 and skips steps; call `scaler.load_state_dict(...)`"
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for states of optimizers that are saved or loaded without that of the scaler in scope."""
+    if "state_dict" not in program.module.text or "caler" not in program.module.text:
+        return
+    told: set[ast.AST] = set()
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            func = call.func
+            if not isinstance(func, ast.Attribute) or func.attr not in {"state_dict", "load_state_dict"}:
+                continue
+            scaler = _scaler(program, scope) if program.effects.is_optimizer(func.value, scope) else None
+            if scaler is None or _handled(program, scope, func.attr):
+                continue
+            found = _saved(program, call, scaler) if func.attr == "state_dict" else _loaded(program, call, scope, scaler)
+            if found is not None and found[0] not in told:
+                told.add(found[0])
+                message = _SAVED if func.attr == "state_dict" else _LOADED
+                yield finding_at(program, found[0], RULE, message, fix=found[1])
+
+
+def _scaler(program: Program, scope: Scope) -> str | None:
+    """The name of the scaler that trains here: of this scope, an outer one, or the same object."""
+    events = events_of(program)
+    around = program.graph.class_around(scope)
+    for other in program.module.scopes.values():
+        for call in other.calls:
+            target = _used(program, call, other) if events.what(call, other) is not None else None
+            name = dotted_name(target) if target is not None else None
+            if target is None or name is None:
+                continue
+            head, _, rest = name.partition(".")
+            if rest and around is not None and head == other.self_name and program.graph.class_around(other) is around:
+                return name if scope.self_name in {head, None} else None
+            if not rest and scope.lookup(head) is not None and scope.lookup(head) is other.lookup(head):
+                return name
+    return None
+
+
+def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
+    what = events_of(program).what(call, scope)
+    if what in {"scale", "scaler-step"}:
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
+    parent = program.module.parents[call]
+    is_live = what == "created" and isinstance(parent, ast.Assign) and events_of(program).is_scaler(parent.targets[0], scope)
+    return parent.targets[0] if is_live and isinstance(parent, ast.Assign) else None
+
+
+def _handled(program: Program, scope: Scope, method: str) -> bool:
+    """Whether the same method of something called a scaler is used in this scope, or around it."""
+    node = scope.node
+    for inner in ast.walk(node) if isinstance(node, FUNCTIONS) else [c for c in scope.calls]:
+        func = inner.func if isinstance(inner, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr == method and "scal" in (dotted_name(func.value) or "").lower():
+            return True
+    return False
+
+
+def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix | None] | None:
+    parent = program.module.parents[call]
+    if isinstance(parent, ast.Dict):
+        if any("scal" in ast.unparse(n).lower() or "amp" in ast.unparse(n).lower() for n in parent.keys if n is not None):
+            return None
+        return parent, _add_entry(program, parent, scaler)
+    if isinstance(parent, ast.keyword):
+        holder = program.module.parents[parent]
+        assert isinstance(holder, ast.Call)
+        return None if any(k.arg and "scal" in k.arg.lower() for k in holder.keywords) else (holder, None)
+    if isinstance(parent, ast.Call) and parent.args and parent.args[0] is call and program.canonical(parent.func) == "torch.save":
+        return parent, None
+    return None
+
+
+def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
+    if _may_be_none(program, program.module.scope_of(display), scaler):
+        return None
+    edit = AddDictEntry(program.module.span(display), '"scaler"', f"{scaler}.state_dict()")
+    return Fix("safe", "save the scaler's state", (edit,))
+
+
+def _loaded(program: Program, call: ast.Call, scope: Scope, scaler: str) -> tuple[ast.expr, Fix | None] | None:
+    given = call.args[0] if call.args else None
+    if given is None or "scal" in ast.unparse(given).lower():
+        return None
+    code = Code(program, call)
+    holder = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant) else None
+    text = dotted_name(holder) if holder is not None else None
+    if text is None or not code.alone() or _may_be_none(program, scope, scaler) or not _made_before(program, call, scope, scaler):
+        return call, None
+    lines = f'if {text}.get("scaler"):\n    {scaler}.load_state_dict({text}["scaler"])'
+    edit = InsertAfter(code.span(code.statement), (Template(lines),))
+    return call, Fix("safe", "load the scaler's state, where there is one", (edit,))
+
+
+def _bindings(program: Program, scope: Scope, scaler: str) -> list[tuple[ast.AST, ast.expr | None]]:
+    head, _, rest = scaler.partition(".")
+    around = program.graph.class_around(scope)
+    home = program.module.scopes[around] if rest and around is not None else scope.lookup(head)
+    name = f"self.{rest}" if rest else head
+    return [(b.statement, b.value) for b in home.bindings.get(name, [])] if home is not None else []
+
+
+def _may_be_none(program: Program, scope: Scope, scaler: str) -> bool:
+    """A scaler that some programs leave out: None by default, or made under a condition."""
+    found = _bindings(program, scope, scaler)
+    for statement, value in found:
+        if isinstance(value, (ast.IfExp, ast.Constant)) or any(isinstance(a, ast.If) for a in program.module.ancestors(statement)):
+            return True
+        if isinstance(statement, ast.arg) and _defaults_to_none(program, statement):
+            return True
+    return not found
+
+
+def _defaults_to_none(program: Program, parameter: ast.arg) -> bool:
+    arguments = program.module.parents[parameter]
+    if not isinstance(arguments, ast.arguments):
+        return True
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaulted = [*positional[len(positional) - len(arguments.defaults) :], *(a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d)]
+    return parameter in defaulted
+
+
+def _made_before(program: Program, call: ast.Call, scope: Scope, scaler: str) -> bool:
+    """A name of this scope must be bound above."""
+    return all(
+        program.module.scope_of(statement) is not scope or isinstance(statement, ast.arg) or getattr(statement, "lineno", 0) < call.lineno
+        for statement, _ in _bindings(program, scope, scaler)
+    )
