@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from amp_migrate.config import Settings
 
 if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
     from amp_migrate.checks import Check
 
 ALL = "ALL"
@@ -61,7 +63,7 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 @functools.cache
-def _compiled(pattern: str):  # type: ignore[no-untyped-def]
-    from pathspec import PathSpec
+def _compiled(pattern: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
 
-    return PathSpec.from_lines("gitwildmatch", [pattern])
+    return GitIgnoreSpec.from_lines([pattern])

@@ -1,0 +1,1 @@
+"""Mirrors amp_migrate/report."""
