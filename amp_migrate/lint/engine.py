@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from amp_migrate.checks import Check
     from amp_migrate.model.program import Program
 
-_AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "custom_bwd", ".unscale_(", "scaler.s", "scaler.update(")
+_AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "custom_bwd")
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
