@@ -195,7 +195,8 @@ def divided(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine], list[c
     """Lines above a statement: what stays above, and the comments that belong to the statement."""
     for i in range(len(lines), 0, -1):
         comment = lines[i - 1].comment
-        if comment is None or _KEPT_ON_TOP.match(comment.value):
+        outside = not lines[i - 1].indent  # indented less than the statement
+        if comment is None or outside or _KEPT_ON_TOP.match(comment.value):
             return list(lines[:i]), list(lines[i:])
     return [], list(lines)
 

@@ -232,7 +232,7 @@ CASES: list[Case] = [
         [wrap("a", "b"), before("a", "p"), after("b", "q")],
         "with amp:\n    # c\n    p\n    a\n    b\n    q\n",
     ),
-    ("a comment at column 0", "if x:\n# c\n    a\n", [wrap("a")], "if x:\n    with amp:\n# c\n        a\n"),
+    ("a comment at column 0", "if x:\n# c\n    a\n", [wrap("a")], "if x:\n# c\n    with amp:\n        a\n"),
 ]
 
 
