@@ -119,6 +119,8 @@ class Effects:
             return False
         function = self.values.callee(call, scope)
         if function is not None:
+            if function.name == "forward" and self.module.scopes[function].owner is not None:
+                return True
             return bool(self.of_function(function) & Effect.FORWARD) or self._takes_model(call, scope, function)
         func = call.func
         canonical = self.module.canonical(func)
