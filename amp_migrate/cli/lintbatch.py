@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,20 +40,26 @@ def lint_all(found: Sequence[Found], options: Options, write: bool) -> tuple[Rep
 def _lint(
     found: Sequence[Found], sizes: dict[int, int], options: Options, write: bool, done: dict[int, Report]
 ) -> None:
-    if not sizes:
+    # The largest first, so that the last worker is not left alone with it.
+    order = sorted(sizes, key=lambda index: -sizes[index])
+    function = functools.partial(files.lint_file, options=options)
+    with contextlib.closing(_each(function, [found[index].path for index in order], [sizes[index] for index in order])) as each:
+        for position, report in each:
+            done[order[position]] = _commit(found[order[position]].path, report) if write else report
+
+
+def _each(
+    function: Callable[[Path], Report], paths: Sequence[Path], sizes: Sequence[int]
+) -> Generator[tuple[int, Report], None, None]:
+    """Call `function` on every path, in workers where that pays; multiprocessing is imported only then."""
+    if len(paths) < 2 or sum(sizes) < WORTH_BYTES:
+        yield from ((index, function(path)) for index, path in enumerate(paths))
         return
     from amp_migrate.cli import parallel
 
-    # The largest first, so that the last worker is not left alone with it.
-    order = sorted(sizes, key=lambda index: -sizes[index])
-    tasks = [found[index].path for index in order]
-    function = functools.partial(files.lint_file, options=options)
-    workers = parallel.workers_for([sizes[index] for index in order], WORTH_BYTES)
-    with contextlib.closing(parallel.each(function, tasks, workers)) as results:
-        for position, result in results:
-            path = found[order[position]].path
-            report = _buried(path, result) if isinstance(result, parallel.Died) else result
-            done[order[position]] = _commit(path, report) if write else report
+    with contextlib.closing(parallel.each(function, paths, parallel.workers_for(sizes, WORTH_BYTES))) as results:
+        for index, result in results:
+            yield index, _buried(paths[index], result) if isinstance(result, parallel.Died) else result
 
 
 def _buried(path: Path, died: Died) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,8 @@ class BaselineError(ValueError):
 
 def write(file: Path, reports: Sequence[Report]) -> None:
     """Keep the findings of `reports` in `file`. Raises BaselineError."""
+    import json
+
     counts = Counter(_keys(reports, file))
     entries = [{**dict(zip(_FIELDS, key, strict=True)), "count": count} for key, count in sorted(counts.items())]
     try:
@@ -33,6 +34,8 @@ def write(file: Path, reports: Sequence[Report]) -> None:
 
 def read(file: Path) -> Counter[Key]:
     """How many findings of each kind are known. Raises BaselineError."""
+    import json
+
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         return Counter({_key_of(entry): int(entry["count"]) for entry in document["findings"]})
