@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import os
 import re
 import shutil
@@ -84,6 +86,16 @@ class Report:
         return result
 
 
+def _files(folder: Path) -> dict[Path, int]:
+    """Files of `folder` and its subfolders (no deeper: it may be large), with the time of their last change."""
+    found: dict[Path, int] = {}
+    for path in itertools.islice(itertools.chain(folder.glob("*"), folder.glob("*/*")), 10_000):
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                found[path] = path.stat().st_mtime_ns
+    return found
+
+
 def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)[:100]
 
@@ -120,15 +132,36 @@ class Verifier:
         """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
         with tempfile.TemporaryDirectory(prefix="amp-migrate-") as folder:
             self._folder = Path(folder)
-            self._all()
+            before = _files(self.program.cwd)
+            try:
+                self._all()
+            finally:
+                self._tell_written(before)
         return self.report
+
+    def _tell_written(self, before: dict[Path, int]) -> None:
+        """Whatever is new in the user's folder, the program has written."""
+        after = _files(self.program.cwd)
+        written = [str(path.relative_to(self.program.cwd)) for path in after if before.get(path) != after[path]]
+        if written:
+            told = ", ".join(sorted(written)[:5]) + (f" and {len(written) - 5} more" if len(written) > 5 else "")
+            self.report.notes.append(f"the program itself wrote {told} here; --scratch has it write into copies")
 
     def _all(self) -> None:
         if not (self._float32() and self._off()):
             return
+        if self.options.device == "cuda":
+            self._run("tf32", tf32=True)
         for dtype in self.program.rewrites:
             self._amp(dtype)
         self._speed()
+        self._probe_cost()
+
+    def _probe_cost(self) -> None:
+        trace = self.report.runs["original"]
+        if trace.total_seconds:
+            share = trace.probe_seconds / trace.total_seconds
+            self.report.notes.append(f"measuring took {share:.1%} of the original's running time")
 
     def _run(self, name: str, **changes: Any) -> Trace:
         """One run, kept under `name` in the report unless it is an auxiliary one (its name has a space)."""
