@@ -7,10 +7,12 @@ section 2, amp-pitfalls sections 3.4 and 5 (`big-constant-in-half`, `dtype-stric
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from amp_migrate.edits import ReplaceExpression, Template
 from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.calls import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
@@ -48,18 +50,33 @@ class Hazards:
     def check(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
         self._check_here(statements, scope, tainted)
-        for program, function in abroad(self.program, statements, scope):
+        for program, function, call in abroad(self.program, statements, scope):
             elsewhere = Hazards(program)
             elsewhere._check_here(function.body, program.scope(function), frozenset())
-            for edit, rule in elsewhere.casts.items():
-                raise self._elsewhere(statements[0], program, edit, rule)
+            if call is None or not self._cast_arguments(call, program, function, elsewhere):
+                for edit, rule in elsewhere.casts.items():
+                    raise self._elsewhere(statements[0], program, edit, rule)
+
+    def _cast_arguments(self, call: ast.Call, program: Program, function: Function, elsewhere: Hazards) -> bool:
+        """Mend a function of another file from here, where all that it needs as float is a parameter it gets from this call."""
+        inner = program.scope(function)
+        source = program.module.text.encode()
+        names = {source[e.target.start : e.target.end].decode(): rule for e, rule in elsewhere.casts.items()}
+        given = {n: argument(call, inner, n, False) for n in names if [b.how for b in inner.bindings.get(n, ())] == ["parameter"]}
+        if set(given) != set(names) or any(g is None for g in given.values()):
+            return False
+        for name, expr in given.items():
+            if expr is not None:
+                self.cast(expr, names[name])
+        return True
 
     def _elsewhere(self, node: ast.stmt, program: Program, edit: ReplaceExpression, rule: str) -> Refusal:
         """A hazard in another file is named, with the cast that mends it, for the user to write there."""
         source = program.module.text.encode()
         line = source[: edit.target.start].count(b"\n") + 1
         text = source[edit.target.start : edit.target.end].decode().split("\n")[0]
-        return Refusal(rule, node, f"{program.module.path}:{line} breaks in half precision: write `{text}.float()` there, then run again")
+        path = os.path.relpath(program.module.path, os.path.dirname(os.path.abspath(self.program.module.path)))
+        return Refusal(rule, node, f"{path}:{line} breaks in half precision: write `{text}.float()` there, then run again")
 
     def _check_here(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         for node, where in reachable(self.program, statements, scope):
@@ -270,7 +287,7 @@ class Hazards:
                     self._cast_value(node.value, scope)
 
     def _cast_value(self, value: ast.expr, scope: Scope) -> None:
-        if isinstance(value, ast.Constant) or self._number(value, scope) is not None or not self._may_be_half(value, scope):
+        if isinstance(value, ast.Constant) or self._number(value, scope) is not None or _plain_number(value) or not self._may_be_half(value, scope):
             return
         self.cast(value)
 
@@ -342,6 +359,15 @@ def says_float(expr: ast.expr) -> bool:
     return False
 
 
+def _plain_number(value: ast.expr) -> bool:
+    """Arithmetic on Python numbers: `1.0 / float(n)`."""
+    if isinstance(value, ast.BinOp):
+        return _plain_number(value.left) and _plain_number(value.right)
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("float", "int", "len", "max", "min")
+    return isinstance(value, ast.Constant)
+
+
 def _makes_container(value: ast.expr) -> bool:
     name = dotted_name(value.func) or "" if isinstance(value, ast.Call) else ""
     return name.rpartition(".")[2] in ("dict", "list", "defaultdict", "OrderedDict", "Counter", "deque")
@@ -371,17 +397,19 @@ def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Ite
                         wanted.extend((s, program.scope(function)) for s in function.body)
 
 
-def abroad(program: Program, statements: list[ast.stmt], scope: Scope) -> Iterator[tuple[Program, Function]]:
-    """Functions of other modules of the project that the statements run: imported ones, and `forward` of imported classes."""
+def abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """Functions of other modules of the project that the statements run, with the call of imported ones; `forward`s without."""
     for node, where in reachable(program, statements, scope):
         if not isinstance(node, ast.Call):
             continue
         definition = program.values.abroad(node.func, where)
         if definition is not None and not isinstance(definition[1], ast.ClassDef):
-            yield definition[0], definition[1]
+            yield definition[0], definition[1], node
         value = program.values.of(node.func, where)
         if value.foreign is not None:
-            yield from ((value.foreign[0], f) for f in _forwards(*value.foreign))
+            yield from ((value.foreign[0], f, None) for f in _forwards(*value.foreign))
 
 
 def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:

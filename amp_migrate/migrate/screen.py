@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.migrate.refusal import Refusal, Skip
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope, shallow
 from amp_migrate.names import dotted_name
 
 _AMP = ("torch.amp.", "torch.cuda.amp", "torch.cpu.amp", "torch.autocast", "torch.GradScaler", "apex.amp", "apex.fp16_utils")
@@ -236,7 +236,8 @@ def _has_grad(node: ast.AST) -> bool:
 def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
     """Refuse gradients that are kept over steps, or read by hooks while they are scaled."""
     text = program.module.text
-    if "zero_grad" not in text and ".grad = None" not in text and ".grad.zero_" not in text and "grad.data.zero_" not in text:
+    once = isinstance(scope.node, ast.Module) and not any(isinstance(a, LOOPS) for c in steps for a in program.module.ancestors(c))
+    if not once and "zero_grad" not in text and ".grad = None" not in text and ".grad.zero_" not in text and "grad.data.zero_" not in text:
         raise Refusal("unsupported-shape", steps[0], "nothing in this file clears the gradients: unscaled ones would be added to scaled ones")
     _refuse_hooks(program)
     _refuse_input_gradients(program, scope, steps)

@@ -98,6 +98,8 @@ def _device_like(expr: ast.expr, scope: Scope, program: Program) -> bool:
     kind = program.values.kind(expr, scope)
     if kind in (Kind.DEVICE, Kind.DEVICE_NAME, Kind.INDEX):
         return True
+    while isinstance(expr, ast.Subscript):
+        expr = expr.value
     last = (dotted_name(expr) or "").rpartition(".")[2].lower()
     return "device" in last or last in _INDEX_NAMES
 
@@ -123,12 +125,15 @@ class SwitchFinder:
         `trusted`: parameters are what the callers in sight pass, for there are no others.
         """
         self._trusted = trusted
-        named = self._device_name(scope, place)
+        named = self._device_name(scope, place, self._moved_to(scope))
         if named is not None:
             return self._from_device(*named)
         flag = self._flag(scope, place)
         if flag is not None:
             return Switch('"cuda"', flag)
+        named = self._device_name(scope, place, self._other_devices(scope))
+        if named is not None:
+            return self._from_device(*named)
         if self._unconditional():
             return Switch('"cuda"', None)
         return Switch('"cuda"', f"{self.torch}.cuda.is_available()")
@@ -142,26 +147,27 @@ class SwitchFinder:
             return Switch(f"{text}.type", f'{text}.type != "cpu"')
         return Switch('"cuda"', f'{text}.type == "cuda"')
 
-    def _device_name(self, scope: Scope, place: ast.stmt) -> tuple[str, Kind] | None:
+    def _device_name(
+        self, scope: Scope, place: ast.stmt, candidates: list[tuple[str, ast.expr, Scope]]
+    ) -> tuple[str, Kind] | None:
         """The device that the program moves things to, by a name that is bound at `place`."""
-        for text, expr, where in self._candidates(scope):
+        for text, expr, where in candidates:
             here = scope if text.partition(".")[0] != where.self_name else where  # the name as it is seen at `place`
             kind = self._device_kind(expr, here)
             if kind is not None and self._bound(text, scope, place) and not self._may_be_none(text, scope):
                 return text, kind
         return None
 
-    def _candidates(self, scope: Scope) -> list[tuple[str, ast.expr, Scope]]:
+    def _moved_to(self, scope: Scope) -> list[tuple[str, ast.expr, Scope]]:
         """Device expressions of `.to(...)` calls as dotted names: those used in this scope first, `device` before others."""
         found: dict[str, tuple[str, ast.expr, Scope]] = {}
         for call in sorted(self.use.moves, key=lambda c: self.program.module.scope_of(c) is not scope):
             where = self.program.module.scope_of(call)
             for expr in [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]:
                 text = dotted_name(expr)
-                if text is not None:
+                index = text is not None and self.program.values.kind(expr, where) in (Kind.INDEX, Kind.UNKNOWN) and _is_index_name(text)
+                if text is not None and not (index and self._tests_of(call)):  # an index under a condition: the condition decides
                     found.setdefault(text, (text, expr, where))
-        for other in self._other_devices(scope):
-            found.setdefault(other[0], other)
         return list(found.values())
 
     def _other_devices(self, scope: Scope) -> list[tuple[str, ast.expr, Scope]]:
@@ -188,8 +194,10 @@ class SwitchFinder:
         return Kind.INDEX if not value and last in _INDEX_NAMES else None
 
     def _may_be_none(self, text: str, scope: Scope) -> bool:
-        """A parameter `device=None` names no device."""
+        """A parameter `device=None`, or a variable that starts as None, names no device."""
         home = scope.lookup(text) if "." not in text else None
+        if home is not None and any(isinstance(b.value, ast.Constant) and b.value.value is None for b in home.bindings[text]):
+            return True
         if home is None or not isinstance(home.node, FUNCTIONS) or home.bindings[text][0].how != "parameter":
             return False
         arguments = home.node.args
@@ -283,10 +291,13 @@ class SwitchFinder:
                 return None
             guards.add(ast.unparse(tests[0]))
         text = guards.pop() if len(guards) == 1 else None
-        inner = text.removeprefix("not ") if text is not None else ""
-        if text is None or not all(part.isidentifier() for part in inner.split(".")):
+        if text is None:
             return None
-        return text if self._bound(inner, scope, place) else None
+        test = ast.parse(text, mode="eval").body
+        test = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+        plain = isinstance(test, ast.Compare) and all(isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators)
+        inner = dotted_name(test.left if isinstance(test, ast.Compare) and plain else test)
+        return text if inner is not None and self._bound(inner, scope, place) else None
 
     def _is_flag(self, test: ast.expr, text: str, where: Scope) -> bool:
         kind = self.program.values.kind(test, where)
@@ -319,6 +330,10 @@ class SwitchFinder:
     def _guarded_elsewhere(self) -> bool:
         names = (self.program.canonical(c.func) for s in self.program.module.scopes.values() for c in s.calls)
         return any(n in ("torch.cuda.is_available", "torch.accelerator.is_available") for n in names)
+
+
+def _is_index_name(text: str) -> bool:
+    return text.rpartition(".")[2].lower() in _INDEX_NAMES
 
 
 def _branches(branch: ast.If) -> list[list[ast.stmt]]:

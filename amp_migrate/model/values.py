@@ -100,6 +100,8 @@ class Values:
     def _join(self, values: Iterable[Value]) -> Value:
         known = [v for v in values if v]
         telling = [v for v in known if v.kind is not Kind.OTHER]
+        if {Kind.DEVICE, Kind.DEVICE_NAME} <= {v.kind for v in telling}:
+            return next(v for v in telling if v.kind is Kind.DEVICE_NAME)  # what reads a name reads a device as well
         return telling[0] if telling else known[0] if known else UNKNOWN
 
     def _container(self, elements: list[ast.expr], expr: ast.expr, scope: Scope) -> Value:
