@@ -13,7 +13,7 @@ from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
 
-RULE = Rule("bare-optimizer-step", severity="error")
+RULE = Rule("bare-optimizer-step", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

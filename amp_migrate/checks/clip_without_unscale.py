@@ -13,7 +13,7 @@ from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
 
-RULE = Rule("clip-without-unscale", severity="error")
+RULE = Rule("clip-without-unscale", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

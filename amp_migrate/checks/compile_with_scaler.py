@@ -12,12 +12,12 @@ from amp_migrate.model.mistakes import events_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function
 
-RULE = Rule("compile-with-scaler", severity="warning")
+RULE = Rule("compile-with-scaler", severity="warning", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for `torch.compile` of functions that call a scaler."""
-    if "compile" not in program.module.text:
+    if "compile" not in program.module.text or "caler" not in program.module.text:
         return
     message = "methods of the GradScaler cannot be traced: the graph breaks at each, or compiling fails; compile the model or the loss"
     for place, function in _compiled(program):

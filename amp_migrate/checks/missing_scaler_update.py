@@ -12,7 +12,7 @@ from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
 
-RULE = Rule("missing-scaler-update", severity="error")
+RULE = Rule("missing-scaler-update", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS
 
-RULE = Rule("n-critic-steps-one-update", severity="error")
+RULE = Rule("n-critic-steps-one-update", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from amp_migrate.config import Settings
 from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.program import Program
 
-RULE = Rule("optimizer-without-grads", severity="error")
+RULE = Rule("optimizer-without-grads", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

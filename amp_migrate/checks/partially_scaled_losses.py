@@ -10,7 +10,7 @@ from amp_migrate.config import Settings
 from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.program import Program
 
-RULE = Rule("partially-scaled-losses", severity="error")
+RULE = Rule("partially-scaled-losses", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

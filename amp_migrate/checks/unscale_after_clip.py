@@ -12,7 +12,7 @@ from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
 
-RULE = Rule("unscale-after-clip", severity="error")
+RULE = Rule("unscale-after-clip", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
 
-RULE = Rule("update-between-optimizers", severity="error")
+RULE = Rule("update-between-optimizers", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

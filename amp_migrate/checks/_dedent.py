@@ -1,0 +1,31 @@
+"""Moving the tail of an autocast region behind it."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.checks._code import Code
+from amp_migrate.checks._regions import Region
+from amp_migrate.edits import Edit, InsertAfter, Template
+from amp_migrate.model.program import Program
+
+_TAIL = {"backward", "scaler-step", "bare-step", "unscale", "update", "zero-grad", "clip"}
+
+
+def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
+    """Backward, step and update go behind the `with`, where they end its block; None where something else follows them."""
+    if not isinstance(region.node, ast.With) or program.module.statement_of(region.call) is not region.node:
+        return None
+    code = Code(program, region.node.body[-1])
+    tail: list[ast.stmt] = []
+    for statement in reversed(region.node.body):
+        if not any(code.is_event(statement, what) for what in _TAIL):
+            break
+        tail.insert(0, statement)
+    events = [s for s in region.node.body if any(code.is_event(s, w) for w in ("backward", "scaler-step", "bare-step"))]
+    if not tail or len(tail) == len(region.node.body) or not set(events) <= set(tail):
+        return None
+    while tail and code.is_event(tail[0], "zero-grad"):
+        del tail[0]  # stays where it was
+    moved = tuple(Template("$0", (code.span(s),)) for s in tail)
+    return (*(code.remove(s) for s in tail), InsertAfter(code.span(region.node), moved))

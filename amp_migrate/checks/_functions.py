@@ -1,0 +1,54 @@
+"""Custom autograd functions and their decorators."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from amp_migrate.edits import Edit, ReplaceStatement, Template
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function
+
+FORWARD = {"torch.amp.custom_fwd", "torch.cuda.amp.custom_fwd"}
+BACKWARD = {"torch.amp.custom_bwd", "torch.cuda.amp.custom_bwd"}
+
+
+@dataclass(frozen=True, eq=False)
+class Custom:
+    """A class derived from `torch.autograd.Function`, and its methods."""
+
+    program: Program
+    node: ast.ClassDef
+
+    def method(self, name: str) -> Function | None:
+        """A method written in the class itself."""
+        return next((m for m in self.node.body if isinstance(m, FUNCTIONS) and m.name == name), None)
+
+
+def functions(program: Program) -> Iterator[Custom]:
+    """The custom functions of a module."""
+    for node in program.graph.classes():
+        bases = {program.canonical(base) for base in node.bases}
+        if bases & {"torch.autograd.Function", "torch.autograd.function.Function"}:
+            yield Custom(program, node)
+
+
+def decorator(program: Program, method: Function, names: set[str]) -> ast.expr | None:
+    """The decorator of that name, called or not."""
+    for found in method.decorator_list:
+        if program.canonical(found.func if isinstance(found, ast.Call) else found) in names:
+            return found
+    return None
+
+
+def decorate(program: Program, method: Function, text: str) -> Edit:
+    """The method with one more decorator, next to the `def`."""
+    module = program.module
+    source = module.text.encode()
+    start, first = module.span(method).start, method.body[0]
+    header = source[start : module.span(first).start].decode().rstrip()
+    above = "".join(f"@{module.source(d)}\n" for d in method.decorator_list)
+    body = "\n".join(f"    ${index}" for index in range(len(method.body)))
+    template = Template(f"{above}@{text}\n{header}\n{body}", tuple(module.span(s) for s in method.body))
+    return ReplaceStatement(module.span(method), (template,))
