@@ -12,6 +12,7 @@ from types import TracebackType
 
 from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
 from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.spawned import follow
 
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 
@@ -24,6 +25,7 @@ def main(order: str) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     compiler = Compiler(job.rewrites.get, job.switch)
     install(compiler)
+    follow(job.rewrites, job.switch)
 
     from amp_migrate.runtime import session  # torch: seconds, and only here
 

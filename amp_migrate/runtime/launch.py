@@ -14,6 +14,7 @@ from amp_migrate.runtime.child import user_frames
 from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
 from amp_migrate.runtime.needs import require_torch
 from amp_migrate.runtime.plan import Plan, ProgramError, find_program, plan_program, search_path
+from amp_migrate.runtime.spawned import follow
 
 
 def run_program(program: str, arguments: Sequence[str], as_module: bool, dtype: str | None, quiet: bool) -> int:
@@ -24,6 +25,7 @@ def run_program(program: str, arguments: Sequence[str], as_module: bool, dtype: 
         tell(plan)
     compiler = Compiler(plan.texts.get)
     install(compiler)
+    follow(plan.texts, None)
     try:
         if as_module:
             exec_module(program, arguments)

@@ -193,8 +193,10 @@ def _norm(gradients: list[torch.Tensor], inverse: Any) -> torch.Tensor | None:
 
 
 def _kept(gradient: torch.Tensor, inverse: Any) -> torch.Tensor:
-    dense = gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()
-    return (dense if inverse is None else dense / inverse).to("cpu", torch.float64, copy=True)
+    """On the CPU before anything else: what is measured must not take the GPU's memory."""
+    here = gradient.detach().cpu()
+    wide = (here.to_dense() if here.is_sparse else here).to(torch.float64, copy=True)
+    return wide if inverse is None else wide / inverse.cpu()
 
 
 def _now(cpu: bool) -> Any:

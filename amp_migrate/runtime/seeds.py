@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 
 def environment(seed: int) -> dict[str, str]:
     """Variables that must be set before Python starts: hashes decide the order of sets, and so of vocabularies."""
-    return {
-        "PYTHONHASHSEED": str(seed % 2**32),
-        "CUBLAS_WORKSPACE_CONFIG": os.environ.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
-    }
+    return {"PYTHONHASHSEED": str(seed % 2**32)}
 
 
 def seed_all(seed: int) -> None:

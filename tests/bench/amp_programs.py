@@ -69,7 +69,8 @@ class Block(nn.Module):
 
 
 def make(width, depths, batch, side):
-    layers, inside = [nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], width
+    layers = [nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    inside = width
     for stage, depth in enumerate(depths):
         for block in range(depth):
             outside = width * 4 * 2**stage

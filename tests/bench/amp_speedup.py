@@ -2,15 +2,15 @@
 
     python -m tests.bench.amp_speedup [--toy] [--steps N] [PROGRAM...]
 
-prints a Markdown table: steps per second, peak memory and final loss for float32, TF32, rewritten float16 and bfloat16, and
-the same two written by hand. Goals: rewritten within 2% of hand-written; in the geometric mean at least 2x float32 and 1.3x
-TF32 on a GPU with tensor cores. Without a GPU the programs run at toy size and nothing is called measured.
+prints a Markdown table: steps per second, peak memory and final loss for float32, TF32, rewritten float16 and bfloat16,
+and the same two written by hand. Goals: rewritten within 2% of hand-written; in the geometric mean at least 2x float32
+and 1.3x TF32 on a GPU with tensor cores. Without a GPU the programs run at toy size and nothing is called measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import math
 import os
 import platform
@@ -91,7 +91,7 @@ def table(results: dict[str, dict[str, Trace]], device: str, hardware: str) -> I
         runs = list(results.values())
         for base in ("float32", "TF32", "by hand float16"):
             yield f"\nrewritten float16 against {base}, geometric mean: {gain(runs, 'rewritten float16', base):.3f}x"
-        yield f"\n{datetime.datetime.now(tz=datetime.timezone.utc).date()}, {hardware}"
+        yield f"\n{dt.datetime.now(tz=dt.timezone.utc).date()}, {hardware}"
 
 
 def _hardware(device: str) -> str:

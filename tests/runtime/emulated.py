@@ -1,6 +1,7 @@
-"""Run in a process of its own by test_emulation: prints what each expression gives under emulated CUDA autocast."""
+"""Run by test_emulation in its own process: what expressions give under CUDA's autocast, emulated (cpu) or real."""
 
 import json
+import sys
 import warnings
 
 import torch
@@ -8,8 +9,12 @@ import torch
 from amp_migrate.runtime import devices, emulation
 
 warnings.simplefilter("ignore")
-devices.carry_to_cpu()
-emulation.install()
+place = sys.argv[1]
+if place == "cpu":
+    devices.carry_to_cpu()
+    emulation.install()
+else:
+    torch.set_default_device("cuda")
 F, nn = torch.nn.functional, torch.nn
 full = torch.randn(3, 4, requires_grad=True)
 target = torch.tensor([1, 2, 3])
@@ -18,7 +23,8 @@ linear = nn.Linear(4, 4).cuda()
 EXPRESSIONS = [
     "linear(full)", "half @ full.T", "torch.einsum('ij,kj->ik', full, full)", "nn.Conv2d(3, 4, 3)(image)",
     "nn.LSTM(4, 5)(full[None])[0]", "nn.GRUCell(4, 5)(full)", "nn.MultiheadAttention(4, 2)(half, half, half)[0]",
-    "half.softmax(-1)", "half.softmax(-1, dtype=torch.half)", "half.exp()", "half.sum()", "half.mean()", "half.norm()",
+    "half.softmax(-1)", "half.softmax(-1, dtype=torch.half)", "half.exp()", "half.sum()", "half.mean()",
+    "half.norm()",
     "half ** 2", "half * half", "half.sigmoid()", "F.layer_norm(half, (4,))", "F.cross_entropy(half, target)",
     "F.mse_loss(half, full)", "F.binary_cross_entropy_with_logits(half, full)", "torch.cat([half, full])",
     "F.interpolate(image.half(), scale_factor=2.0)", "nn.BatchNorm2d(3)(image.half())", "torch.tensordot(half, full, 2)",
@@ -39,7 +45,7 @@ with torch.autocast("cuda", dtype=torch.float16):
 found["outside"] = str(linear(full).dtype).removeprefix("torch.")
 scaler = torch.amp.GradScaler("cuda")
 scaler.scale(linear(full).sum()).backward()
-found["scaler"] = [scaler.is_enabled(), str(full.grad.dtype).removeprefix("torch."), str(full.device)]
+found["scaler"] = [scaler.is_enabled(), str(full.grad.dtype).removeprefix("torch."), full.device.type]
 with torch.autocast("cuda", dtype=torch.float16):
     first = linear(full)
     with torch.no_grad():

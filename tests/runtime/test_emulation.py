@@ -10,25 +10,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from amp_migrate.runtime.policies import policy_of
 
 HALF = """linear(full)|half @ full.T|torch.einsum('ij,kj->ik', full, full)|nn.Conv2d(3, 4, 3)(image)
 nn.LSTM(4, 5)(full[None])[0]|nn.GRUCell(4, 5)(full)|nn.MultiheadAttention(4, 2)(half, half, half)[0]
-half.softmax(-1, dtype=torch.half)|half.mean()|half * half|half.sigmoid()|nn.BatchNorm2d(3)(image.half())|F.dropout(half)"""
+half.softmax(-1, dtype=torch.half)|half.mean()|half * half|half.sigmoid()
+nn.BatchNorm2d(3)(image.half())|F.dropout(half)"""
 FULL = """half.softmax(-1)|half.exp()|half.sum()|half.norm()|half ** 2|F.layer_norm(half, (4,))|half.cumsum(0)
 F.cross_entropy(half, target)|F.mse_loss(half, full)|F.binary_cross_entropy_with_logits(half, full)
 torch.cat([half, full])|F.interpolate(image.half(), scale_factor=2.0)|torch.tensordot(half, full, 2)|half + full"""
 
 
-@pytest.fixture(scope="module")
-def found() -> Any:
+def ask(place: str) -> Any:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).with_name("emulated.py"))]
+    command = [sys.executable, str(Path(__file__).with_name("emulated.py")), place]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def found() -> Any:
+    return ask("cpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_gives_the_same_dtypes(found: Any) -> None:
+    real = ask("cuda")
+    assert {**real, "scaler": 0, "BCELoss": 0} == {**found, "scaler": 0, "BCELoss": 0}
 
 
 def _listed(text: str) -> list[str]:

@@ -122,3 +122,32 @@ def test_without_torch_one_line_names_the_extra(command: str, monkeypatch: pytes
     done = CliRunner().invoke(cli, [command, str(project / "train.py")])
     assert done.exit_code == 2
     assert "amp-migrate[verify]" in done.output.splitlines()[-1]
+
+
+SPAWNING = """\
+import torch
+import torch.multiprocessing as mp
+
+model = torch.nn.Linear(2, 1)
+
+
+def train(rank):
+    device = torch.device("cpu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in torch.ones(2, 4, 2):
+        optimizer.zero_grad()
+        loss = model(x.to(device)).square().mean()
+        loss.backward()
+        optimizer.step()
+    print("scaler" in train.__code__.co_varnames, __name__, flush=True)
+
+
+if __name__ == "__main__":
+    mp.spawn(train, nprocs=2)
+"""
+
+
+def test_processes_that_the_program_spawns_are_rewritten_too(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SPAWNING, encoding="utf-8")
+    done = run(tmp_path, "train.py")
+    assert done.stdout.splitlines() == ["True __mp_main__"] * 2, done.stderr

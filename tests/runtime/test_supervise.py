@@ -60,8 +60,9 @@ def test_a_program_that_catches_everything_is_stopped_all_the_same(short: Superv
 @pytest.mark.parametrize(("processes", "timeout"), [(1, 3), (2, 12)])
 def test_a_run_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path, processes: int, timeout: int) -> None:
     mark = f"{time.time_ns()}"
-    text = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{mark}'])"
-    text += "\nprint('asleep', flush=True)\ntime.sleep(600)\n"
+    text = "import subprocess, sys, time\n"
+    text += f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{mark}'])\n"
+    text += "print('asleep', flush=True)\ntime.sleep(600)\n"
     with Supervisor(Limits(timeout=timeout, processes=processes), 0, "cpu", quiet) as supervisor:
         traces = supervisor.run(job(tmp_path, text))
     assert [trace.status for trace in traces] == ["crashed"] * processes

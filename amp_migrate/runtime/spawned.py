@@ -1,0 +1,69 @@
+"""Processes that the program starts by `multiprocessing`: they import its files anew, and rewritten too.
+
+A spawned process runs the parent's main script again, under the name `__mp_main__`, outside the import system. So the
+parent has it started through this module, which installs the hook first and then does what `multiprocessing` does.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing.spawn
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from amp_migrate.runtime.import_hook import Compiler, install
+
+_PLACE = "AMP_MIGRATE_SPAWNED"
+
+
+def follow(rewrites: Mapping[str, str], switch: bool | None) -> None:
+    """Have this process's spawned children use the same rewritten files. The texts wait in a temporary file."""
+    if not rewrites:
+        return
+    spawn: Any = multiprocessing.spawn
+    original: Callable[..., list[str]] = spawn.get_command_line
+    holder = tempfile.NamedTemporaryFile("w", suffix=".json", prefix="amp-migrate-", encoding="utf-8")  # noqa: SIM115
+    json.dump({"rewrites": dict(rewrites), "switch": switch}, holder)
+    holder.flush()
+    os.environ[_PLACE] = holder.name
+    root = str(Path(__file__).resolve().parents[2])
+
+    def command_line(**keywords: Any) -> list[str]:
+        command = original(**keywords)
+        if "-c" in command:
+            place = command.index("-c") + 1
+            begin = f"import sys; sys.path.insert(0, {root!r}); from amp_migrate.runtime.spawned import begin; begin()"
+            command[place] = f"{begin}; {command[place]}"
+        return command
+
+    command_line.holder = holder  # type: ignore[attr-defined]  # the file goes when this process does
+    spawn.get_command_line = command_line
+
+
+def begin() -> None:
+    """In the spawned process, before anything of the program is imported."""
+    del sys.path[0]
+    data = json.loads(Path(os.environ[_PLACE]).read_text(encoding="utf-8"))
+    compiler = Compiler(data["rewrites"].get, data["switch"])
+    install(compiler)
+    follow(data["rewrites"], data["switch"])
+    spawn: Any = multiprocessing.spawn
+    original: Callable[[str], None] = spawn._fixup_main_from_path
+
+    def fixup(main_path: str) -> None:
+        code = compiler.code(main_path)
+        if code is None:
+            original(main_path)
+            return
+        main: Any = ModuleType("__mp_main__")
+        main.__file__ = main_path
+        spawn.old_main_modules.append(sys.modules["__main__"])
+        exec(code, main.__dict__)
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = main
+
+    spawn._fixup_main_from_path = fixup
