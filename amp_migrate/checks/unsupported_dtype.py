@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.config import Settings
 from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Rule, finding_at
+from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD, Region
 from amp_migrate.model.uses import argument_of
@@ -14,6 +15,8 @@ from amp_migrate.model.uses import argument_of
 RULE = Rule("unsupported-dtype", severity="warning")
 _TYPES = "float32 float float64 double int8 int16 int32 int64 int long short uint8 bool complex64 complex128".split()
 _UNSUPPORTED = {f"torch.{name}" for name in _TYPES}
+
+_WIDE = {"torch.float32", "torch.float", "torch.float64", "torch.double"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -32,8 +35,18 @@ def _wrong(program: Program, region: Region, given: ast.expr, settings: Settings
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
         return f"a string is no type: this raises on CUDA and switches autocast off on a CPU; write `torch.{given.value}`"
     name = program.canonical(given)
-    if name in _UNSUPPORTED:
+    if name in _UNSUPPORTED and not (name in _WIDE and _is_island(program, region)):
         return f"autocast has no `{name}`, so nothing runs in lower precision here: write torch.float16 or torch.bfloat16, or `enabled=False`"
     if region.device == "cpu" and region.dtype == "float16" and (settings.target_torch or CURRENT_TORCH) < (2, 2):
         return "before torch 2.2 a CPU has no float16 autocast, and it switches itself off: write torch.bfloat16"
     return None
+
+
+def _is_island(program: Program, region: Region) -> bool:
+    """On CUDA, a float32 region inside another one forces float32; without a model in it, that is what it is for."""
+    above = program.module.parents[region.call]
+    block = program.module.parents[above] if isinstance(above, ast.withitem) else None
+    if not isinstance(block, (ast.With, ast.AsyncWith)):
+        return False
+    scope = program.module.scope_of(block)
+    return not any(program.effects.of_statement(one, scope) & Effect.FORWARD for one in block.body)
