@@ -1,0 +1,84 @@
+"""Names that hold half-precision values made in an autocast region."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.checks._regions import Region, nodes, statements
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+
+# Methods that keep the type of a tensor; anything else is taken to make something new.
+_KEEPS = {
+    "squeeze", "unsqueeze", "view", "reshape", "flatten", "transpose", "permute", "contiguous", "t", "mean", "clone",
+    "chunk", "split", "expand", "repeat", "detach", "unbind", "to", "cuda",
+}  # fmt: skip
+
+
+def half_names(program: Program, region: Region) -> set[str]:
+    """Names given the output of a model in the region, and of what keeps its type, as long as they are not rebound."""
+    found: set[str] = set()
+    for statement in statements(region.blocks()):
+        note(program, statement, region.scope, found, may_start=True)
+    return found
+
+
+def note(program: Program, statement: ast.stmt, scope: Scope, known: set[str], *, may_start: bool) -> None:
+    """Follow one assignment: its names become half, or stop being so."""
+    if not isinstance(statement, ast.Assign):
+        return
+    half = is_half(program, statement.value, scope, known, may_start=may_start)
+    for target in statement.targets:
+        if isinstance(target, ast.Name):
+            (known.add if half else known.discard)(target.id)
+        else:
+            known -= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def is_half(program: Program, expr: ast.expr, scope: Scope, known: set[str], *, may_start: bool) -> bool:
+    """Whether `expr` is half for sure, as far as names tell: a model's output, or one of `known` with its type kept."""
+    if isinstance(expr, ast.Name):
+        return expr.id in known
+    if not isinstance(expr, ast.Call):
+        return False
+    func = expr.func
+    if isinstance(func, ast.Attribute) and func.attr in _KEEPS:
+        casts = func.attr == "to" and any("float" in ast.unparse(a) for a in [*expr.args, *(k.value for k in expr.keywords)])
+        return not casts and is_half(program, func.value, scope, known, may_start=may_start)
+    return may_start and _is_model(program, expr, scope) and not _ends_in_float(program, expr, scope)
+
+
+def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:
+    return program.effects.is_forward(call, scope) and program.values.callee(call, scope) is None
+
+
+def _ends_in_float(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """A model in sight that casts its output, or computes its loss itself."""
+    cls = program.values.of(call.func, scope).cls
+    forward = program.graph.method(cls, "forward") if cls is not None else None
+    if forward is None:
+        return False
+    returned = [n.value for n in nodes(forward.body) if isinstance(n, ast.Return) and n.value is not None]
+    return any(".float()" in ast.unparse(r) or "softmax" in ast.unparse(r) or "loss" in ast.unparse(r) for r in returned)
+
+
+def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
+    """Uses of `names` in `node` that are not cast to float right away."""
+    parents = {child: parent for parent in shallow(node) for child in ast.iter_child_nodes(parent)}
+    found = []
+    for inner in shallow(node):
+        if isinstance(inner, ast.Name) and inner.id in names and isinstance(inner.ctx, ast.Load) and not _is_cast(inner, parents):
+            found.append(inner)
+    return found
+
+
+def _is_cast(name: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
+    here: ast.AST = name
+    while here in parents and not isinstance(here, (ast.stmt, *FUNCTIONS)):
+        parent = parents[here]
+        if isinstance(parent, ast.Attribute) and parent.attr in {"float", "double", "to", "type", "type_as", "shape", "size", "device", "dtype", "item"}:
+            return True
+        if isinstance(parent, ast.Call) and here in parent.args:
+            return False
+        here = parent
+    return False

@@ -1,0 +1,68 @@
+"""The loss is computed from half-precision outputs after the autocast region has ended."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.checks._code import Code
+from amp_migrate.checks._region_values import bare_uses, half_names, note
+from amp_migrate.checks._regions import Region, region_of, regions, without_gradients
+from amp_migrate.config import Settings
+from amp_migrate.edits import InsertAfter, Template
+from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+
+RULE = Rule("loss-outside-autocast", severity="warning")
+_LOSSES = ("_loss", "cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+
+
+def check(program: Program, settings: Settings) -> Iterator[Finding]:
+    """Ask for losses of a region's outputs in the statements behind it."""
+    message = "the loss runs in half precision here, which rounds or overflows; compute it in the region, or cast with `.float()`"
+    for region in regions(program):
+        if region.off or not isinstance(region.node, ast.With) or region.dtype == "float32" or without_gradients(program, region.node):
+            continue
+        names = half_names(program, region)
+        code = Code(program, region.node)
+        outer = region_of(program, region.node)
+        for statement in code.after(region.node) if names and (outer is None or outer.off) else ():
+            for call in _losses(program, statement, region.scope):
+                if any(bare_uses(argument, names) for argument in call.args[:1]):
+                    yield finding_at(program, call, RULE, message, related=[(region.node, "the region")], fix=_fix(code, region, statement))
+            note(program, statement, region.scope, names, may_start=False)
+            names -= _rebound(statement)
+
+
+def _losses(program: Program, statement: ast.stmt, scope: Scope) -> Iterator[ast.Call]:
+    if isinstance(statement, (ast.With, ast.For, ast.While, *FUNCTIONS, ast.ClassDef)):
+        return
+    for node in shallow(statement):
+        if isinstance(node, ast.Call) and node.args and _is_loss(program, node, scope):
+            yield node
+
+
+def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
+    name = program.canonical(call.func) or ""
+    if name.startswith("torch.nn.functional."):
+        return name.endswith(_LOSSES)
+    value = program.values.of(call.func, scope)
+    return value.kind is Kind.CRITERION and (value.name or "").startswith("torch.nn.")
+
+
+def _rebound(statement: ast.stmt) -> set[str]:
+    """Names that an inner statement gives another value."""
+    if isinstance(statement, ast.Assign):
+        return set()
+    return {n.id for n in shallow(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _fix(code: Code, region: Region, statement: ast.stmt) -> Fix | None:
+    behind = code.after(region.node)  # type: ignore[arg-type]
+    if not behind or behind[0] is not statement or not isinstance(statement, ast.Assign):
+        return None
+    last = code.span(region.node.body[-1])
+    moved = InsertAfter(last, (Template("$0", (code.span(statement),)),))
+    return Fix("safe", "compute the loss in the region", (code.remove(statement), moved))
