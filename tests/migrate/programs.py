@@ -22,7 +22,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SECOND = "second = torch.optim.SGD(other.parameters(), lr=0.1)\n"
 SCALER = 'scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")\n'
-LOOP = "for index, (x, y) in enumerate(loader):\n    x, y = x.to(device), y.to(device)\n"
+LOOP = "for index, (x, y) in enumerate(loader):\n    x, y = x.to(device), y.to(device)\n    model.zero_grad()\n"
 WITH = 'with torch.autocast("cuda", dtype=torch.float16, enabled=scaler.is_enabled()):'
 
 

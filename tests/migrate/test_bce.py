@@ -62,6 +62,7 @@ NET = text(
     for x, y in loader:
         output = model(x.cuda())
         loss = criterion(output, y.cuda())
+        optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     """

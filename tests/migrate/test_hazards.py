@@ -109,6 +109,7 @@ def test_what_the_region_calls_is_seen() -> None:
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             for q, k, mask in loader:
                 loss = model(q.cuda(), k.cuda(), mask.cuda()).mean()
+                optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
         """

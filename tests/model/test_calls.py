@@ -1,0 +1,93 @@
+"""Definitions behind calls, and call sites of definitions."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from amp_migrate.model.calls import argument
+from tests.model.questions import asked
+
+CALLEES = {
+    "a function": ("def f():\n    pass\nask(f())", "f"),
+    "the last definition": ("def f():\n    pass\ndef f(x):\n    pass\nask(f())", "f"),
+    "a method": ("class A:\n    def m(self):\n        pass\n    def n(self):\n        ask(self.m())", "m"),
+    "of a base": (
+        "class A:\n    def m(self):\n        pass\nclass B(A):\n    def n(self):\n        ask(self.m())",
+        "m",
+    ),
+    "of super": (
+        "class A:\n    def m(self):\n        pass\nclass B(A):\n    def m(self):\n        ask(super().m())",
+        "m",
+    ),
+    "of an object": ("class A:\n    def m(self):\n        pass\na = A()\nask(a.m())", "m"),
+    "of an heir": (
+        "class A:\n    def n(self):\n        ask(self.m())\nclass B(A):\n    def m(self):\n        pass",
+        "m",
+    ),
+    "an inner function": ("def f():\n    def g():\n        pass\n    ask(g())", "g"),
+}
+
+
+@pytest.mark.parametrize(("source", "name"), CALLEES.values(), ids=CALLEES)
+def test_what_a_call_runs(source: str, name: str) -> None:
+    program, call, scope = asked(source)
+    assert isinstance(call, ast.Call)
+    function = program.values.callee(call, scope)
+    assert function is not None
+    assert function.name == name
+
+
+NOWHERE = {
+    "an import": "from lib import f\nask(f())",
+    "unknown": "ask(f())",
+    "a variable": "f = g\nask(f())",
+    "a method of an unknown object": "class A:\n    def m(self):\n        pass\nask(thing.m())",
+    "a method by its bare name": "class A:\n    def m(self):\n        pass\n    def n(self):\n        ask(m())",
+    "a lambda": "ask((lambda: 1)())",
+}
+
+
+@pytest.mark.parametrize("source", NOWHERE.values(), ids=NOWHERE)
+def test_calls_out_of_sight(source: str) -> None:
+    program, call, scope = asked(source)
+    assert isinstance(call, ast.Call)
+    assert program.values.callee(call, scope) is None
+
+
+ARGUMENTS = {
+    "by position": ("def f(a, b):\n    pass\nask(f(1, 2))", "b", "2"),
+    "by keyword": ("def f(a, b):\n    pass\nask(f(1, b=2))", "b", "2"),
+    "keyword only": ("def f(a, *, b):\n    pass\nask(f(1, b=2))", "b", "2"),
+    "not given": ("def f(a, b=3):\n    pass\nask(f(1))", "b", None),
+    "behind a star": ("def f(a, b):\n    pass\nask(f(*args))", "b", None),
+    "no such parameter": ("def f(a):\n    pass\nask(f(1))", "z", None),
+}
+
+
+@pytest.mark.parametrize(("source", "parameter", "expected"), ARGUMENTS.values(), ids=ARGUMENTS)
+def test_arguments(source: str, parameter: str, expected: str | None) -> None:
+    program, call, scope = asked(source)
+    assert isinstance(call, ast.Call)
+    function = program.values.callee(call, scope)
+    assert function is not None
+    given = argument(call, program.scope(function), parameter, bound=False)
+    assert (ast.unparse(given) if given is not None else None) == expected
+
+
+ESCAPES = {
+    "a callback": ("def f():\n    pass\nrun(f)\nask(f())", True),
+    "a table": ("def f():\n    pass\ntable = {'f': f}\nask(f())", True),
+    "calls alone": ("def f():\n    pass\nf()\nask(f())", False),
+    "another's attribute": ("def f():\n    pass\nprint(thing.f)\nask(f())", False),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), ESCAPES.values(), ids=ESCAPES)
+def test_functions_that_are_handed_on(source: str, expected: bool) -> None:
+    program, call, scope = asked(source)
+    assert isinstance(call, ast.Call)
+    function = program.values.callee(call, scope)
+    assert function is not None
+    assert program.graph.escapes(function) is expected
