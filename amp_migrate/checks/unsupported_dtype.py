@@ -10,6 +10,7 @@ from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Rule, finding_at
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD, Region
+from amp_migrate.model.syntax import FUNCTIONS
 from amp_migrate.model.uses import argument_of
 
 RULE = Rule("unsupported-dtype", severity="warning")
@@ -45,8 +46,8 @@ def _wrong(program: Program, region: Region, given: ast.expr, settings: Settings
 def _is_island(program: Program, region: Region) -> bool:
     """On CUDA, a float32 region inside another one forces float32; without a model in it, that is what it is for."""
     above = program.module.parents[region.call]
-    block = program.module.parents[above] if isinstance(above, ast.withitem) else None
-    if not isinstance(block, (ast.With, ast.AsyncWith)):
+    block = program.module.parents[above] if isinstance(above, ast.withitem) else above
+    if not isinstance(block, (ast.With, ast.AsyncWith, *FUNCTIONS)):
         return False
-    scope = program.module.scope_of(block)
+    scope = program.module.scope_of(block.body[0])
     return not any(program.effects.of_statement(one, scope) & Effect.FORWARD for one in block.body)
