@@ -53,9 +53,9 @@ class Hazards:
         for program, function, call in abroad(self.program, statements, scope):
             elsewhere = Hazards(program)
             elsewhere._check_here(function.body, program.scope(function), frozenset())
-            if call is None or not self._cast_arguments(call, program, function, elsewhere):
-                for edit, rule in elsewhere.casts.items():
-                    raise self._elsewhere(statements[0], program, edit, rule)
+            if elsewhere.casts and not (call is not None and self._cast_arguments(call, program, function, elsewhere)):
+                edit, rule = next(iter(elsewhere.casts.items()))
+                raise self._elsewhere(statements[0], program, edit, rule)
 
     def _cast_arguments(self, call: ast.Call, program: Program, function: Function, elsewhere: Hazards) -> bool:
         """Mend a function of another file from here, where all that it needs as float is a parameter it gets from this call."""
@@ -239,7 +239,16 @@ class Hazards:
         for value, constant in ((node.left, node.right), (node.right, node.left)):
             number = self._number(constant, scope)
             if number is not None and 0 < number < _VANISHES and self._may_be_half(value, scope) and not self._sums(value, scope):
-                self.cast(value, "eps-underflow")
+                self.cast(self._saturating(value) or value, "eps-underflow")
+
+    def _saturating(self, value: ast.expr) -> ast.expr | None:
+        """The input of a sigmoid inside `value`: in half, the sigmoid itself is 1 or 0 already."""
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and self.program.canonical(node.func) in ("torch.sigmoid", "torch.nn.functional.sigmoid"):
+                return node.args[0] if node.args else None
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sigmoid" and not node.args:
+                return node.func.value
+        return None
 
     def _divides(self, node: ast.BinOp) -> bool:
         parent = self.program.module.parents[node]
@@ -400,7 +409,22 @@ def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Ite
 def abroad(
     program: Program, statements: list[ast.stmt], scope: Scope
 ) -> Iterator[tuple[Program, Function, ast.Call | None]]:
-    """Functions of other modules of the project that the statements run, with the call of imported ones; `forward`s without."""
+    """Functions of other modules of the project that the statements run, transitively; with the call of those called directly."""
+    seen: set[int] = set()
+    wanted = [(program, statements, scope, 0)]
+    while wanted:
+        where, block, inside, depth = wanted.pop()
+        for other, function, call in _next_abroad(where, block, inside):
+            if id(function) not in seen and depth < 4:
+                seen.add(id(function))
+                yield other, function, call if depth == 0 else None
+                wanted.append((other, function.body, other.scope(function), depth + 1))
+
+
+def _next_abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """One import further: imported functions that are called, and `forward` of imported classes."""
     for node, where in reachable(program, statements, scope):
         if not isinstance(node, ast.Call):
             continue

@@ -270,7 +270,8 @@ def _refuse_input_gradients(program: Program, scope: Scope, steps: list[ast.Call
         home = scope.lookup(node.value.id)
         if home is None or node.value.id in held or not isinstance(node.ctx, ast.Load) or not program.effects.reads_gradients(node, scope):
             continue
-        if all(b.how in ("assign", "parameter") for b in home.bindings[node.value.id]) and not _only_sign(program, node):
+        of_parameters = any(b.value is not None and "param" in ast.unparse(b.value) for b in home.bindings[node.value.id])
+        if not of_parameters and "param" not in node.value.id and not _only_sign(program, node):
             raise Refusal("gradient-mutated", node, f"`{node.value.id}.grad` is read while it is scaled, and no optimizer unscales it")
 
 

@@ -279,9 +279,9 @@ class Effects:
             effect |= self._of_object_call(call, scope)
         return effect | (Effect.FORWARD if self.is_forward(call, scope) else Effect.NONE)
 
-    def _handed_function(self, func: ast.expr, scope: Scope) -> Effect:
+    def _handed_function(self, func: ast.expr, scope: Scope, hops: int = 3) -> Effect:
         """Effects of the functions that callers (or a plain assignment) put behind a name: `criterion=dice_loss`."""
-        if not isinstance(func, ast.Name) or (home := scope.lookup(func.id)) is None:
+        if not isinstance(func, ast.Name) or hops == 0 or (home := scope.lookup(func.id)) is None:
             return Effect.NONE
         effect = Effect.NONE
         for expr, where in self.values.given(func.id, home):
@@ -291,6 +291,8 @@ class Effects:
                 effect |= self.of_function(own)
             elif definition is not None and not isinstance(definition[1], ast.ClassDef):
                 effect |= definition[0].effects.of_function(definition[1])
+            else:
+                effect |= self._handed_function(expr, where, hops - 1)
         return effect
 
     def _is_harmless(self, call: ast.Call, scope: Scope) -> bool:

@@ -100,6 +100,9 @@ class Values:
     def _join(self, values: Iterable[Value]) -> Value:
         known = [v for v in values if v]
         telling = [v for v in known if v.kind is not Kind.OTHER]
+        special = [v for v in telling if v.kind in (Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)]
+        if special:
+            return special[0]  # `optimizer = Noam(optimizer)` is a wrapper from then on
         if {Kind.DEVICE, Kind.DEVICE_NAME} <= {v.kind for v in telling}:
             return next(v for v in telling if v.kind is Kind.DEVICE_NAME)  # what reads a name reads a device as well
         return telling[0] if telling else known[0] if known else UNKNOWN
@@ -282,7 +285,7 @@ class Values:
         canonical = self.module.canonical(expr.func)
         if canonical is not None and (found := library_kind(canonical)) is not Kind.UNKNOWN:
             return self._library(found, canonical, expr, scope)
-        if canonical is not None and (abroad := self.abroad(expr.func, scope)) is not None:
+        if (abroad := self.abroad(expr.func, scope)) is not None:
             return self._made_abroad(abroad, expr)
         cls = self.graph.class_named(expr.func, scope)
         if cls is not None:
@@ -302,10 +305,21 @@ class Values:
 
     def abroad(self, func: ast.expr, scope: Scope) -> Definition | None:
         """The definition in another module of the project that an imported name refers to."""
+        if self.neighbours is None:
+            return None
         canonical = self.module.canonical(func)
-        if canonical is None or self.neighbours is None or canonical.startswith("torch.") or not self._imported(func, scope):
+        if canonical is None:
+            return self._from_star(func, scope)
+        if canonical.startswith("torch.") or not self._imported(func, scope):
             return None
         return self.neighbours.find(canonical)
+
+    def _from_star(self, func: ast.expr, scope: Scope) -> Definition | None:
+        """A name that only `from losses import *` can have brought."""
+        stars = [s for s in self.module.imports.stars if not s.startswith("torch")]
+        if not stars or self.neighbours is None or not isinstance(func, ast.Name) or scope.lookup(func.id) is not None:
+            return None
+        return next((d for star in stars if (d := self.neighbours.find(f"{star}.{func.id}")) is not None), None)
 
     def _made_abroad(self, definition: Definition, expr: ast.Call) -> Value:
         """An instance of a class of another module, or what a function there returns."""
