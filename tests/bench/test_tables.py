@@ -1,0 +1,41 @@
+"""The tables of CONTRIBUTING.md can be made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench import lint_corpus, repositories
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> str:
+    """Two programs, one of which is refused."""
+    programs = {"plain.py": "clip_value/before.py", "closure.py": "refused/lbfgs_closure/program.py"}
+    for name, source in programs.items():
+        (tmp_path / name).write_bytes((FIXTURES / source).read_bytes())
+    return f"owner/name@0123456789abcdef={tmp_path}"
+
+
+def test_loops(checkout: str, capsys: pytest.CaptureFixture[str]) -> None:
+    repositories.main([checkout, "--refused"])
+    said = capsys.readouterr().out
+    assert "| owner/name | `0123456789` | 2 | 1 | 1: `step-with-closure` 1 | 0 | 0 |" in said
+    assert "1 of 2 plain loops: 50%" in said
+    assert "1 of 1 whose callers are in their module and that torch.amp.GradScaler can drive: 100%" in said
+    assert "closure.py:" in said.splitlines()[-1]
+
+
+def test_findings(checkout: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lint_corpus.main([checkout, "--findings"])
+    said = capsys.readouterr().out
+    assert "| owner/name | `0123456789` | 2 | " in said
+
+
+def test_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        repositories.main(["nowhere"])
+    assert "nowhere is no folder" in capsys.readouterr().err
