@@ -12,10 +12,9 @@ def program(imports: str, torch: str) -> str:
     prefix = f"{torch}." if torch else ""
     return (
         f"{imports}\ndevice = {prefix}device('cuda' if {prefix}cuda.is_available() else 'cpu')\n"
-        f"model = {prefix}nn.Linear(8, 8).to(device)\noptimizer = {prefix}optim.SGD(model.parameters(), lr=0.1)\n"(
-            "for x in loader:\n    optimizer.zero_grad()\n"
-            "    loss = model(x.to(device)).mean()\n    loss.backward()\n    optimizer.step()\n"
-        )
+        f"model = {prefix}nn.Linear(8, 8).to(device)\noptimizer = {prefix}optim.SGD(model.parameters(), lr=0.1)\n"
+        "for x in loader:\n    optimizer.zero_grad()\n"
+        "    loss = model(x.to(device)).mean()\n    loss.backward()\n    optimizer.step()\n"
     )
 
 

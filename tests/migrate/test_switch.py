@@ -13,10 +13,9 @@ def program(setup: str, moved: str, batch: str = "") -> str:
     """A script whose device code is `setup`, `.moved` on the model, and `batch` in the loop."""
     return (
         f"import torch\n{setup}model = torch.nn.Linear(8, 8){moved}\n"
-        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"(
-            f"for x in loader:\n{batch}    optimizer.zero_grad()\n"
-            "    loss = model(x).mean()\n    loss.backward()\n    optimizer.step()\n"
-        )
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        f"for x in loader:\n{batch}    optimizer.zero_grad()\n"
+        "    loss = model(x).mean()\n    loss.backward()\n    optimizer.step()\n"
     )
 
 
