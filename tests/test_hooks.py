@@ -51,7 +51,9 @@ class Repository:
         self.git("add", "-A")
         tool = Path(sys.executable).parent / "pre-commit"
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PRE_COMMIT_HOME": str(self.folder.parent / "cache")}
-        return subprocess.run([tool, "run"], cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [tool, "run"], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
 
 
 def test_the_hooks_are_those_that_the_readers_know() -> None:
@@ -111,6 +113,8 @@ def test_the_action_s_script_keeps_the_exit_code(tmp_path: Path) -> None:
         "SARIF": "out.sarif",
         "GITHUB_OUTPUT": str(output),
     }
-    ran = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert (ran.returncode, output.read_text()) == (0, "exit-code=1\n")
     assert "deprecated-cuda-amp" in (tmp_path / "out.sarif").read_text()

@@ -23,7 +23,7 @@ _ORDER = {
 _WRITTEN = {"autocast": ("dtype", "enabled", "cache_enabled")}
 
 
-class CannotRename(Exception):
+class CannotRenameError(Exception):
     """A use that no fixed form covers."""
 
 
@@ -31,9 +31,11 @@ def renaming(program: Program, use: Use) -> Fix | None:
     """The fix of one old use; an import that it comes from is changed together with all its uses."""
     try:
         edits = tuple(_edits(program, use))
-    except CannotRename:
+    except CannotRenameError:
         return None
-    return Fix("safe", "use the name of `torch.amp`, with the arguments by keyword and the implied type written out", edits)
+    return Fix(
+        "safe", "use the name of `torch.amp`, with the arguments by keyword and the implied type written out", edits
+    )
 
 
 def _edits(program: Program, use: Use) -> Iterator[Edit]:
@@ -60,7 +62,9 @@ def root_of(node: ast.Attribute | ast.Name) -> ast.Name:
 
 def import_of(program: Program, name: str) -> ast.ImportFrom | ast.Import | None:
     """The import statement that binds `name`, where there is exactly one."""
-    found = [one for one in program.module.import_statements for alias in one.names if (alias.asname or alias.name) == name]
+    found = [
+        one for one in program.module.import_statements for alias in one.names if (alias.asname or alias.name) == name
+    ]
     return found[0] if len(found) == 1 else None
 
 
@@ -97,7 +101,7 @@ def _one(program: Program, use: Use, name: str) -> Iterator[Edit]:
     module, _, last = use.name.rpartition(".")
     device = DEVICES.get(module)
     if device is None or last not in MOVED:
-        raise CannotRename
+        raise CannotRenameError
     torch, imports = torch_name(program)
     if use.call is None:
         yield from _bare(program, use, name, device)
@@ -126,14 +130,14 @@ def _call(program: Program, call: ast.Call, name: str, first: str, given: Sequen
 def _arguments(call: ast.Call, last: str) -> dict[str, ast.expr | str]:
     order = _ORDER[last]
     if len(call.args) > len(order) or any(isinstance(one, ast.Starred) for one in call.args):
-        raise CannotRename
+        raise CannotRenameError
     found: dict[str, ast.expr | str] = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise CannotRename
+            raise CannotRenameError
         found[keyword.arg] = keyword.value
     if last == "autocast" and not set(found) <= set(order):
-        raise CannotRename
+        raise CannotRenameError
     return found
 
 
@@ -146,7 +150,7 @@ def _bare(program: Program, use: Use, name: str, device: str) -> Iterator[Edit]:
     if use.name.rpartition(".")[2] == "GradScaler":
         return
     if not is_decorator(program, use.node) or not use.name.rpartition(".")[2].startswith("custom"):
-        raise CannotRename
+        raise CannotRenameError
     yield ReplaceExpression(program.module.span(use.node), Template(f'{name}(device_type="{device}")'))
 
 

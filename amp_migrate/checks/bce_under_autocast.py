@@ -59,4 +59,6 @@ def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix 
         if not says_float(one)
     ]
     wrap = WrapStatements(span, span, f'{torch}.autocast("{device}", enabled=False)')
-    return Fix("unsafe", "compute the loss with autocast off, in float32; move the sigmoid there by hand", (wrap, *casts))
+    return Fix(
+        "unsafe", "compute the loss with autocast off, in float32; move the sigmoid there by hand", (wrap, *casts)
+    )

@@ -92,4 +92,6 @@ def _fix(program: Program, hit: _Hit, scope: Scope) -> Fix | None:
     span = program.module.span
     template = Template(f"{torch}.finfo($0.dtype).min", (span(hit.tensor),))
     edit = ReplaceExpression(span(hit.constant), template)
-    return Fix("safe", "fill with the smallest number of the value's own type, which a softmax turns into 0 as well", (edit,))
+    return Fix(
+        "safe", "fill with the smallest number of the value's own type, which a softmax turns into 0 as well", (edit,)
+    )

@@ -15,7 +15,9 @@ from amp_migrate.model.regions import NEW
 from amp_migrate.model.uses import argument_of
 
 RULE = Rule("cpu-default-dtype", severity="info", default=False)
-_MESSAGE = "without `dtype` this is bfloat16 on a CPU and float16 on CUDA, which computes something else: write `dtype=`"
+_MESSAGE = (
+    "without `dtype` this is bfloat16 on a CPU and float16 on CUDA, which computes something else: write `dtype=`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

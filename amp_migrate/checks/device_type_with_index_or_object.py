@@ -43,7 +43,12 @@ def _judge(program: Program, given: ast.expr, scope: Scope) -> tuple[str, tuple[
         return _INDEX, (ReplaceExpression(span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")),)
     if _has_index(given, scope) or held_as(program, given, scope, _has_index):
         return _INDEX, _type_of(program, given)
-    if isinstance(given, ast.Call) and isinstance(given.func, ast.Name) and given.func.id == "str" and len(given.args) == 1:
+    if (
+        isinstance(given, ast.Call)
+        and isinstance(given.func, ast.Name)
+        and given.func.id == "str"
+        and len(given.args) == 1
+    ):
         return _STRING, _type_of(program, given, given.args[0])
     if program.values.kind(given, scope) is Kind.DEVICE and not isinstance(given, ast.IfExp):
         return _OBJECT, (ReplaceExpression(span, Template("$0.type", (span,))),)

@@ -32,5 +32,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             f"`{name}` takes half precision for sizes that are powers of two at most, and bfloat16 not at all: "
             "write `.float()`"
         )
-        fix = to_float(program, half, safe=False, message="convert to float32, in which all that follows is computed then")
+        fix = to_float(
+            program, half, safe=False, message="convert to float32, in which all that follows is computed then"
+        )
         yield finding_at(program, call, RULE, message, fix=fix)

@@ -35,7 +35,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if name is None:
                 continue
             if _is_trained(program, name, scope):
-                yield finding_at(program, call, RULE, _MODEL, fix=_fix(program, call, "float32 weights need twice the memory"))
+                yield finding_at(
+                    program, call, RULE, _MODEL, fix=_fix(program, call, "float32 weights need twice the memory")
+                )
             elif _is_input(program, call, name, scope):
                 yield finding_at(program, call, RULE, _INPUT, fix=_fix(program, call, "inputs stay in float32"))
 
@@ -43,7 +45,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def _has_scaler(program: Program) -> bool:
     made = any(True for _ in program.uses.calls(*SCALERS))
     return made or any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "scale" and "scaler" in (dotted_name(call.func.value) or "")
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "scale"
+        and "scaler" in (dotted_name(call.func.value) or "")
         for scope in program.module.scopes.values()
         for call in scope.calls
     )
@@ -80,7 +84,9 @@ def _is_trained(program: Program, name: str, scope: Scope) -> bool:
         near = other is scope or (around is not None and program.graph.class_around(other) is around)
         for call in other.calls if near else ():
             if program.values.kind(call, other) in _OPTIMIZERS and any(
-                _asks_parameters(node, name) for one in [*call.args, *(key.value for key in call.keywords)] for node in ast.walk(one)
+                _asks_parameters(node, name)
+                for one in [*call.args, *(key.value for key in call.keywords)]
+                for node in ast.walk(one)
             ):
                 return True
     return False

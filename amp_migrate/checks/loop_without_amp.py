@@ -10,7 +10,9 @@ from amp_migrate.lint.plans import planned_loops
 from amp_migrate.model.program import Program
 
 RULE = Rule("loop-without-amp", severity="warning", without_amp=True)
-_MESSAGE = "this loop trains in float32, which leaves much of a GPU's speed and memory unused: `amp-migrate` can rewrite it"
+_MESSAGE = (
+    "this loop trains in float32, which leaves much of a GPU's speed and memory unused: `amp-migrate` can rewrite it"
+)
 _FIX = Fix("safe", "rewrite the loop to mixed precision, as `amp-migrate` does", migrates=True)
 
 

@@ -39,7 +39,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for call, _ in program.uses.calls(*_LOW_RANK):
         if program.regions.enabled_around(call) is not None:
             name = program.canonical(call.func)
-            message = f"`{name}` multiplies matrices inside, in half precision, and raises: compute it with autocast off"
+            message = (
+                f"`{name}` multiplies matrices inside, in half precision, and raises: compute it with autocast off"
+            )
             yield finding_at(program, call, RULE, message)
 
 

@@ -10,9 +10,13 @@ from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 
 RULE = Rule("out=-or-inplace-matmul", severity="warning")
-_PRODUCTS = {f"torch.{name}" for name in ("mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "addmv", "linalg.matmul")}
+_PRODUCTS = {
+    f"torch.{name}" for name in ("mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "addmv", "linalg.matmul")
+}
 _IN_PLACE = {"addmm_", "addbmm_", "baddbmm_", "addmv_", "addr_"}
-_MESSAGE = "autocast leaves this alone: it raises if one operand is half precision, else it runs in float32; use the {form}"
+_MESSAGE = (
+    "autocast leaves this alone: it raises if one operand is half precision, else it runs in float32; use the {form}"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

@@ -13,7 +13,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW
 
 RULE = Rule("positional-enabled-in-autocast", severity="error")
-_MESSAGE = "the second parameter is `dtype`, so this flag raises on a GPU and switches autocast off on a CPU: write `enabled=`"
+_MESSAGE = (
+    "the second parameter is `dtype`, so this flag raises on a GPU and switches autocast off on a CPU: write `enabled=`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if outer.dtype == "bfloat16" or outer.cached is False:
             inherited = "bfloat16" if outer.dtype == "bfloat16" else "no weight cache"
             message = (
-                f"this is float16 with a weight cache, while `torch.autocast(\"cuda\")` would inherit {inherited} from the region "
+                f'this is float16 with a weight cache, while `torch.autocast("cuda")` would inherit {inherited} from the region '
                 "around it: write `dtype=torch.float16` when you rename it"
             )
             related = [(outer.call, "the region around it")]

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 from amp_migrate.config import Settings
 from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Rule, finding_at
-from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD, Region
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.model.uses import argument_of
 
 RULE = Rule("unsupported-dtype", severity="warning")
 _TYPES = "float32 float float64 double int8 int16 int32 int64 int long short uint8 bool complex64 complex128".split()
 _UNSUPPORTED = {f"torch.{name}" for name in _TYPES}
 
+_WITH_PRODUCTS = {"Sequential", "Linear", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU", "Transformer", "DataParallel"}
 _WIDE = {"torch.float32", "torch.float", "torch.float64", "torch.double"}
 
 
@@ -34,7 +34,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def _wrong(program: Program, region: Region, given: ast.expr, settings: Settings) -> str | None:
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
-        return f"a string is no type: this raises on CUDA and switches autocast off on a CPU; write `torch.{given.value}`"
+        return (
+            f"a string is no type: this raises on CUDA and switches autocast off on a CPU; write `torch.{given.value}`"
+        )
     name = program.canonical(given)
     if name in _UNSUPPORTED and not (name in _WIDE and _is_island(program, region)):
         return f"autocast has no `{name}`, so nothing runs in lower precision here: write torch.float16 or torch.bfloat16, or `enabled=False`"
@@ -50,4 +52,12 @@ def _is_island(program: Program, region: Region) -> bool:
     if not isinstance(block, (ast.With, ast.AsyncWith, *FUNCTIONS)):
         return False
     scope = program.module.scope_of(block.body[0])
-    return not any(program.effects.of_statement(one, scope) & Effect.FORWARD for one in block.body)
+    return not any(_runs_model(program, node, scope) for one in block.body for node in shallow(one))
+
+
+def _runs_model(program: Program, node: ast.AST, scope: Scope) -> bool:
+    """Whether a call runs more than an activation of torch.nn."""
+    if not isinstance(node, ast.Call) or not program.effects.is_forward(node, scope):
+        return False
+    name = program.values.of(node.func, scope).name or ""
+    return not name.startswith("torch.nn.") or name.rpartition(".")[2] in _WITH_PRODUCTS

@@ -77,7 +77,9 @@ def _wrong(name: str, target: Version) -> str | None:
             if since is None:
                 return f"`{module}` has no `{first}`, so this raises"
         if since is not None and since > target:
-            return f"`{module}.{first}` is there since torch {_dotted(since)}, but the project supports {_dotted(target)}"
+            return (
+                f"`{module}.{first}` is there since torch {_dotted(since)}, but the project supports {_dotted(target)}"
+            )
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def _words(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
-def _rules(flag: str, said: str) -> Any:
+def _rules(flag: str, said: str) -> Callable[[Any], Any]:
     return click.option(flag, metavar=_RULES, multiple=True, callback=_words, help=said)
 
 
@@ -66,7 +66,7 @@ def _rules(flag: str, said: str) -> Any:
 @_rules("--ignore", "Not these rules.")
 @click.option("--output-format", type=click.Choice(list(formats.FORMATS)), default="text", show_default=True)
 @click.option("--output-file", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings there.")
-@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Leave out the findings in this file.")
+@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Leave out its findings.")
 @click.option("--write-baseline", type=click.Path(path_type=Path, dir_okay=False), help="Keep today's findings there.")
 @click.option("--add-ignore", is_flag=True, help="Write an ignore comment beside each finding.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule instead of listing them.")
@@ -75,7 +75,7 @@ def _rules(flag: str, said: str) -> Any:
 @click.option("--stdin-filename", metavar="NAME", help="The name of what comes from standard input.")
 @click.option("--target-torch", type=options.TorchVersion(), help="Oldest torch of the project, else by its own files.")
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out paths, as .gitignore does. Repeatable.")
-def lint(  # noqa: PLR0913 - one parameter for each flag
+def lint(
     paths: tuple[Path, ...],
     fix: bool,
     unsafe_fixes: bool,
@@ -230,7 +230,8 @@ def _crashes(reports: Sequence[Report]) -> int:
     """Tell which rules failed where; 2 if any did."""
     crashes = [crash for report in reports for crash in report.crashes]
     for crash in crashes:
-        click.echo(f"{crash.path}: {crash.rule} failed on this file; please report it with:\n{crash.trace}", err=True, nl=False)
+        told = f"{crash.path}: {crash.rule} failed on this file; please report it with:\n{crash.trace}"
+        click.echo(told, err=True, nl=False)
     return 2 if crashes else 0
 
 

@@ -43,8 +43,9 @@ def _lint(
     # The largest first, so that the last worker is not left alone with it.
     order = sorted(sizes, key=lambda index: -sizes[index])
     function = functools.partial(files.lint_file, options=options)
-    with contextlib.closing(_each(function, [found[index].path for index in order], [sizes[index] for index in order])) as each:
-        for position, report in each:
+    paths = [found[index].path for index in order]
+    with contextlib.closing(_each(function, paths, [sizes[index] for index in order])) as results:
+        for position, report in results:
             done[order[position]] = _commit(found[order[position]].path, report) if write else report
 
 

@@ -1,4 +1,4 @@
-"""A baseline: today's findings, by rule, path, scope and code, so that moved lines stay known and new findings are seen."""
+"""A baseline: today's findings by rule, path, scope and code, so that moved lines stay known and new ones are seen."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Fix:
-    """How to mend a finding. `unsafe` ones change what the program computes, or guess; `message` says what they do and why."""
+    """How to mend a finding. `unsafe` ones change what is computed, or guess; `message` says what they do and why."""
 
     safety: Safety
     message: str
@@ -111,7 +111,8 @@ def position(program: Program, node: Place) -> tuple[int, int]:
 
 
 def _end(program: Program, node: Place) -> tuple[int, int]:
-    assert node.end_lineno is not None and node.end_col_offset is not None
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
     if isinstance(getattr(node, "body", None), list):
         return node.lineno, len(program.module.line(node.lineno)) + 1
     return node.end_lineno, _column(program, node.end_lineno, node.end_col_offset)

@@ -32,7 +32,7 @@ class Fixed:
     linted: Linted
 
 
-class NotFixed(Exception):
+class NotFixedError(Exception):
     """A fix cannot be made; the message says why."""
 
 
@@ -73,7 +73,7 @@ def _edited(text: str, path: str, settings: Settings, wanted: Sequence[Finding],
     """All at once where they get on with each other, else as many as do, in source order."""
     try:
         return _applied(text, path, settings, wanted), list(wanted), []
-    except NotFixed as error:
+    except NotFixedError as error:
         if len(wanted) == 1:
             return text, [], [Left(wanted[0], str(error))]
     new, done, left = text, list[Finding](), list[Left]()
@@ -81,7 +81,7 @@ def _edited(text: str, path: str, settings: Settings, wanted: Sequence[Finding],
         try:
             new = _applied(text, path, settings, [*done, one])
             done.append(one)
-        except NotFixed as error:
+        except NotFixedError as error:
             left.append(Left(one, str(error)))
     return new, done, left
 
@@ -93,9 +93,9 @@ def _applied(text: str, path: str, settings: Settings, fixes: Sequence[Finding])
     try:
         new = apply(text, edits)
     except EditConflict as error:
-        raise NotFixed(f"it overlaps with another fix: {error}") from error
+        raise NotFixedError(f"it overlaps with another fix: {error}") from error
     except (SpanNotFound, UnparsableModule, WriteError) as error:
-        raise NotFixed(str(error)) from error
+        raise NotFixedError(str(error)) from error
     _prove(text, new, path, settings)
     return new
 
@@ -111,10 +111,10 @@ def _prove(text: str, new: str, path: str, settings: Settings) -> None:
             warnings.simplefilter("ignore")
             compile(new, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        raise NotFixed(f"the result would not compile: {error}") from error
+        raise NotFixedError(f"the result would not compile: {error}") from error
     worse = brought_in(text, new, path, settings)
     if worse:
-        raise NotFixed(f"the result would break {worse[0].rule} in line {worse[0].line}")
+        raise NotFixedError(f"the result would break {worse[0].rule} in line {worse[0].line}")
 
 
 def _commented(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:

@@ -21,8 +21,10 @@ def planned_loops(program: Program, settings: Settings) -> Iterator[tuple[ast.Ca
         (call.lineno, scope.qualname): call
         for scope in program.module.scopes.values()
         for call in scope.calls
-        if isinstance(call.func, ast.Attribute) and "backward" in call.func.attr
-        or isinstance(call.func, ast.Name) and call.func.id == "backward"
+        if isinstance(call.func, ast.Attribute)
+        and "backward" in call.func.attr
+        or isinstance(call.func, ast.Name)
+        and call.func.id == "backward"
     }
     for loop in _loops(program, settings):
         call = calls.get((loop.line, loop.scope))

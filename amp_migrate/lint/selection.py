@@ -1,4 +1,4 @@
-"""Which rules are on: defaults, `select`, `extend-select`, `ignore`, per-file ignores, and the project's oldest torch."""
+"""Which rules are on: defaults, `select`, `extend-select`, `ignore`, per-file ignores, the project's oldest torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`# amp-migrate: ignore[rule, rule] reason`: on the line of a finding, on a line of its own above, or atop the file."""
+"""`# amp-migrate: ignore[rule, rule] reason`: on the line of a finding, on one of its own above, or atop the file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _ignores(text: str) -> Iterator[Ignore]:
 def _header(tokens: Sequence[tokenize.TokenInfo]) -> int:
     """The first line that holds code; a docstring is none."""
     for token in tokens:
-        if token.type not in _QUIET_TOKENS and not (token.type == tokenize.STRING and not token.line[: token.start[1]].strip()):
+        docstring = token.type == tokenize.STRING and not token.line[: token.start[1]].strip()
+        if token.type not in _QUIET_TOKENS and not docstring:
             return token.start[0]
     return 0
 

@@ -19,7 +19,8 @@ def is_float_buffer(program: Program, expr: ast.expr, scope: Scope, use: ast.AST
     if not isinstance(expr, ast.Name) or scope.lookup(expr.id) is not scope:
         return False
     line = getattr(use, "lineno", 0)
-    before = [one for one in scope.bindings[expr.id] if getattr(one.statement, "lineno", 0) < line and one.how != "augmented"]
+    bindings = [one for one in scope.bindings[expr.id] if one.how != "augmented"]
+    before = [one for one in bindings if getattr(one.statement, "lineno", 0) < line]
     value = before[-1].value if before else None
     return value is not None and _makes_float(program, value)
 

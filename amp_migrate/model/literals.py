@@ -25,17 +25,19 @@ def number(expr: ast.expr, scope: Scope, deep: int = _DEEP) -> float | None:
         inner = number(expr.operand, scope, deep - 1)
         return -inner if inner is not None and isinstance(expr.op, ast.USub) else inner
     if isinstance(expr, ast.Constant):
-        return float(expr.value) if type(expr.value) in (int, float) and abs(expr.value) < 1e300 or _infinite(expr) else None
+        return _constant(expr.value)
     if isinstance(expr, ast.BinOp):
         return _computed(expr, number(expr.left, scope, deep - 1), number(expr.right, scope, deep - 1))
-    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name) and expr.func.id == "float" and len(expr.args) == 1:
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name) and expr.func.id == "float" and expr.args:
         return _float_of(expr.args[0])
     value = _only_value(expr, scope)
     return number(value[0], value[1], deep - 1) if value is not None else None
 
 
-def _infinite(expr: ast.Constant) -> bool:
-    return isinstance(expr.value, float)
+def _constant(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if isinstance(value, float) or abs(value) < 10**300 else None
 
 
 def _computed(expr: ast.BinOp, left: float | None, right: float | None) -> float | None:
@@ -54,7 +56,8 @@ def _computed(expr: ast.BinOp, left: float | None, right: float | None) -> float
 
 def _float_of(expr: ast.expr) -> float | None:
     try:
-        return float(expr.value) if isinstance(expr, ast.Constant) and isinstance(expr.value, (str, int, float)) else None
+        known = isinstance(expr, ast.Constant) and isinstance(expr.value, (str, int, float))
+        return float(expr.value) if known and isinstance(expr, ast.Constant) else None  # type: ignore[arg-type]
     except ValueError:
         return None
 
@@ -95,7 +98,7 @@ def _calls_number(program: Program, call: ast.Call) -> bool:
 
 
 def is_flag(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP) -> bool:
-    """Whether `expr` is a truth value: a literal, a comparison, a test of the device, a name or option that holds one."""
+    """Whether `expr` is a truth value: a literal, a comparison, a test of the device, a name or option with one."""
     if deep == 0:
         return False
     if isinstance(expr, ast.Constant):
@@ -146,7 +149,7 @@ def _is_switch(call: ast.Call) -> bool:
 
 
 def held_as(program: Program, expr: ast.expr, scope: Scope, wanted: Callable[[ast.expr, Scope], bool]) -> bool:
-    """Whether everything that a name or `self` attribute is bound to, defaults and annotations included, is `wanted`."""
+    """Whether all that a name or `self` attribute is bound to, defaults and annotations included, is `wanted`."""
     if isinstance(expr, ast.Name):
         home = scope.lookup(expr.id)
         bindings = home.bindings[expr.id] if home is not None else []
@@ -173,8 +176,11 @@ def _is_self(head: str, scope: Scope) -> bool:
 def _is_wanted(binding: Binding, home: Scope, name: str, wanted: Callable[[ast.expr, Scope], bool]) -> bool:
     if binding.how == "parameter":
         return _parameter_is(home, name, wanted)
-    return binding.how in ("assign", "walrus") and binding.index is None and binding.value is not None and wanted(
-        binding.value, home
+    return (
+        binding.how in ("assign", "walrus")
+        and binding.index is None
+        and binding.value is not None
+        and wanted(binding.value, home)
     )
 
 
@@ -185,7 +191,9 @@ def _parameter_is(home: Scope, name: str, wanted: Callable[[ast.expr, Scope], bo
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = dict(zip((one.arg for one in reversed(positional)), reversed(arguments.defaults), strict=False))
     defaults |= {
-        one.arg: value for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value is not None
+        one.arg: value
+        for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if value is not None
     }
     annotation = next((one.annotation for one in home.parameters() if one.arg == name), None)
     if isinstance(annotation, ast.Name) and annotation.id in ("bool", "int", "float"):

@@ -148,7 +148,11 @@ class Precision:
         if value.kind is not Kind.MODEL:
             return None
         if value.cls is not None:
-            return self._forward(value.cls, deep) if not isinstance(call.func, ast.Name) or not self._makes(call, scope) else None
+            return (
+                self._forward(value.cls, deep)
+                if not isinstance(call.func, ast.Name) or not self._makes(call, scope)
+                else None
+            )
         if value.origin is None or value.origin is call:
             return None
         return self._made_layer(value.origin, value.name or "", call, scope, deep)
@@ -245,7 +249,9 @@ def says_float(expr: ast.expr) -> bool:
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
             if expr.func.attr in ("float", "double"):
                 return True
-            if expr.func.attr == "to" and any((dotted_name(one) or "").endswith(("float32", ".float")) for one in expr.args):
+            if expr.func.attr == "to" and any(
+                (dotted_name(one) or "").endswith(("float32", ".float")) for one in expr.args
+            ):
                 return True
         expr = expr.func if isinstance(expr, ast.Call) else expr.value
     return False

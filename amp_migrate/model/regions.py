@@ -67,7 +67,9 @@ class RegionIndex:
     def region(self, name: str, call: ast.Call) -> Region:
         """The facts in the call `call` of the autocast called `name`."""
         old = OLD.get(name)
-        places = {"enabled": 0, "dtype": 1, "cache_enabled": 2} if old else {"dtype": 1, "enabled": 2, "cache_enabled": 3}
+        places = (
+            {"enabled": 0, "dtype": 1, "cache_enabled": 2} if old else {"dtype": 1, "enabled": 2, "cache_enabled": 3}
+        )
         device = old or _literal(argument_of(call, 0, "device_type"))
         dtype = argument_of(call, places["dtype"], "dtype")
         enabled = argument_of(call, places["enabled"], "enabled")

@@ -12,7 +12,9 @@ from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Module, Scope
 # Heads of the names that rules ask about; the rest of a module's names is never looked up.
 _HEADS = ("torch", "apex")
 # `TORCH_2_4`, `is_torch_greater_or_equal`, `torch_ge_24`, `HAS_AMP`, `__version__`
-_ABOUT_VERSIONS = re.compile(r"(?i)version|^_*has_|(torch|pt)_*(\d|ge|gt|lt|le|greater|less|min|newer|older)|^_*is_(torch|pt)")
+_ABOUT_VERSIONS = re.compile(
+    r"(?i)version|^_*has_|(torch|pt)_*(\d|ge|gt|lt|le|greater|less|min|newer|older)|^_*is_(torch|pt)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class Uses:
         return ((use.call, use.scope) for use in self.of(*names) if use.call is not None)
 
     def is_guarded(self, node: ast.AST) -> bool:
-        """Whether `node` stands where the program has asked first: under `try`, `hasattr` or a test of a version."""
+        """Whether the program has asked first where `node` stands: under `try`, `hasattr` or a test of a version."""
         inner = node
         for above in self.module.ancestors(node):
             if isinstance(above, ast.Try) and any(_catches(handler) for handler in above.handlers):
@@ -93,7 +95,7 @@ class Uses:
         return False
 
     def is_shimmed(self, use: Use) -> bool:
-        """Whether the name at the head of `use` is imported from several places, or where the program has asked first."""
+        """Whether the name at the head of `use` is imported where the program has asked first."""
         root: ast.expr = use.node
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -108,7 +110,9 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
-    return bool(names & {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "TypeError", "BaseException"})
+    return bool(
+        names & {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "TypeError", "BaseException"}
+    )
 
 
 def _asks(test: ast.expr) -> bool:

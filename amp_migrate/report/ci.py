@@ -70,7 +70,7 @@ def relative(path: str) -> str:
         below = os.path.relpath(path)
         path = path if below.startswith("..") else below
     path = path.replace(os.sep, "/")
-    return path[2:] if path.startswith("./") else path
+    return path.removeprefix("./")
 
 
 def junit_xml(reports: Sequence[Report]) -> str:

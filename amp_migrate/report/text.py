@@ -29,14 +29,16 @@ def blocks(reports: Sequence[Report], colour: bool) -> Iterator[str]:
     for report in reports:
         shown = dict(report.lines)
         for finding in report.findings:
-            yield "\n".join([heading(finding, colour), *_details(finding, shown.get(finding.line, ""), colour)]) + "\n\n"
+            yield (
+                "\n".join([heading(finding, colour), *_details(finding, shown.get(finding.line, ""), colour)]) + "\n\n"
+            )
 
 
 def _details(finding: Finding, line: str, colour: bool) -> Iterator[str]:
     width = len(str(finding.line))
     if line.strip():
         yield from _excerpt(finding, line, width, colour)
-    for number, column, said in finding.related:
+    for number, _, said in finding.related:
         yield _labelled("note", f"{said}, line {number}", width, colour)
     if finding.fix is not None:
         flag = "--fix" if finding.fix.safety == "safe" else "--unsafe-fixes"
@@ -51,7 +53,8 @@ def _excerpt(finding: Finding, line: str, width: int, colour: bool) -> Iterator[
     bar = click.style("|", dim=True) if colour else "|"
     yield f"{'':{width}} {bar}"
     yield f"{finding.line:{width}} {bar} {_printed(line.rstrip())}"
-    yield f"{'':{width}} {bar} {' ' * _cells(before)}{click.style(caret, fg=_COLOURS[finding.severity]) if colour else caret}"
+    marked = click.style(caret, fg=_COLOURS[finding.severity]) if colour else caret
+    yield f"{'':{width}} {bar} {' ' * _cells(before)}{marked}"
 
 
 def _printed(text: str) -> str:

@@ -112,7 +112,9 @@ def test_fixes_keep_encoding_and_line_ends(lint: Lint, tmp_path: Path) -> None:
     before = b"\xef\xbb\xbf# \xc3\xa4\r\nimport torch\r\n\r\nscaler = torch.cuda.amp.GradScaler()\r\n"
     (tmp_path / "a.py").write_bytes(before)
     assert lint("a.py", "--fix").code == 0
-    assert (tmp_path / "a.py").read_bytes() == before.replace(b"torch.cuda.amp.GradScaler()", b'torch.amp.GradScaler("cuda")')
+    assert (tmp_path / "a.py").read_bytes() == before.replace(
+        b"torch.cuda.amp.GradScaler()", b'torch.amp.GradScaler("cuda")'
+    )
 
 
 def test_the_migration_is_a_fix(lint: Lint, write: Write) -> None:
@@ -138,14 +140,18 @@ def test_selection(lint: Lint, tree: Path, args: list[str], expected: list[tuple
 
 
 def test_settings_file(lint: Lint, tree: Path) -> None:
-    (tree / "pyproject.toml").write_text('[tool.amp-migrate]\nignore = ["syntax"]\nper-file-ignores = { "b/" = ["ALL"] }\n')
+    (tree / "pyproject.toml").write_text(
+        '[tool.amp-migrate]\nignore = ["syntax"]\nper-file-ignores = { "b/" = ["ALL"] }\n'
+    )
     assert rules(lint("a", "b", "--output-format", "json")) == FOUND[:1]
 
 
 def test_per_file_ignores_are_relative_to_the_settings_file(
     lint: Lint, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tree / "pyproject.toml").write_text('[tool.amp-migrate]\nper-file-ignores = { "a/old.py" = ["deprecated-cuda-amp"] }\n')
+    (tree / "pyproject.toml").write_text(
+        '[tool.amp-migrate]\nper-file-ignores = { "a/old.py" = ["deprecated-cuda-amp"] }\n'
+    )
     monkeypatch.chdir(tree / "a")
     assert lint("old.py").code == 0
 
@@ -220,7 +226,10 @@ def test_add_ignore(lint: Lint, write: Write) -> None:
 
 
 def test_add_ignore_joins_a_comment_that_is_there(lint: Lint, write: Write) -> None:
-    path = write("a.py", "import torch\n\nx = torch.cuda.amp.GradScaler(), torch.GradScaler(2.0)  # amp-migrate: ignore[deprecated-cuda-amp]\n")
+    path = write(
+        "a.py",
+        "import torch\n\nx = torch.cuda.amp.GradScaler(), torch.GradScaler(2.0)  # amp-migrate: ignore[deprecated-cuda-amp]\n",
+    )
     assert lint("a.py", "--add-ignore").code == 0
     assert path.read_text().endswith("# amp-migrate: ignore[deprecated-cuda-amp, positional-args-in-GradScaler]\n")
 
@@ -242,7 +251,9 @@ def test_standard_input_fixed(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> No
     assert "bce-under-autocast" in ran.err
 
 
-@pytest.mark.parametrize("args", [["--add-ignore", "--fix", "."], ["--add-ignore", "-"], ["--output-format", "xml", "."], []])
+@pytest.mark.parametrize(
+    "args", [["--add-ignore", "--fix", "."], ["--add-ignore", "-"], ["--output-format", "xml", "."], []]
+)
 def test_wrong_usage(lint: Lint, tree: Path, args: list[str]) -> None:
     assert lint(*args).code == 2
 
@@ -286,7 +297,12 @@ def test_a_hook_starts_fast(tmp_path: Path) -> None:
     code = "import sys; from amp_migrate.cli import main; main(['lint', 'a.py']); print(*sys.modules)"
     root = Path(amp_migrate.__file__).parent.parent
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = set(ran.stdout.split())
     assert loaded.isdisjoint({"torch", "libcst", "rich", "pathspec", "multiprocessing", "json", "difflib"})

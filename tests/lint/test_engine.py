@@ -43,7 +43,12 @@ def test_findings_are_in_source_order() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [(BROKEN, 3), ("x = 1\0\n", 1), ("x = " + "(" * 500 + ")" * 500 + "\n", 1), ("scaler = " + "-" * 100_000 + "1\n", 1)],
+    [
+        (BROKEN, 3),
+        ("x = 1\0\n", 1),
+        ("x = " + "(" * 500 + ")" * 500 + "\n", 1),
+        ("scaler = " + "-" * 100_000 + "1\n", 1),
+    ],
 )
 def test_what_cannot_be_read_is_a_finding(text: str, line: int) -> None:
     ((rule, at),) = found(text)
@@ -111,7 +116,7 @@ def test_a_crash_costs_one_rule_on_one_file(monkeypatch: pytest.MonkeyPatch) -> 
     selection._names.cache_clear()
     try:
         linted = lint(OLD, "train.py", Settings())
-        with pytest.raises(RuntimeError, match="train.py: the rule failing failed"):
+        with pytest.raises(RuntimeError, match=r"train\.py: the rule failing failed"):
             lint_text(OLD, "train.py", Settings())
     finally:
         selection._selected.cache_clear()

@@ -99,7 +99,10 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 
 
 def test_overlapping_fixes_are_resolved_in_rounds(only) -> None:  # type: ignore[no-untyped-def]
-    only(_rule("a", "torch.autocast('cuda')", "torch.amp.autocast('cuda')"), _rule("b", "torch.autocast('cuda')", "torch.one()"))
+    only(
+        _rule("a", "torch.autocast('cuda')", "torch.amp.autocast('cuda')"),
+        _rule("b", "torch.autocast('cuda')", "torch.one()"),
+    )
     done = fix("import torch\n\nx = torch.autocast('cuda')\n", "train.py", Settings(), unsafe=False)
     assert done.text == "import torch\n\nx = torch.amp.autocast('cuda')\n"
     assert [finding.rule for finding in done.applied] == ["a"]

@@ -53,7 +53,9 @@ def test_a_repository_is_a_border(tmp_path: Path) -> None:
     assert target_for(tmp_path / "project", tmp_path) is None
 
 
-@pytest.mark.parametrize("name", ["setup.cfg", "setup.py", "requirements-dev.txt", "environment.yml", "requirements/base.txt"])
+@pytest.mark.parametrize(
+    "name", ["setup.cfg", "setup.py", "requirements-dev.txt", "environment.yml", "requirements/base.txt"]
+)
 def test_files(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)

@@ -29,7 +29,7 @@ _PHYSICAL = {
             "type": "object",
             "required": ["startLine"],
             "additionalProperties": False,
-            "properties": {name: _POSITIVE for name in ("startLine", "startColumn", "endLine", "endColumn")},
+            "properties": dict.fromkeys(("startLine", "startColumn", "endLine", "endColumn"), _POSITIVE),
         },
     },
 }
@@ -80,7 +80,9 @@ SARIF = {
                                                 "defaultConfiguration": {
                                                     "type": "object",
                                                     "additionalProperties": False,
-                                                    "properties": {"level": {"enum": ["none", "note", "warning", "error"]}},
+                                                    "properties": {
+                                                        "level": {"enum": ["none", "note", "warning", "error"]}
+                                                    },
                                                 },
                                                 "properties": {"type": "object"},
                                             },
@@ -149,7 +151,11 @@ GITLAB = {
                 "required": ["path", "lines"],
                 "properties": {
                     "path": {"type": "string", "pattern": r"^(?!/|\./)[^\\]+$"},
-                    "lines": {"type": "object", "required": ["begin"], "properties": {"begin": _POSITIVE, "end": _POSITIVE}},
+                    "lines": {
+                        "type": "object",
+                        "required": ["begin"],
+                        "properties": {"begin": _POSITIVE, "end": _POSITIVE},
+                    },
                 },
             },
         },
@@ -185,7 +191,10 @@ FINDING = {
                     "type": "object",
                     "required": ["safety", "message"],
                     "additionalProperties": False,
-                    "properties": {"safety": {"enum": ["safe", "unsafe"]}, "message": {"type": "string", "minLength": 1}},
+                    "properties": {
+                        "safety": {"enum": ["safe", "unsafe"]},
+                        "message": {"type": "string", "minLength": 1},
+                    },
                 },
             ]
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import click
 import jsonschema
@@ -94,7 +94,7 @@ def test_absolute_paths_become_relative(reports: list[Report], tmp_path: Path) -
 
 
 def test_junit(reports: list[Report]) -> None:
-    root = ElementTree.fromstring(render("junit", reports))
+    root = ET.fromstring(render("junit", reports))
     assert (root.tag, root.get("tests"), root.get("failures"), root.get("errors")) == ("testsuites", "6", "5", "0")
     suites = list(root)
     assert [suite.tag for suite in suites] == ["testsuite"] * 5
@@ -113,14 +113,15 @@ def test_junit(reports: list[Report]) -> None:
 
 def test_junit_holds_what_xml_cannot(tmp_path: Path) -> None:
     report = lint_bytes('a "<&>\x07.py', BROKEN.encode(), Options(Settings(), tmp_path))
-    root = ElementTree.fromstring(render("junit", [report]))
+    root = ET.fromstring(render("junit", [report]))
     assert root[0].get("name") == 'a "<&>?.py'
 
 
 def test_github(reports: list[Report]) -> None:
     lines = render("github", reports).splitlines()
     assert len(lines) == 5
-    command = re.compile(r"::(error|warning|notice) (title=[^,:]*(?:%3A[^,:]*)*),file=[^,:]+,line=\d+,endLine=\d+(,col=\d+,endColumn=\d+)?::.+")
+    place = r"file=[^,:]+,line=\d+,endLine=\d+(,col=\d+,endColumn=\d+)?"
+    command = re.compile(rf"::(error|warning|notice) title=[^,:]+,{place}::.+")
     assert all(command.fullmatch(line) for line in lines)
     assert lines[1].startswith("::error title=amp-migrate (bce-under-autocast),file=b/bce.py,line=7,endLine=7,col=16,")
 
