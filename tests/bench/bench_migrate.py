@@ -22,9 +22,12 @@ import libcst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from amp_migrate.config import Settings
+from amp_migrate.migrate.plan import Planner
+from amp_migrate.model.program import Program
 from amp_migrate.source.discovery import discover
 from amp_migrate.source.prefilter import may_train
 from amp_migrate.source.rewrite import Rewritten, rewrite_file, sift
+from amp_migrate.source.text import decode
 
 ROOT = Path(__file__).parent.parent.parent
 FILES, LOOPS, STARTS = 1_300, 180, 7
@@ -75,6 +78,11 @@ def parse_with_positions(path: Path) -> None:
     MetadataWrapper(libcst.parse_module(path.read_bytes()), unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
 
 
+def plan(path: Path) -> object:
+    """The analysis of one file: everything before anything is written."""
+    return Planner(Program(decode(path.read_bytes()).text, str(path)), Settings()).plan()
+
+
 def measure(tree: Path) -> Iterator[tuple[str, float, str]]:
     """Rows of the table: what, seconds, and what it is to be compared with."""
     found = [one.path for one in discover([tree])]
@@ -86,6 +94,8 @@ def measure(tree: Path) -> Iterator[tuple[str, float, str]]:
     parsing, _ = timed(lambda: each(passed, lambda path: ast.parse(path.read_bytes())))
     yield f"ast.parse of the {len(passed)} that pass", parsing, ""
     rewrite_file(passed[0], Settings())  # imports are paid once
+    planning, _ = timed(lambda: each(passed, plan))
+    yield "the model of each and its plan", planning, f"{planning / (read + parsing):.1f} x reading and ast.parse"
     rewriting, results = timed(lambda: [rewrite_file(path, Settings()) for path in passed])
     rewritten = [path for path, one in zip(passed, results, strict=True) if one.outcome.status == "migrated"]
     loops = sum(loop.status == "migrated" for one in results for loop in one.outcome.loops)
