@@ -24,7 +24,17 @@ _ALIASES = (
 # What `from <module> import *` binds, as far as training code uses it.
 _STAR = {
     "torch": {"nn", "optim", "autograd", "cuda", "device", "no_grad", "autocast", "tensor", "sigmoid"},
-    "torch.nn": {"Module", "Linear", "Sequential", "ModuleList", "Sigmoid", "functional", "init", "utils", "DataParallel"},
+    "torch.nn": {
+        "Module",
+        "Linear",
+        "Sequential",
+        "ModuleList",
+        "Sigmoid",
+        "functional",
+        "init",
+        "utils",
+        "DataParallel",
+    },
     "torch.optim": {
         "Adam",
         "AdamW",

@@ -19,7 +19,20 @@ from amp_migrate.model.syntax import Function, Scope, shallow
 from amp_migrate.model.values import returned
 
 _SIGMOIDS = {"torch.sigmoid", "torch.nn.functional.sigmoid", "torch.special.expit"}
-_SHAPES = {"view", "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous", "expand", "gather", "narrow", "t"}
+_SHAPES = {
+    "view",
+    "reshape",
+    "squeeze",
+    "unsqueeze",
+    "flatten",
+    "transpose",
+    "permute",
+    "contiguous",
+    "expand",
+    "gather",
+    "narrow",
+    "t",
+}
 
 
 class ProbabilityLosses:
@@ -40,12 +53,16 @@ class ProbabilityLosses:
             changed: set[str] = set()
             for expr in receivers(call, self.program):
                 if self.program.effects.of_statement(expr, self.scope) & Effect.BCE:
-                    raise self._refuse(call, "the loss is computed inside backward's receiver: give it, and the output, a name first")
+                    raise self._refuse(
+                        call, "the loss is computed inside backward's receiver: give it, and the output, a name first"
+                    )
                 for step in self.flow.slice(expr, at):
                     direct = self._effect(step.statement) & Effect.BCE
                     if direct or step.uses & changed:
                         if self._effect(step.statement) & Effect.FORWARD:
-                            raise self._refuse(step.statement, "the model's output and the loss are computed in one statement")
+                            raise self._refuse(
+                                step.statement, "the model's output and the loss are computed in one statement"
+                            )
                         late[step.statement] = None
                         changed |= step.defines
                     if direct:
@@ -88,7 +105,11 @@ class ProbabilityLosses:
 
     def _call_method(self, call: ast.Call, scope: Scope) -> Function | None:
         cls = self.program.values.of(call.func, scope).cls
-        return (self.program.graph.method(cls, "forward") or self.program.graph.method(cls, "__call__")) if cls is not None else None
+        return (
+            (self.program.graph.method(cls, "forward") or self.program.graph.method(cls, "__call__"))
+            if cls is not None
+            else None
+        )
 
     def _argument_of(self, expr: ast.expr, call: ast.Call, function: Function) -> ast.expr:
         """What the caller passed for the parameter that `expr` is in `function`."""
@@ -164,7 +185,11 @@ class ProbabilityLosses:
         value = self.program.values.of(call.func, scope)
         forward = self.program.graph.method(value.cls, "forward") if value.cls is not None else None
         if forward is None:
-            where = "in an nn.Sequential" if value.kind is Kind.MODEL and value.name == "torch.nn.Sequential" else "out of sight"
+            where = (
+                "in an nn.Sequential"
+                if value.kind is Kind.MODEL and value.name == "torch.nn.Sequential"
+                else "out of sight"
+            )
             raise self._refuse(call, f"the sigmoid is {where}")
         return [forward]
 

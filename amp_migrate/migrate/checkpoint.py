@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+
 from amp_migrate.edits import AddArgument, AddDictEntry, Edit, InsertAfter, Template
 from amp_migrate.migrate.home import Wiring
 from amp_migrate.migrate.refusal import Refusal
@@ -27,7 +28,9 @@ class Checkpoints:
         """Collect edits and notes for every scope."""
         for scope in list(self.program.module.scopes.values()):
             for call in scope.calls:
-                if not isinstance(call.func, ast.Attribute) or not self.program.effects.is_optimizer(call.func.value, scope):
+                if not isinstance(call.func, ast.Attribute) or not self.program.effects.is_optimizer(
+                    call.func.value, scope
+                ):
                     continue
                 if call.func.attr == "state_dict":
                     self._saved(call, scope)
@@ -46,7 +49,7 @@ class Checkpoints:
             self.wiring.restore(before)
             self._note(call, f"the scaler's state is not saved or loaded here: {refusal.message}")
             return None
-        if {h: a for h, a in self.wiring.homes.items()} != before.homes:
+        if dict(self.wiring.homes.items()) != before.homes:
             self.wiring.homes = before.homes  # places of constructions are the loops' to choose
         return name
 
@@ -103,11 +106,15 @@ class Checkpoints:
 
     def _loads_optimizer(self, statement: ast.stmt) -> bool:
         call = statement.value if isinstance(statement, ast.Expr) else None
-        named = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
-        return named and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and self.program.effects.is_optimizer(
-            call.func.value, self.program.module.scope_of(statement)
+        named = (
+            isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
+        )
+        return (
+            named
+            and isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and self.program.effects.is_optimizer(call.func.value, self.program.module.scope_of(statement))
         )
 
     def _note(self, node: ast.expr, message: str) -> None:
         self.notes.append(Note(node.lineno, node.col_offset + 1, message))
-

@@ -68,14 +68,18 @@ class Cycle:
         if loop is None or self._inside(place, loop):
             return (text,)
         raise Refusal(
-            "unsupported-shape", place, "gradients of several optimizers are read together: unscale_ is needed for each of them before this"
+            "unsupported-shape",
+            place,
+            "gradients of several optimizers are read together: unscale_ is needed for each of them before this",
         )
 
     def _optimizer_loop(self, step: OptimizerStep) -> ast.stmt | None:
         """The loop over optimizers that binds the step's optimizer, where backward is outside of it."""
         name = (dotted_name(step.optimizer) or "").partition(".")[0]
         for parent in self.program.module.ancestors(step.statement):
-            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}:
+            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in {
+                n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)
+            }:
                 holds = self.program.effects.of_statement(parent, self.scope) & Effect.BACKWARD
                 return None if holds else parent
         return None
@@ -105,8 +109,14 @@ class Cycle:
         """Whether gradients are cleared wherever they are read, so that nothing accumulates over turns."""
         loop = self._loop(step.statement)
         for statement in self.flow.steps:
-            inside = loop is self.scope.node or any(a is loop for a in self.program.module.ancestors(statement.statement))
-            if inside and self._header_effect(statement.statement) & Effect.ZERO_GRAD and self._guards(statement.statement) <= guards:
+            inside = loop is self.scope.node or any(
+                a is loop for a in self.program.module.ancestors(statement.statement)
+            )
+            if (
+                inside
+                and self._header_effect(statement.statement) & Effect.ZERO_GRAD
+                and self._guards(statement.statement) <= guards
+            ):
                 return True
         return False
 
@@ -121,7 +131,9 @@ class Cycle:
         if any(self._writes(s) for s in found):
             culprit = next(s for s in found if self._writes(s))
             raise Refusal(
-                "gradient-mutated", culprit, "gradients are rewritten here between backward and step, by more than clipping or scaling"
+                "gradient-mutated",
+                culprit,
+                "gradients are rewritten here between backward and step, by more than clipping or scaling",
             )
         return found
 
@@ -150,7 +162,10 @@ class Cycle:
     def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
         """`for p in ...: all_reduce(p.grad); p.grad /= n` averages as a whole."""
         for parent in self.program.module.ancestors(statement):
-            if isinstance(parent, LOOPS) and not self.program.effects.of_statement(parent, self.scope) & Effect.BACKWARD:
+            if (
+                isinstance(parent, LOOPS)
+                and not self.program.effects.of_statement(parent, self.scope) & Effect.BACKWARD
+            ):
                 return any(isinstance(n, ast.Call) and self._reduces(n) for n in shallow(parent))
         return False
 
@@ -269,7 +284,9 @@ class Cycle:
                 block = self.program.module.block_of(start)
                 first, last = (next(i for i, s in enumerate(block) if s is x) for x in (start, top))
                 for statement in block[first:last] if top is anchor else block[first : last + 1]:
-                    found.update((id(e), e) for e in self._exits_in(statement) if not self._after_update(e, anchor, top))
+                    found.update(
+                        (id(e), e) for e in self._exits_in(statement) if not self._after_update(e, anchor, top)
+                    )
         return list(found.values())
 
     def _after_update(self, leave: ast.stmt, anchor: ast.stmt, top: ast.stmt) -> bool:
@@ -288,14 +305,18 @@ class Cycle:
         """`if loss > 0: loss.backward()` and an unconditional step: without gradients `scaler.step` raises."""
         end, loop = self.flow.step(step.statement).order, self._loop(step.statement)
         around = [self.program.module.statement_of(b) for b in self.backwards]
-        mine = [s for s in around if self.flow.step(s).order < end and (loop is self.scope.node or self._inside(s, loop))]
+        mine = [
+            s for s in around if self.flow.step(s).order < end and (loop is self.scope.node or self._inside(s, loop))
+        ]
         guards = self._guards(step.statement)
         missing = [self._guards(s) - guards for s in mine]
         alternatives = {g.partition(" ")[2] for extra in missing for g in extra if g.startswith("else ")}
         covered = any(not extra or all(g.partition(" ")[2] in alternatives for g in extra) for extra in missing)
         if mine and not covered:
             raise Refusal(
-                "unsupported-shape", step.call, "the step runs where backward may not have: GradScaler.step does not accept an optimizer without gradients"
+                "unsupported-shape",
+                step.call,
+                "the step runs where backward may not have: GradScaler.step does not accept an optimizer without gradients",
             )
 
     def _loop(self, statement: ast.stmt) -> ast.AST:
@@ -399,7 +420,7 @@ class Cycle:
     def _leaves_between(self, block: list[ast.stmt], children: list[ast.stmt]) -> bool:
         """Whether the iteration can end between the first step and the place of update."""
         first, last = (next(i for i, s in enumerate(block) if s is c) for c in (children[0], children[-1]))
-        return any(self._leaves(s) for s in block[first:last + 1])
+        return any(self._leaves(s) for s in block[first : last + 1])
 
     def _leaves(self, statement: ast.stmt) -> bool:
         """A `continue`, `break` or `return` that leaves the loop body which holds `statement`."""
@@ -435,7 +456,9 @@ class Cycle:
         for step in self.steps:
             order = self.flow.step(step.statement).order
             last = self._last_backward(step)
-            others = [a for a in anchors if not any(s.key == step.key and self._inside(s.statement, a) for s in self.steps)]
+            others = [
+                a for a in anchors if not any(s.key == step.key and self._inside(s.statement, a) for s in self.steps)
+            ]
             between = [e for e in map(self._last_order, others) if last < e < order]
             if between and last >= 0 and not self._exclusive(step, between):
                 raise Refusal(

@@ -44,7 +44,9 @@ def _all(scope: Scope) -> Iterator[ast.stmt]:
 
 def _under_no_grad(program: Program, statement: ast.stmt) -> bool:
     for parent in program.module.ancestors(statement):
-        if isinstance(parent, (ast.With, ast.AsyncWith)) and any(is_no_grad(i.context_expr, program) for i in parent.items):
+        if isinstance(parent, (ast.With, ast.AsyncWith)) and any(
+            is_no_grad(i.context_expr, program) for i in parent.items
+        ):
             return True
         if isinstance(parent, FUNCTIONS):
             return False
@@ -58,7 +60,9 @@ def _runs(program: Program, scope: Scope, block: list[ast.stmt]) -> Iterator[Reg
             index += 1
             continue
         last = index
-        while last + 1 < len(block) and (_forward(program, scope, block[last + 1]) or _loss(program, scope, block[last + 1])):
+        while last + 1 < len(block) and (
+            _forward(program, scope, block[last + 1]) or _loss(program, scope, block[last + 1])
+        ):
             last += 1
         yield Region(block[index], block[last], block)
         index = last + 1

@@ -11,7 +11,20 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.names import dotted_name
 
-_MUTATORS = {"append", "extend", "add_", "sub_", "mul_", "div_", "insert", "update", "copy_", "add", "backward_hook", "setdefault"}
+_MUTATORS = {
+    "append",
+    "extend",
+    "add_",
+    "sub_",
+    "mul_",
+    "div_",
+    "insert",
+    "update",
+    "copy_",
+    "add",
+    "backward_hook",
+    "setdefault",
+}
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 
 
@@ -39,7 +52,9 @@ class Flow:
         """The facts of one statement of this scope."""
         return self._by_statement[id(statement)]
 
-    def slice(self, expr: ast.expr, at: ast.stmt, ends: Callable[[ast.stmt], bool] = lambda statement: False) -> list[Step]:
+    def slice(
+        self, expr: ast.expr, at: ast.stmt, ends: Callable[[ast.stmt], bool] = lambda statement: False
+    ) -> list[Step]:
         """Statements before `at` that the value of `expr` depends on, in source order; nothing behind those that `ends`."""
         wanted: list[tuple[str, int]] = [(name, self.step(at).order) for name in tokens(expr)]
         found: dict[int, Step] = {}
@@ -115,7 +130,11 @@ def _written_by_calls(statement: ast.stmt, scope: Scope, program: Program) -> se
     found: set[str] = set()
     for root in header(statement) if scope.self_name else ():
         for node in shallow(root):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and dotted_name(node.func.value) == scope.self_name:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and dotted_name(node.func.value) == scope.self_name
+            ):
                 found |= _attributes_set(program.values.callee(node, scope), program, set())
     return {f"{scope.self_name}.{name}" for name in found}
 
@@ -128,7 +147,11 @@ def _attributes_set(function: Function | None, program: Program, seen: set[int])
     found: set[str] = set()
     for statement in function.body:
         for node in shallow(statement):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and dotted_name(node.value) == inner.self_name:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and dotted_name(node.value) == inner.self_name
+            ):
                 found.add(node.attr)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 if dotted_name(node.func.value) == inner.self_name:

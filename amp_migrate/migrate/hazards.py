@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from pathlib import Path
 
 from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.migrate.reach import abroad, reachable
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.calls import argument
 from amp_migrate.model.kinds import Kind
@@ -24,7 +25,19 @@ _NO_KERNEL = {
     "histc", "triangular_solve", "cholesky_solve", "cholesky_inverse", "lstsq", "solve", "geqrf", "ormqr", "matrix_rank", "lu_solve",
     "stft", "polar", "angle", "view_as_complex", "complex",
 }  # fmt: skip
-_NO_KERNEL_METHODS = {"inverse", "svd", "qr", "cholesky", "symeig", "pinverse", "logdet", "slogdet", "det", "quantile", "stft"}
+_NO_KERNEL_METHODS = {
+    "inverse",
+    "svd",
+    "qr",
+    "cholesky",
+    "symeig",
+    "pinverse",
+    "logdet",
+    "slogdet",
+    "det",
+    "quantile",
+    "stft",
+}
 _LINALG_FINE = {"norm", "vector_norm", "matrix_norm", "multi_dot", "matmul", "vecdot", "cross", "diagonal"}
 _SPARSE = {"torch.spmm", "torch.sparse.mm", "torch.hspmm", "torch.sspaddmm", "torch.sparse.addmm", "torch.smm"}
 _VANISHES = 2.0**-25
@@ -33,9 +46,32 @@ _IN_FLOAT = {
     "vector_norm", "cosine_similarity", "reciprocal", "rsqrt", "cdist", "numpy", "int", "numel",
 }  # fmt: skip
 _LOW_RANK = {"torch.pca_lowrank", "torch.svd_lowrank"}
-_FRESH = {"zeros", "ones", "empty", "full", "rand", "randn", "arange", "triu", "tril", "tensor", "eye", "linspace", "zeros_like", "ones_like"}
+_FRESH = {
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "rand",
+    "randn",
+    "arange",
+    "triu",
+    "tril",
+    "tensor",
+    "eye",
+    "linspace",
+    "zeros_like",
+    "ones_like",
+}
 _BUFFERS = {"zeros", "ones", "empty", "full"}
-_STRICT_METHODS = {"scatter_": 2, "scatter_add_": 2, "index_add_": 2, "index_copy_": 2, "index_put_": 1, "masked_scatter_": 1, "put_": 1}
+_STRICT_METHODS = {
+    "scatter_": 2,
+    "scatter_add_": 2,
+    "index_add_": 2,
+    "index_copy_": 2,
+    "index_put_": 1,
+    "masked_scatter_": 1,
+    "put_": 1,
+}
 _MATMULS = {"matmul", "mm", "bmm", "addmm", "linear", "conv1d", "conv2d", "conv3d", "einsum", "baddbmm"}
 
 
@@ -62,7 +98,11 @@ class Hazards:
         inner = program.scope(function)
         source = program.module.text.encode()
         names = {source[e.target.start : e.target.end].decode(): rule for e, rule in elsewhere.casts.items()}
-        given = {n: argument(call, inner, n, False) for n in names if [b.how for b in inner.bindings.get(n, ())] == ["parameter"]}
+        given = {
+            n: argument(call, inner, n, False)
+            for n in names
+            if [b.how for b in inner.bindings.get(n, ())] == ["parameter"]
+        }
         if set(given) != set(names) or any(g is None for g in given.values()):
             return False
         for name, expr in given.items():
@@ -75,8 +115,10 @@ class Hazards:
         source = program.module.text.encode()
         line = source[: edit.target.start].count(b"\n") + 1
         text = source[edit.target.start : edit.target.end].decode().split("\n")[0]
-        path = os.path.relpath(program.module.path, os.path.dirname(os.path.abspath(self.program.module.path)))
-        return Refusal(rule, node, f"{path}:{line} breaks in half precision: write `{text}.float()` there, then run again")
+        path = os.path.relpath(program.module.path, Path(self.program.module.path).absolute().parent)
+        return Refusal(
+            rule, node, f"{path}:{line} breaks in half precision: write `{text}.float()` there, then run again"
+        )
 
     def _check_here(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         for node, where in reachable(self.program, statements, scope):
@@ -95,7 +137,11 @@ class Hazards:
     def written(self, node: ast.Assign, scope: Scope, halves: frozenset[str]) -> None:
         """The index writes of a statement outside of autocast, of names that may be half."""
         for target in node.targets:
-            if isinstance(target, ast.Subscript) and self._tensor_index(target.slice, scope) and not self._keyed(target, scope):
+            if (
+                isinstance(target, ast.Subscript)
+                and self._tensor_index(target.slice, scope)
+                and not self._keyed(target, scope)
+            ):
                 if _paths(node.value) & halves:
                     self._cast_value(node.value, scope)
 
@@ -136,16 +182,33 @@ class Hazards:
         if name in ("clamp", "clamp_", "clip") and call.args:
             filled = next((a for a in call.args if self._huge(a, scope)), filled)
         relevant = name in ("masked_fill", "masked_fill_", "clamp", "clamp_", "clip") and canonical is None
-        if not relevant or filled is None or not self._huge(filled, scope) or not self._may_be_half(call.func.value, scope):
+        if (
+            not relevant
+            or filled is None
+            or not self._huge(filled, scope)
+            or not self._may_be_half(call.func.value, scope)
+        ):
             return
         if name.endswith("_"):
-            raise Refusal("big-constant-in-half", call, f"`{ast.unparse(filled)}` does not fit into float16, and `{name}` writes it in place")
+            raise Refusal(
+                "big-constant-in-half",
+                call,
+                f"`{ast.unparse(filled)}` does not fit into float16, and `{name}` writes it in place",
+            )
         self.cast(call.func.value, "big-constant-in-half")
 
     def _constant_write(self, node: ast.Assign, scope: Scope) -> None:
         target = node.targets[0]
-        if isinstance(target, ast.Subscript) and self._huge(node.value, scope) and self._may_be_half(target.value, scope):
-            raise Refusal("big-constant-in-half", node, f"`{ast.unparse(node.value)}` does not fit into float16 and turns into an infinity")
+        if (
+            isinstance(target, ast.Subscript)
+            and self._huge(node.value, scope)
+            and self._may_be_half(target.value, scope)
+        ):
+            raise Refusal(
+                "big-constant-in-half",
+                node,
+                f"`{ast.unparse(node.value)}` does not fit into float16 and turns into an infinity",
+            )
 
     def _huge(self, expr: ast.expr, scope: Scope) -> bool:
         value = self._number(expr, scope)
@@ -166,7 +229,11 @@ class Hazards:
         if isinstance(expr, ast.Name) and (home := scope.lookup(expr.id)) is not None:
             bindings = home.bindings[expr.id]
             value = bindings[0].value
-            return self._number(value, home) if len(bindings) == 1 and value is not None and not isinstance(value, ast.Name) else None
+            return (
+                self._number(value, home)
+                if len(bindings) == 1 and value is not None and not isinstance(value, ast.Name)
+                else None
+            )
         return None
 
     def _may_be_half(self, expr: ast.expr, scope: Scope, depth: int = 4) -> bool:
@@ -198,7 +265,11 @@ class Hazards:
                     self.cast(call.func.value, "ops-without-half-kernel")
             return
         if canonical in _LOW_RANK:
-            raise Refusal("ops-without-half-kernel", call, f"`{canonical}` multiplies matrices inside, in half precision under autocast")
+            raise Refusal(
+                "ops-without-half-kernel",
+                call,
+                f"`{canonical}` multiplies matrices inside, in half precision under autocast",
+            )
         head, _, last = canonical.rpartition(".")
         linalg = head == "torch.linalg" and last not in _LINALG_FINE
         fourier = head == "torch.fft" and last not in ("fftfreq", "rfftfreq", "fftshift", "ifftshift")
@@ -238,15 +309,28 @@ class Hazards:
             return
         for value, constant in ((node.left, node.right), (node.right, node.left)):
             number = self._number(constant, scope)
-            if number is not None and 0 < number < _VANISHES and self._may_be_half(value, scope) and not self._sums(value, scope):
+            if (
+                number is not None
+                and 0 < number < _VANISHES
+                and self._may_be_half(value, scope)
+                and not self._sums(value, scope)
+            ):
                 self.cast(self._saturating(value) or value, "eps-underflow")
 
     def _saturating(self, value: ast.expr) -> ast.expr | None:
         """The input of a sigmoid inside `value`: in half, the sigmoid itself is 1 or 0 already."""
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and self.program.canonical(node.func) in ("torch.sigmoid", "torch.nn.functional.sigmoid"):
+            if isinstance(node, ast.Call) and self.program.canonical(node.func) in (
+                "torch.sigmoid",
+                "torch.nn.functional.sigmoid",
+            ):
                 return node.args[0] if node.args else None
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sigmoid" and not node.args:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "sigmoid"
+                and not node.args
+            ):
                 return node.func.value
         return None
 
@@ -256,7 +340,12 @@ class Hazards:
             return isinstance(parent.op, ast.Div) and parent.right is node
         if isinstance(parent, ast.Attribute):
             return parent.attr in ("log", "sqrt", "rsqrt", "reciprocal")
-        return isinstance(parent, ast.Call) and (dotted_name(parent.func) or "").rpartition(".")[2] in ("log", "sqrt", "rsqrt", "log2")
+        return isinstance(parent, ast.Call) and (dotted_name(parent.func) or "").rpartition(".")[2] in (
+            "log",
+            "sqrt",
+            "rsqrt",
+            "log2",
+        )
 
     def _sums(self, value: ast.expr, scope: Scope) -> bool:
         """The result of an operation that CUDA autocast runs in float32, or a plain number."""
@@ -269,7 +358,9 @@ class Hazards:
             return self._sums(value.left, scope) and self._sums(value.right, scope)
         if not isinstance(value, ast.Call):
             return isinstance(value, ast.Constant)
-        name = (dotted_name(value.func) or "").rpartition(".")[2] or (value.func.attr if isinstance(value.func, ast.Attribute) else "")
+        name = (dotted_name(value.func) or "").rpartition(".")[2] or (
+            value.func.attr if isinstance(value.func, ast.Attribute) else ""
+        )
         return name in _IN_FLOAT or (self.program.canonical(value.func) or "").startswith("numpy.")
 
     def _array(self, expr: ast.expr, scope: Scope) -> bool:
@@ -296,7 +387,12 @@ class Hazards:
                     self._cast_value(node.value, scope)
 
     def _cast_value(self, value: ast.expr, scope: Scope) -> None:
-        if isinstance(value, ast.Constant) or self._number(value, scope) is not None or _plain_number(value) or not self._may_be_half(value, scope):
+        if (
+            isinstance(value, ast.Constant)
+            or self._number(value, scope) is not None
+            or _plain_number(value)
+            or not self._may_be_half(value, scope)
+        ):
             return
         self.cast(value)
 
@@ -315,7 +411,10 @@ class Hazards:
             canonical = self.program.canonical(value.func) or ""
             if canonical.startswith("torch.") and canonical.rpartition(".")[2] in _BUFFERS:
                 return not any(k.arg == "dtype" for k in value.keywords)
-            if not (isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "requires_grad_", "float", "fill_", "view")):
+            if not (
+                isinstance(value.func, ast.Attribute)
+                and value.func.attr in ("to", "cuda", "requires_grad_", "float", "fill_", "view")
+            ):
                 return False
             value = value.func.value
         return False
@@ -333,7 +432,9 @@ class Hazards:
 
 
 def _is_function_class(program: Program, cls: ast.ClassDef) -> bool:
-    return any(program.canonical(b) in ("torch.autograd.Function", "torch.autograd.function.Function") for b in cls.bases)
+    return any(
+        program.canonical(b) in ("torch.autograd.Function", "torch.autograd.function.Function") for b in cls.bases
+    )
 
 
 def _unprotected(program: Program, cls: ast.ClassDef) -> bool:
@@ -344,7 +445,9 @@ def _unprotected(program: Program, cls: ast.ClassDef) -> bool:
         return False
     for call in (n for m in methods for n in ast.walk(m) if isinstance(n, ast.Call)):
         canonical = program.canonical(call.func) or ""
-        if canonical.rpartition(".")[2] in _MATMULS or (canonical and not canonical.startswith(("torch.", "numpy.", "math."))):
+        if canonical.rpartition(".")[2] in _MATMULS or (
+            canonical and not canonical.startswith(("torch.", "numpy.", "math."))
+        ):
             return True
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult) for m in methods for n in ast.walk(m))
 
@@ -362,7 +465,9 @@ def says_float(expr: ast.expr) -> bool:
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
             if expr.func.attr in ("float", "double"):
                 return True
-            if expr.func.attr == "to" and any((dotted_name(a) or "").endswith(("float32", ".float")) for a in expr.args):
+            if expr.func.attr == "to" and any(
+                (dotted_name(a) or "").endswith(("float32", ".float")) for a in expr.args
+            ):
                 return True
         expr = expr.func if isinstance(expr, ast.Call) else expr.value
     return False
@@ -389,74 +494,3 @@ def _paths(expr: ast.AST) -> set[str]:
 
 def _names(expr: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
-
-
-def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
-    """Every node of the statements and of the functions in sight that they run, models' `forward` included."""
-    seen: set[int] = set()
-    wanted: list[tuple[ast.AST, Scope]] = [(s, scope) for s in statements]
-    while wanted:
-        root, where = wanted.pop(0)
-        for node in shallow(root):
-            yield node, where
-            if isinstance(node, ast.Call):
-                for function in _targets(program, node, where):
-                    if id(function) not in seen:
-                        seen.add(id(function))
-                        wanted.extend((s, program.scope(function)) for s in function.body)
-
-
-def abroad(
-    program: Program, statements: list[ast.stmt], scope: Scope
-) -> Iterator[tuple[Program, Function, ast.Call | None]]:
-    """Functions of other modules of the project that the statements run, transitively; with the call of those called directly."""
-    seen: set[int] = set()
-    wanted = [(program, statements, scope, 0)]
-    while wanted:
-        where, block, inside, depth = wanted.pop()
-        for other, function, call in _next_abroad(where, block, inside):
-            if id(function) not in seen and depth < 4:
-                seen.add(id(function))
-                yield other, function, call if depth == 0 else None
-                wanted.append((other, function.body, other.scope(function), depth + 1))
-
-
-def _next_abroad(
-    program: Program, statements: list[ast.stmt], scope: Scope
-) -> Iterator[tuple[Program, Function, ast.Call | None]]:
-    """One import further: imported functions that are called, and `forward` of imported classes."""
-    for node, where in reachable(program, statements, scope):
-        if not isinstance(node, ast.Call):
-            continue
-        definition = program.values.abroad(node.func, where)
-        if definition is not None and not isinstance(definition[1], ast.ClassDef):
-            yield definition[0], definition[1], node
-        value = program.values.of(node.func, where)
-        if value.foreign is not None:
-            yield from ((value.foreign[0], f, None) for f in _forwards(*value.foreign))
-
-
-def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
-    function = program.values.callee(call, scope)
-    if function is not None:
-        yield function
-    value = program.values.of(call.func, scope)
-    classes = [value.cls] if value.cls is not None else []
-    if value.kind is Kind.MODEL and value.origin is not None:
-        classes += [c for n in ast.walk(value.origin) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))]
-    for cls in classes:
-        yield from _forwards(program, cls)
-
-
-def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
-    """`forward` of a class and of every module class that its body names (its layers)."""
-    scope = program.module.scopes[cls]
-    named = [c for n in ast.walk(cls) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))]
-    for owner in {id(c): c for c in [cls, *named]}.values():
-        for name in ("forward", "__call__"):
-            method = program.graph.method(owner, name)
-            if isinstance(method, FUNCTIONS):
-                yield method
-
-
-__all__ = ["HALF_MAX", "Hazards", "abroad", "reachable", "says_float"]

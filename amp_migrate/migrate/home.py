@@ -60,7 +60,12 @@ class Wiring:
         homes = {home: list(anchors) for home, anchors in self.homes.items()}
         access = {scope: list(found) for scope, found in self.access.items()}
         return replace(
-            self, homes=homes, access=access, edits=dict(self.edits), threaded=set(self.threaded), stepped=set(self.stepped)
+            self,
+            homes=homes,
+            access=access,
+            edits=dict(self.edits),
+            threaded=set(self.threaded),
+            stepped=set(self.stepped),
         )
 
     def restore(self, earlier: Wiring) -> None:
@@ -86,7 +91,9 @@ class Wiring:
         kinds = {name: self._where(name, scope) for name in roots}
         homes = {where for where in kinds.values() if where is not None}
         if len(homes) != 1:
-            raise Refusal("unsupported-shape", optimizers[0], "the optimizers of this loop are made in different places")
+            raise Refusal(
+                "unsupported-shape", optimizers[0], "the optimizers of this loop are made in different places"
+            )
         where = homes.pop()
         if where.startswith("self."):
             return self._attribute_home(list(roots), scope)
@@ -118,7 +125,9 @@ class Wiring:
         home = scope.lookup(head)
         if home is None:
             raise Refusal(
-                "optimizer-not-in-sight", ast.Name(head), f"`{head}` is bound nowhere in this file, so nobody knows what it is"
+                "optimizer-not-in-sight",
+                ast.Name(head),
+                f"`{head}` is bound nowhere in this file, so nobody knows what it is",
             )
         return home.qualname
 
@@ -139,7 +148,9 @@ class Wiring:
         if not isinstance(home.node, FUNCTIONS):
             return False
         named = any("epoch" in a.arg and not a.arg.endswith("s") for a in home.parameters())
-        sites = [s for s in self.program.graph.sites(home.node) if self.program.values.callee(s.call, s.scope) is home.node]
+        sites = [
+            s for s in self.program.graph.sites(home.node) if self.program.values.callee(s.call, s.scope) is home.node
+        ]
         loops = [a for s in sites for a in self._within(s.call, s.scope.node) if isinstance(a, LOOPS)]
         return named and any(isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower() for a in loops)
 
@@ -147,7 +158,9 @@ class Wiring:
         """The scaler outlives the calls: a global made before the function, or a refusal."""
         if home.parent is not self.program.module.root or not isinstance(home.node, FUNCTIONS):
             raise Refusal(
-                "unsupported-shape", optimizers[0], "the optimizer is built anew for every epoch; build it once, beside the model"
+                "unsupported-shape",
+                optimizers[0],
+                "the optimizer is built anew for every epoch; build it once, beside the model",
             )
         self._make(Home(self.program.module.root, top=True), [home.node], scope)
         return self.name
@@ -159,7 +172,9 @@ class Wiring:
         bindings = here or bindings  # rebound elsewhere under `global`: the scaler made here serves that optimizer too
         if not bindings or any(b.how not in ("assign", "with") for b in bindings):
             raise Refusal(
-                "optimizer-not-in-sight", optimizers[0], f"`{name}` comes from elsewhere; its construction is not in this file"
+                "optimizer-not-in-sight",
+                optimizers[0],
+                f"`{name}` comes from elsewhere; its construction is not in this file",
             )
         return bindings
 
@@ -190,17 +205,25 @@ class Wiring:
 
     def _appends(self, binding: Binding, home: Scope) -> list[ast.stmt]:
         """`optimizers = []` filled later by `optimizers.append(...)`."""
-        empty = isinstance(binding.value, (ast.List, ast.Dict)) and not (getattr(binding.value, "elts", None) or getattr(binding.value, "keys", None))
+        empty = isinstance(binding.value, (ast.List, ast.Dict)) and not (
+            getattr(binding.value, "elts", None) or getattr(binding.value, "keys", None)
+        )
         target = binding.statement.targets[0] if isinstance(binding.statement, ast.Assign) else None
         name = dotted_name(target) if target is not None else None
         if not empty or name is None:
             return []
-        calls = [c for c in home.calls if isinstance(c.func, ast.Attribute) and c.func.attr == "append" and dotted_name(c.func.value) == name]
+        calls = [
+            c
+            for c in home.calls
+            if isinstance(c.func, ast.Attribute) and c.func.attr == "append" and dotted_name(c.func.value) == name
+        ]
         return [self._out_of_loops(self.program.module.statement_of(c), binding.statement) for c in calls]
 
     def _out_of_loops(self, statement: ast.stmt, origin: ast.AST) -> ast.stmt:
         module = self.program.module
-        while module.parents[statement] is not module.parents[origin] and isinstance(module.parents[statement], ast.stmt):
+        while module.parents[statement] is not module.parents[origin] and isinstance(
+            module.parents[statement], ast.stmt
+        ):
             parent = module.parents[statement]
             assert isinstance(parent, ast.stmt)
             statement = parent
@@ -240,7 +263,8 @@ class Wiring:
         while method is not None and method.owner is None:
             method = method.parent
         cls = self.program.graph.class_around(scope)
-        assert method is not None and cls is not None
+        assert method is not None
+        assert cls is not None
         made = [self._attribute_makers(name, cls, scope) for name in names]
         by_method: dict[int, list[Binding]] = {}
         for binding in (b for bindings in made for b in bindings):
@@ -258,7 +282,12 @@ class Wiring:
             made = [b for b in bindings if not _is_none(b.value) and b.how == "assign"]
             if made:
                 heirs = [h for h in self.program.graph.heirs(owner) if h is not owner]
-                return made + [b for h in heirs for b in self.program.module.scopes[h].bindings.get(attribute, []) if b.how == "assign"]
+                return made + [
+                    b
+                    for h in heirs
+                    for b in self.program.module.scopes[h].bindings.get(attribute, [])
+                    if b.how == "assign"
+                ]
         raise Refusal(
             "optimizer-not-in-sight",
             scope.node,
@@ -293,7 +322,11 @@ class Wiring:
         for site in sorted(sites, key=lambda s: self._given_none(s, inner, names)):
             given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
             if names and any(g is None for g in given):
-                raise Refusal("callers-unknown", site.call, f"the call of `{function.name}` does not show which optimizer it passes")
+                raise Refusal(
+                    "callers-unknown",
+                    site.call,
+                    f"the call of `{function.name}` does not show which optimizer it passes",
+                )
             value = self._value_at(site, [g for g in given if g is not None], inner, names)
             self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
             holder = value.rpartition(".")[0]
@@ -321,7 +354,9 @@ class Wiring:
         sites = self.program.graph.sites(function)
         if self.program.graph.escapes(function):
             raise Refusal(
-                "callers-unknown", function, f"`{function.name}` is passed around as a value, so its callers cannot all be given the scaler"
+                "callers-unknown",
+                function,
+                f"`{function.name}` is passed around as a value, so its callers cannot all be given the scaler",
             )
         if not sites:
             raise Refusal(
@@ -339,10 +374,10 @@ class Wiring:
         batches = 2 if any(self.program.effects.is_backward(call, scope) for call in loops) else 1
         if max(map(len, around)) < batches and not any(_counts_epochs(loop) for found in around for loop in found):
             return False
-        for site in self.program.graph.sites(function):
-            if any(isinstance(a, LOOPS) for a in self._within(site.call, site.scope.node)):
-                return False
-        return True
+        return all(
+            not any(isinstance(a, LOOPS) for a in self._within(site.call, site.scope.node))
+            for site in self.program.graph.sites(function)
+        )
 
     def _within(self, node: ast.AST, top: ast.AST) -> list[ast.AST]:
         """What `node` is inside of, up to `top`; an expression that a loop iterates over is not inside that loop."""
@@ -406,7 +441,9 @@ class Wiring:
 
     def constructions(self) -> list[Edit]:
         """The statements that make the scalers."""
-        return [self._construction(home, anchor) for home, anchors in self.homes.items() for anchor in self._lasts(anchors)]
+        return [
+            self._construction(home, anchor) for home, anchors in self.homes.items() for anchor in self._lasts(anchors)
+        ]
 
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
         anchor, moved = (anchor, False) if home.attribute else self._before_epochs(anchor)
@@ -447,7 +484,9 @@ class Wiring:
         blocks_of = {id(self.program.module.block_of(p)) for p in parents if isinstance(p, ast.If)}
         lone = all(isinstance(p, ast.If) for p in parents) and len({id(p) for p in parents}) > 1
         trains = any(
-            self.program.effects.of_statement(p, self.program.module.scope_of(p)) & (Effect.BACKWARD | Effect.STEP) for p in parents if lone
+            self.program.effects.of_statement(p, self.program.module.scope_of(p)) & (Effect.BACKWARD | Effect.STEP)
+            for p in parents
+            if lone
         )
         last = parents[-1] if parents else None
         return [last] if lone and not trains and len(blocks_of) == 1 and isinstance(last, ast.If) else anchors
@@ -463,7 +502,10 @@ class Wiring:
         block = self.program.module.block_of(earlier)
         first, last = (next(i for i, s in enumerate(block) if s is x) for x in (earlier, later))
         scope = self.program.module.scope_of(earlier)
-        return not any(self.program.effects.of_statement(s, scope) & (Effect.BACKWARD | Effect.STEP) for s in block[first + 1 : last])
+        return not any(
+            self.program.effects.of_statement(s, scope) & (Effect.BACKWARD | Effect.STEP)
+            for s in block[first + 1 : last]
+        )
 
     def switches_for(self, scope: Scope) -> list[Switch]:
         """The switches of the scalers that `scope` may use."""
@@ -483,7 +525,11 @@ def _counts_epochs(loop: ast.AST) -> bool:
     if isinstance(loop, ast.While):
         return True
     assert isinstance(loop, (ast.For, ast.AsyncFor))
-    counted = isinstance(loop.iter, ast.Call) and (dotted_name(loop.iter.func) or "").rpartition(".")[2] in ("range", "trange", "count")
+    counted = isinstance(loop.iter, ast.Call) and (dotted_name(loop.iter.func) or "").rpartition(".")[2] in (
+        "range",
+        "trange",
+        "count",
+    )
     return "epoch" in ast.unparse(loop.target).lower() or counted
 
 

@@ -90,7 +90,20 @@ def _root_name(expr: ast.expr) -> str | None:
     """`output` of `output.detach()[0]`; None for anything that is not one tensor's view."""
     while True:
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-            if expr.func.attr in ("argmax", "item", "max", "topk", "size", "long", "int", "cpu", "tolist", "numpy", "float", "double"):
+            if expr.func.attr in (
+                "argmax",
+                "item",
+                "max",
+                "topk",
+                "size",
+                "long",
+                "int",
+                "cpu",
+                "tolist",
+                "numpy",
+                "float",
+                "double",
+            ):
                 return None if expr.func.attr != "cpu" else _root_name(expr.func.value)
             expr = expr.func.value
         elif isinstance(expr, ast.Subscript):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from amp_migrate.migrate.optimizers import no_step
 from amp_migrate.migrate.refusal import Refusal
-from amp_migrate.migrate.screen import no_step
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
@@ -37,7 +37,11 @@ def find_loop(program: Program, scope: Scope, backwards: list[ast.Call]) -> Loop
         return Loop(scope, backwards, [_stepper(program, scope)])
     closure = _stepped_with(program, scope)
     if closure is not None:
-        raise Refusal("step-with-closure", closure, "the step evaluates the loss itself, several times; GradScaler does not support closures")
+        raise Refusal(
+            "step-with-closure",
+            closure,
+            "the step evaluates the loss itself, several times; GradScaler does not support closures",
+        )
     callers = [s for s in _callers(program, scope) if program.effects.steps(s)]
     if not callers:
         raise no_step(program, scope, backwards[0])
@@ -47,7 +51,9 @@ def find_loop(program: Program, scope: Scope, backwards: list[ast.Call]) -> Loop
 def _stepper(program: Program, scope: Scope) -> Stepper:
     own = program.effects.backwards(scope)
     helpers = [c for c in scope.calls if c not in own and _leads_to_backward(program, c, scope)]
-    return Stepper(scope, program.effects.steps(scope), sorted([*own, *helpers], key=lambda c: (c.lineno, c.col_offset)))
+    return Stepper(
+        scope, program.effects.steps(scope), sorted([*own, *helpers], key=lambda c: (c.lineno, c.col_offset))
+    )
 
 
 def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:

@@ -6,9 +6,18 @@ import ast
 from dataclasses import dataclass, field
 
 from amp_migrate.config import Settings
-from amp_migrate.edits import AddImport, Edit, InsertAfter, InsertBefore, ReplaceExpression, ReplaceStatement, Template, WrapStatements
+from amp_migrate.edits import (
+    AddImport,
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    ReplaceExpression,
+    ReplaceStatement,
+    Template,
+    WrapStatements,
+)
 from amp_migrate.guard import Introduced
-from amp_migrate.migrate import screen
+from amp_migrate.migrate import optimizers, screen
 from amp_migrate.migrate.bce import ProbabilityLosses
 from amp_migrate.migrate.checkpoint import Checkpoints
 from amp_migrate.migrate.cycle import Cycle
@@ -98,10 +107,12 @@ class Planner:
         loop = find_loop(self.program, scope, backwards)
         screen.screen_training(self.program, scope, backwards)
         for stepper in loop.steppers:
-            screen.check_optimizers(self.program, stepper.scope, stepper.steps)
-            screen.check_gradients(self.program, stepper.scope, stepper.steps)
+            optimizers.check_optimizers(self.program, stepper.scope, stepper.steps)
+            optimizers.check_gradients(self.program, stepper.scope, stepper.steps)
         if self.switches.cpu_only:
-            raise Skip("cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing")
+            raise Skip(
+                "cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing"
+            )
         hazards = Hazards(self.program)
         late = ProbabilityLosses(self.program, scope, backwards, hazards).late()
         regions = RegionFinder(self.program, scope, backwards, late).find()
@@ -177,7 +188,9 @@ class Planner:
             edits.append(self._wrap(region, self._header(scope, region.first, plan.scaler)))
         for stepper in plan.loop.steppers:
             for region in plan.helpers if stepper.scope is not scope else ():
-                edits.append(self._wrap(region, self._header(stepper.scope, region.first, self.wiring.visible(stepper.scope))))
+                edits.append(
+                    self._wrap(region, self._header(stepper.scope, region.first, self.wiring.visible(stepper.scope)))
+                )
         hoisted = {id(h.backward) for h in plan.regions.hoists}
         for hoist in plan.regions.hoists:
             edits += self._hoist_edits(hoist, scope, plan.scaler)

@@ -17,8 +17,38 @@ from amp_migrate.names import dotted_name
 _NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 _CUTS = {"detach", "item", "numpy", "tolist", "argmax", "argmin", "multinomial", "argsort"}
 # Operations that autocast runs in float32, or in half: arithmetic that is not elementwise.
-_FLOAT_OPERATIONS = {"exp", "log", "pow", "sum", "softmax", "log_softmax", "norm", "logsumexp", "log_prob", "entropy", "matmul", "mm", "bmm"}
-_REDUCTIONS = {"sum", "mean", "stack", "cat", "tensor", "item", "squeeze", "view", "reshape", "div", "neg", "abs", "add", "mul", "unsqueeze"}
+_FLOAT_OPERATIONS = {
+    "exp",
+    "log",
+    "pow",
+    "sum",
+    "softmax",
+    "log_softmax",
+    "norm",
+    "logsumexp",
+    "log_prob",
+    "entropy",
+    "matmul",
+    "mm",
+    "bmm",
+}
+_REDUCTIONS = {
+    "sum",
+    "mean",
+    "stack",
+    "cat",
+    "tensor",
+    "item",
+    "squeeze",
+    "view",
+    "reshape",
+    "div",
+    "neg",
+    "abs",
+    "add",
+    "mul",
+    "unsqueeze",
+}
 
 
 @dataclass(frozen=True)
@@ -85,14 +115,13 @@ class RegionFinder:
         regions = [r for group in members.values() for r in self._regions(group) if self._worthwhile(r)]
         regions.sort(key=lambda r: r.first.lineno)
         hoists = tuple(self._hoist(call, expr, at, regions) for call, expr, at in hoisted)
-        return Regions(tuple(self._stretched(r, hoists) for r in regions), self._rebased(hoists, regions), frozenset(self.tainted))
+        return Regions(
+            tuple(self._stretched(r, hoists) for r in regions), self._rebased(hoists, regions), frozenset(self.tainted)
+        )
 
     def _computes(self, expr: ast.expr) -> bool:
         """Whether a receiver runs a model or a loss function, rather than only joining losses."""
-        for node in shallow(expr):
-            if isinstance(node, ast.Call) and self._is_compute(node):
-                return True
-        return False
+        return any(isinstance(node, ast.Call) and self._is_compute(node) for node in shallow(expr))
 
     def _is_compute(self, call: ast.Call) -> bool:
         if self.program.effects.is_forward(call, self.scope) or self.program.effects.is_bce(call, self.scope):
@@ -101,7 +130,9 @@ class RegionFinder:
             return True
         name = (dotted_name(call.func) or "").rpartition(".")[2]
         canonical = self.program.canonical(call.func) or ""
-        return canonical.startswith("torch.nn.functional.") or (bool(name) and criterion_name(name) and name not in _REDUCTIONS)
+        return canonical.startswith("torch.nn.functional.") or (
+            bool(name) and criterion_name(name) and name not in _REDUCTIONS
+        )
 
     def _members(self, call: ast.Call, at: ast.stmt) -> list[ast.stmt]:
         """Statements of the loss's slice that carry gradients from a forward on, in source order."""
@@ -112,7 +143,11 @@ class RegionFinder:
                 if step in members or not self._in_turn(step.statement, at):
                     continue
                 if self._without_gradient(step.statement):
-                    if step.uses & tainted and self._runs_forward(step.statement) and not self._under_no_grad(step.statement):
+                    if (
+                        step.uses & tainted
+                        and self._runs_forward(step.statement)
+                        and not self._under_no_grad(step.statement)
+                    ):
                         members.append(step)  # it runs on values that are half
                     continue
                 if self._runs_forward(step.statement) or step.uses & tainted:
@@ -134,7 +169,9 @@ class RegionFinder:
     @property
     def _keeps_graph(self) -> bool:
         keywords = (k for call in self.backwards for k in call.keywords)
-        return any(k.arg == "retain_graph" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in keywords)
+        return any(
+            k.arg == "retain_graph" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in keywords
+        )
 
     def _steps(self, loop: ast.AST) -> bool:
         return bool(self.program.effects.of_statement(loop, self.scope) & (Effect.STEP | Effect.ZERO_GRAD))
@@ -155,7 +192,9 @@ class RegionFinder:
         for parent in (statement, *self.program.module.ancestors(statement)):
             if parent is self.scope.node:
                 break
-            if isinstance(parent, (ast.With, ast.AsyncWith)) and any(is_no_grad(i.context_expr, self.program) for i in parent.items):
+            if isinstance(parent, (ast.With, ast.AsyncWith)) and any(
+                is_no_grad(i.context_expr, self.program) for i in parent.items
+            ):
                 return True
         return False
 
@@ -177,13 +216,16 @@ class RegionFinder:
                 break
             top, block = parent, module.block_of(parent)
         if id(top) in around:
-            raise Refusal("unsupported-shape", member, "the loss is computed in the head of the statement that holds backward")
+            raise Refusal(
+                "unsupported-shape", member, "the loss is computed in the head of the statement that holds backward"
+            )
         return top, block
 
     def _acts(self, statement: ast.stmt) -> bool:
         """A loop that steps an environment: a rollout, of which only the forwards belong under autocast."""
         return isinstance(statement, LOOPS) and any(
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step" and n.args for n in shallow(statement)
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step" and n.args
+            for n in shallow(statement)
         )
 
     def _effect(self, statement: ast.stmt) -> Effect:
@@ -207,7 +249,9 @@ class RegionFinder:
     def _worthwhile(self, region: Region) -> bool:
         """A run of plain arithmetic on values that left another region needs none of its own."""
         nodes = (n for s in region.statements() for n in shallow(s))
-        return any(isinstance(n, ast.Call) and (self._is_compute(n) or self._wants_float(n)) or _is_power(n) for n in nodes)
+        return any(
+            isinstance(n, ast.Call) and (self._is_compute(n) or self._wants_float(n)) or _is_power(n) for n in nodes
+        )
 
     def _wants_float(self, call: ast.Call) -> bool:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -226,7 +270,9 @@ class RegionFinder:
         for statement in region.statements():
             for node in shallow(statement):
                 if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-                    raise Refusal("unsupported-shape", node, "a generator or coroutine gives up control inside forward and loss")
+                    raise Refusal(
+                        "unsupported-shape", node, "a generator or coroutine gives up control inside forward and loss"
+                    )
         return region
 
     def _hoist(self, call: ast.Call, expr: ast.expr, at: ast.stmt, regions: list[Region]) -> Hoist:
@@ -250,7 +296,8 @@ class RegionFinder:
 
     def _rebased(self, hoists: tuple[Hoist, ...], regions: list[Region]) -> tuple[Hoist, ...]:
         return tuple(
-            Hoist(h.backward, h.receiver, h.statement, self._stretched(h.region, hoists)) if h.region else h for h in hoists
+            Hoist(h.backward, h.receiver, h.statement, self._stretched(h.region, hoists)) if h.region else h
+            for h in hoists
         )
 
 

@@ -11,7 +11,20 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.names import dotted_name
 
-_SETTINGS_NAMES = ("args", "opt", "opts", "cfg", "config", "params", "hparams", "FLAGS", "flags", "options", "conf", "hps")
+_SETTINGS_NAMES = (
+    "args",
+    "opt",
+    "opts",
+    "cfg",
+    "config",
+    "params",
+    "hparams",
+    "FLAGS",
+    "flags",
+    "options",
+    "conf",
+    "hps",
+)
 _FLAG_ATTRIBUTES = ("cuda", "use_cuda", "use_gpu", "gpu", "is_cuda", "use_accel", "usecuda")
 _INDEX_NAMES = ("rank", "gpu", "local_rank", "gpu_id", "gpu_ids", "device_id", "device_ids", "gpus")
 
@@ -50,7 +63,9 @@ def device_use(program: Program) -> DeviceUse:
             cuda |= name == "torch.device" and _may_be_cuda(call)
             cuda |= any(_cuda_text(a) for a in [*call.args, *(k.value for k in call.keywords)])
             other |= name == "torch.device" and any(_text(a) in ("mps", "xpu") for a in call.args)
-    cuda |= any(_cuda_binding(b.value) for s in program.module.scopes.values() for bs in s.bindings.values() for b in bs)
+    cuda |= any(
+        _cuda_binding(b.value) for s in program.module.scopes.values() for bs in s.bindings.values() for b in bs
+    )
     names_device = "device" in program.module.identifiers and bool(moves)
     return DeviceUse(tuple(moves), cuda or names_device, other)
 
@@ -165,8 +180,14 @@ class SwitchFinder:
             where = self.program.module.scope_of(call)
             for expr in [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]:
                 text = dotted_name(expr)
-                index = text is not None and self.program.values.kind(expr, where) in (Kind.INDEX, Kind.UNKNOWN) and _is_index_name(text)
-                if text is not None and not (index and self._tests_of(call)):  # an index under a condition: the condition decides
+                index = (
+                    text is not None
+                    and self.program.values.kind(expr, where) in (Kind.INDEX, Kind.UNKNOWN)
+                    and _is_index_name(text)
+                )
+                if text is not None and not (
+                    index and self._tests_of(call)
+                ):  # an index under a condition: the condition decides
                     found.setdefault(text, (text, expr, where))
         return list(found.values())
 
@@ -196,7 +217,9 @@ class SwitchFinder:
     def _may_be_none(self, text: str, scope: Scope) -> bool:
         """A parameter `device=None`, or a variable that starts as None, names no device."""
         home = scope.lookup(text) if "." not in text else None
-        if home is not None and any(isinstance(b.value, ast.Constant) and b.value.value is None for b in home.bindings[text]):
+        if home is not None and any(
+            isinstance(b.value, ast.Constant) and b.value.value is None for b in home.bindings[text]
+        ):
             return True
         if home is None or not isinstance(home.node, FUNCTIONS) or home.bindings[text][0].how != "parameter":
             return False
@@ -260,10 +283,16 @@ class SwitchFinder:
         text = ast.dump(target) if target is not None else None
         outer: ast.AST = branch
         blocks = _branches(branch)
-        while isinstance(outer, ast.If) and isinstance(up := self.program.module.parents.get(outer), ast.If) and up.orelse == [outer]:
+        while (
+            isinstance(outer, ast.If)
+            and isinstance(up := self.program.module.parents.get(outer), ast.If)
+            and up.orelse == [outer]
+        ):
             outer = up
             blocks = _branches(outer) if isinstance(outer, ast.If) else blocks
-        every = all(any(isinstance(s, ast.Assign) and ast.dump(s.targets[0]) == text for s in block) for block in blocks)
+        every = all(
+            any(isinstance(s, ast.Assign) and ast.dump(s.targets[0]) == text for s in block) for block in blocks
+        )
         return every and id(self.program.module.parents.get(outer)) in chain
 
     def _flag(self, scope: Scope, place: ast.stmt) -> str | None:
@@ -295,7 +324,9 @@ class SwitchFinder:
             return None
         test = ast.parse(text, mode="eval").body
         test = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-        plain = isinstance(test, ast.Compare) and all(isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators)
+        plain = isinstance(test, ast.Compare) and all(
+            isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators
+        )
         inner = dotted_name(test.left if isinstance(test, ast.Compare) and plain else test)
         return text if inner is not None and self._bound(inner, scope, place) else None
 
@@ -303,7 +334,7 @@ class SwitchFinder:
         kind = self.program.values.kind(test, where)
         if kind is Kind.CUDA_FLAG:
             return True
-        head, _, last = text.rpartition(".")
+        _head, _, last = text.rpartition(".")
         return last.lower() in _FLAG_ATTRIBUTES and kind in (Kind.UNKNOWN, Kind.OTHER, Kind.OBJECT)
 
     def _tests_of(self, call: ast.Call) -> list[ast.expr]:
@@ -312,9 +343,12 @@ class SwitchFinder:
         tests: list[ast.expr] = []
         here: ast.AST = call
         for parent in module.ancestors(call):
-            if isinstance(parent, ast.If) and any(here is s for s in parent.body):
-                tests.append(parent.test)
-            elif isinstance(parent, ast.IfExp) and parent.body is here:
+            if (
+                isinstance(parent, ast.If)
+                and any(here is s for s in parent.body)
+                or isinstance(parent, ast.IfExp)
+                and parent.body is here
+            ):
                 tests.append(parent.test)
             here = parent
         return tests

@@ -36,7 +36,9 @@ def _status(plan: Plan) -> FileStatus:
 def _syntax(path: str, error: SyntaxError) -> FileOutcome:
     version = ".".join(map(str, sys.version_info[:3]))
     where = f"{path}:{error.lineno or 1}:{error.offset or 1}"
-    message = f"{where}: {error.msg} (read by Python {version}); correct the syntax, or run with the Python it is written for"
+    message = (
+        f"{where}: {error.msg} (read by Python {version}); correct the syntax, or run with the Python it is written for"
+    )
     loop = LoopOutcome(error.lineno or 1, "<module>", "refused", "syntax", f"{error.msg} (read by Python {version})")
     return FileOutcome(path, "failed", (loop,), error=message)
 
@@ -48,7 +50,9 @@ def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bo
     try:
         output = apply(text, plan.edits)
     except WriteError as error:
-        return FileOutcome(path, "failed", tuple(plan.loops), error=f"{path}: {error}; nothing was written, please report this")
+        return FileOutcome(
+            path, "failed", tuple(plan.loops), error=f"{path}: {error}; nothing was written, please report this"
+        )
     again = (lambda new: migrate_text(new, path, settings, guarded=False).output) if guarded else None
     failures = check(text, output, plan.introduced, again=again)
     if failures:

@@ -107,7 +107,9 @@ class CallGraph:
         called = {id(call.func) for calls in self._calls.values() for call, _ in calls}
         for node in self.module.parents:
             named = isinstance(node, ast.Name) and node.id == function.name and isinstance(node.ctx, ast.Load)
-            attribute = isinstance(node, ast.Attribute) and node.attr == function.name and isinstance(node.ctx, ast.Load)
+            attribute = (
+                isinstance(node, ast.Attribute) and node.attr == function.name and isinstance(node.ctx, ast.Load)
+            )
             if (named or attribute) and id(node) not in called and not self._other_name(node, function):
                 return True
         return False

@@ -55,14 +55,39 @@ _TENSOR_METHODS = {
     "parameters", "named_parameters", "state_dict", "load_state_dict", "train", "eval", "add_scalar", "extend", "copy", "get", "dim",
     "clone", "abs", "exp", "log", "pow", "sqrt", "t", "startswith", "endswith", "strip", "add_", "mul_", "fill_", "copy_", "zero_",
 }  # fmt: skip
-_HARMLESS_LIBRARIES = ("numpy.", "math.", "os.", "time.", "random.", "sys.", "json.", "logging.", "matplotlib.", "argparse.")
+_HARMLESS_LIBRARIES = (
+    "numpy.",
+    "math.",
+    "os.",
+    "time.",
+    "random.",
+    "sys.",
+    "json.",
+    "logging.",
+    "matplotlib.",
+    "argparse.",
+)
 _TELLING = (ast.Call, ast.Attribute)  # the only nodes with effects of their own
-_ACTIVATIONS = {f"torch.nn.{name}" for name in ("Sigmoid", "ReLU", "LeakyReLU", "Tanh", "Softmax", "LogSoftmax", "GELU", "ELU", "Softplus")}
+_ACTIVATIONS = {
+    f"torch.nn.{name}"
+    for name in ("Sigmoid", "ReLU", "LeakyReLU", "Tanh", "Softmax", "LogSoftmax", "GELU", "ELU", "Softplus")
+}
 _GRADIENTS = {"grad", "_grad"}
 _BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 # In-place methods on `p.grad` that bound or scale it, as a clipper does.
 _CLIPPING_METHODS = {"clamp_", "clip_", "mul_", "div_", "zero_", "detach_", "clamp_min_", "clamp_max_"}
-_WRITING_METHODS = {"add_", "sub_", "copy_", "fill_", "set_", "addcmul_", "addcdiv_", "normal_", "uniform_", "nan_to_num_"}
+_WRITING_METHODS = {
+    "add_",
+    "sub_",
+    "copy_",
+    "fill_",
+    "set_",
+    "addcmul_",
+    "addcdiv_",
+    "normal_",
+    "uniform_",
+    "nan_to_num_",
+}
 _REDUCERS = re.compile(r"(?i)all_?reduce|average_grad|avg_grad|mpi_avg|sync_grad|reduce_grad|synchronize")
 
 
@@ -131,7 +156,9 @@ class Effects:
         if imported:
             assert canonical is not None
             return not criterion_only(canonical) and self._given_model(call, scope, canonical)
-        return self._plain_forward(func, scope) or (isinstance(func, ast.Name) and self._helper_with_model(call, func, scope))
+        return self._plain_forward(func, scope) or (
+            isinstance(func, ast.Name) and self._helper_with_model(call, func, scope)
+        )
 
     def _helper_with_model(self, call: ast.Call, func: ast.Name, scope: Scope) -> bool:
         """`get_loss(model, batch)` where `get_loss` is handed over."""
@@ -176,7 +203,9 @@ class Effects:
         if func.attr in _PLAIN_METHODS:
             return False
         if self.values.is_model(holder, scope):
-            return not func.attr.startswith(("init_", "set_", "reset", "save", "load", "update_", "get_optim", "configure"))
+            return not func.attr.startswith(
+                ("init_", "set_", "reset", "save", "load", "update_", "get_optim", "configure")
+            )
         name = dotted_name(func) or ""
         if value or not name.startswith("self."):
             return False
@@ -228,7 +257,9 @@ class Effects:
     def _only_tested(self, node: ast.Attribute) -> bool:
         """`p.grad is None`, `if p.grad:` and resets (`p.grad.zero_()`, `p.grad.detach_()`) read no values."""
         parent = self.module.parents[node]
-        if isinstance(parent, ast.Compare) and any(isinstance(c, ast.Constant) and c.value is None for c in parent.comparators):
+        if isinstance(parent, ast.Compare) and any(
+            isinstance(c, ast.Constant) and c.value is None for c in parent.comparators
+        ):
             return True
         if isinstance(parent, ast.Attribute) and parent.attr == "data":
             parent = self.module.parents[parent]
@@ -325,7 +356,11 @@ class Effects:
             program, cls = value.foreign
             found = program.graph.method(cls, "forward") or program.graph.method(cls, "__call__")
             return program.effects.of_function(found) & _CARRIED if found is not None else Effect.NONE
-        if value.cls is None or isinstance(call.func, ast.Name) and self.graph.class_named(call.func, scope) is value.cls:
+        if (
+            value.cls is None
+            or isinstance(call.func, ast.Name)
+            and self.graph.class_named(call.func, scope) is value.cls
+        ):
             return Effect.NONE
         method = self.graph.method(value.cls, "forward") or self.graph.method(value.cls, "__call__")
         return self.of_function(method) if method is not None else Effect.NONE

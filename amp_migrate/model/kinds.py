@@ -83,8 +83,20 @@ _FOREIGN = (
     "jax.",
     "optax.",
 )
-_FOREIGN_MODULES = ("tensorflow.", "keras.", "mxnet.", "paddle.", "chainer.", "autograd.", "mindspore.", "oneflow.", "jittor.")
-_OTHER_OPTIMIZERS = re.compile(r"^(Ada(Belief|Bound|Hessian|Mod|Factor)|[RY]ogi|RAdam|Ranger\w*|Lookahead|Lamb|LAMB|Lion|Novo[Gg]rad|Madgrad|MADGRAD|Prodigy|Sophia\w*)$")
+_FOREIGN_MODULES = (
+    "tensorflow.",
+    "keras.",
+    "mxnet.",
+    "paddle.",
+    "chainer.",
+    "autograd.",
+    "mindspore.",
+    "oneflow.",
+    "jittor.",
+)
+_OTHER_OPTIMIZERS = re.compile(
+    r"^(Ada(Belief|Bound|Hessian|Mod|Factor)|[RY]ogi|RAdam|Ranger\w*|Lookahead|Lamb|LAMB|Lion|Novo[Gg]rad|Madgrad|MADGRAD|Prodigy|Sophia\w*)$"
+)
 _MODEL_MAKERS = (
     "torchvision.models.",
     "torch.hub.load",
@@ -117,7 +129,21 @@ def library_kind(name: str) -> Kind:
     if name.startswith(_MODEL_MAKERS) or name.endswith(".from_pretrained") and "transformers" in name:
         return Kind.OTHER if "Tokenizer" in name else Kind.MODEL
     if name.startswith(
-        ("torchvision.transforms", "torchvision.datasets", "torchvision.utils", "gym.", "gymnasium.", "numpy.", "random.", "math.", "os.", "time.", "json.", "argparse.", "collections.")
+        (
+            "torchvision.transforms",
+            "torchvision.datasets",
+            "torchvision.utils",
+            "gym.",
+            "gymnasium.",
+            "numpy.",
+            "random.",
+            "math.",
+            "os.",
+            "time.",
+            "json.",
+            "argparse.",
+            "collections.",
+        )
     ):
         return Kind.OTHER
     return Kind.UNKNOWN
@@ -146,7 +172,9 @@ def _torch_kind(name: str) -> Kind:
     return Kind.UNKNOWN
 
 
-_OPTIMIZER_NAME = re.compile(r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]|solver$|opts?$|^opts?(_|$)")
+_OPTIMIZER_NAME = re.compile(
+    r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]|solver$|opts?$|^opts?(_|$)"
+)
 _NOT_OPTIMIZER_NAME = re.compile(r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args")
 _CRITERION_NAME = re.compile(r"(?i)crit(?!ic)|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance")
 _SCHEDULER_NAME = re.compile(r"(?i)sched|warm_?up|lr_?(policy|adjust|decay)|anneal")

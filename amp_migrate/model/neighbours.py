@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +33,7 @@ class Neighbours:
         for file, attributes in _modules(self.path, canonical):
             if len(attributes) != 1:
                 continue
-            program = _load(file, os.stat(file).st_mtime_ns)
+            program = _load(file, Path(file).stat().st_mtime_ns)
             if program is not None:
                 return _definition(program, attributes[0], hops)
         return None
@@ -84,7 +83,7 @@ def _load(file: str, changed: int) -> Program | None:
     from amp_migrate.model.program import Program
 
     try:
-        if os.stat(file).st_size > _LARGEST:
+        if Path(file).stat().st_size > _LARGEST:
             return None
         text = Path(file).read_text(encoding="utf-8-sig")
         return Program(text, file, Neighbours(file))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.effects import Effects
@@ -70,5 +69,9 @@ class Program:
 
     def training_scopes(self) -> list[Scope]:
         """Scopes that call `backward` themselves, in source order."""
-        found = [s for s in self.module.scopes.values() if not isinstance(s.node, ast.ClassDef) and self.effects.backwards(s)]
-        return sorted(found, key=lambda s: (self.effects.backwards(s)[0].lineno, self.effects.backwards(s)[0].col_offset))
+        found = [
+            s for s in self.module.scopes.values() if not isinstance(s.node, ast.ClassDef) and self.effects.backwards(s)
+        ]
+        return sorted(
+            found, key=lambda s: (self.effects.backwards(s)[0].lineno, self.effects.backwards(s)[0].col_offset)
+        )

@@ -61,7 +61,9 @@ class ScopeBuilder:
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             self._bind_attribute(scope, target, statement, value, how, None)
 
-    def _unpack(self, scope: Scope, target: ast.Tuple | ast.List, statement: ast.AST, value: ast.expr | None, how: str) -> None:
+    def _unpack(
+        self, scope: Scope, target: ast.Tuple | ast.List, statement: ast.AST, value: ast.expr | None, how: str
+    ) -> None:
         elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) and how == "assign" else None
         for index, element in enumerate(target.elts):
             if elements is not None and len(elements) == len(target.elts):
@@ -73,7 +75,9 @@ class ScopeBuilder:
             else:
                 self._bind(scope, element, statement, None, how)
 
-    def _add(self, scope: Scope, name: str, statement: ast.AST, value: ast.expr | None, how: str, index: int | None) -> None:
+    def _add(
+        self, scope: Scope, name: str, statement: ast.AST, value: ast.expr | None, how: str, index: int | None
+    ) -> None:
         from amp_migrate.model.syntax import Binding
 
         home = scope
@@ -82,7 +86,13 @@ class ScopeBuilder:
         home.bindings.setdefault(name, []).append(Binding(statement, value, how, index))
 
     def _bind_attribute(
-        self, scope: Scope, target: ast.Attribute, statement: ast.AST, value: ast.expr | None, how: str, index: int | None
+        self,
+        scope: Scope,
+        target: ast.Attribute,
+        statement: ast.AST,
+        value: ast.expr | None,
+        how: str,
+        index: int | None,
     ) -> None:
         """`self.x = ...` is kept in the class under `self.x`; other attributes are kept where they are set, as `a.x`."""
         assert isinstance(target.value, ast.Name)
@@ -117,7 +127,9 @@ class ScopeBuilder:
     def _on_Lambda(self, node: ast.Lambda, scope: Scope) -> None:
         self._open(node, scope, "<lambda>")
 
-    def _open(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda, scope: Scope, name: str) -> None:
+    def _open(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda, scope: Scope, name: str
+    ) -> None:
         from amp_migrate.model.syntax import Scope
 
         prefix = "" if scope.parent is None else f"{scope.qualname}."

@@ -118,14 +118,17 @@ class Module:
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         """Byte range of `node` in the UTF-8 text."""
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         starts = self._starts
         return Span(starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset)
 
     @cached_property
     def _starts(self) -> list[int]:
         starts, offset = [0], 0
-        for line in self.text.encode().splitlines(keepends=True):  # bytes: split at LF, CRLF and CR alone, as Python does
+        for line in self.text.encode().splitlines(
+            keepends=True
+        ):  # bytes: split at LF, CRLF and CR alone, as Python does
             offset += len(line)
             starts.append(offset)
         return starts
@@ -198,7 +201,9 @@ def shallow(node: ast.AST) -> Iterator[ast.AST]:
         for name in here._fields:
             value = getattr(here, name, None)
             if isinstance(value, list):
-                children.extend(child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED))
+                children.extend(
+                    child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED)
+                )
             elif isinstance(value, ast.AST) and name != "ctx" and name != "op" and not isinstance(value, _NESTED):
                 children.append(value)
         children.reverse()

@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterable
 
 from amp_migrate.model.calls import CallGraph, argument
-from amp_migrate.model.kinds import OTHER, UNKNOWN, Kind, Value, criterion_name, library_kind, optimizer_name, scheduler_name
+from amp_migrate.model.kinds import (
+    OTHER,
+    UNKNOWN,
+    Kind,
+    Value,
+    criterion_name,
+    library_kind,
+    optimizer_name,
+    scheduler_name,
+)
 from amp_migrate.model.neighbours import Definition, Neighbours
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Module, Scope, shallow
 from amp_migrate.names import dotted_name
@@ -16,7 +25,16 @@ _KEEPS = {"to", "cuda", "cpu", "train", "eval", "double", "float", "half", "appl
 _DEEP = 100
 _CONTAINERS = {"list", "tuple", "dict", "OrderedDict", "reversed", "sorted", "set"}
 # Methods that only models have, and what only optimizers have: evidence where no constructor is in sight.
-_MODEL_METHODS = {"parameters", "named_parameters", "state_dict", "train", "eval", "modules", "named_modules", "requires_grad_"}
+_MODEL_METHODS = {
+    "parameters",
+    "named_parameters",
+    "state_dict",
+    "train",
+    "eval",
+    "modules",
+    "named_modules",
+    "requires_grad_",
+}
 
 
 class Values:
@@ -187,7 +205,11 @@ class Values:
             if binding.how == "parameter" and isinstance(home.node, FUNCTIONS):
                 passed = ((argument(call, home, name, bound), scope) for call, scope, bound in self._sites(home.node))
                 found += [(expr, scope) for expr, scope in passed if isinstance(expr, (ast.Name, ast.Attribute))]
-            elif binding.how == "assign" and isinstance(binding.value, (ast.Name, ast.Attribute)) and binding.index is None:
+            elif (
+                binding.how == "assign"
+                and isinstance(binding.value, (ast.Name, ast.Attribute))
+                and binding.index is None
+            ):
                 found.append((binding.value, home))
         return found
 
@@ -195,7 +217,9 @@ class Values:
         owner = self.module.scopes[function].owner
         if function.name == "__init__" and owner is not None and isinstance(owner.node, ast.ClassDef):
             return [
-                (call, scope, True) for heir in self.graph.heirs(owner.node) for call, scope in self.graph.constructions(heir)
+                (call, scope, True)
+                for heir in self.graph.heirs(owner.node)
+                for call, scope in self.graph.constructions(heir)
             ]
         return [(site.call, site.scope, site.bound) for site in self.graph.sites(function)]
 

@@ -1,0 +1,80 @@
+"""What a run of statements leads to: functions and models' `forward`s in this module, and in others of the project."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+
+
+def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+    """Every node of the statements and of the functions in sight that they run, models' `forward` included."""
+    seen: set[int] = set()
+    wanted: list[tuple[ast.AST, Scope]] = [(s, scope) for s in statements]
+    while wanted:
+        root, where = wanted.pop(0)
+        for node in shallow(root):
+            yield node, where
+            if isinstance(node, ast.Call):
+                for function in _targets(program, node, where):
+                    if id(function) not in seen:
+                        seen.add(id(function))
+                        wanted.extend((s, program.scope(function)) for s in function.body)
+
+
+def abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """Functions of other modules of the project that the statements run, transitively; with the call of those called directly."""
+    seen: set[int] = set()
+    wanted = [(program, statements, scope, 0)]
+    while wanted:
+        where, block, inside, depth = wanted.pop()
+        for other, function, call in _next_abroad(where, block, inside):
+            if id(function) not in seen and depth < 4:
+                seen.add(id(function))
+                yield other, function, call if depth == 0 else None
+                wanted.append((other, function.body, other.scope(function), depth + 1))
+
+
+def _next_abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """One import further: imported functions that are called, and `forward` of imported classes."""
+    for node, where in reachable(program, statements, scope):
+        if not isinstance(node, ast.Call):
+            continue
+        definition = program.values.abroad(node.func, where)
+        if definition is not None and not isinstance(definition[1], ast.ClassDef):
+            yield definition[0], definition[1], node
+        value = program.values.of(node.func, where)
+        if value.foreign is not None:
+            yield from ((value.foreign[0], f, None) for f in _forwards(*value.foreign))
+
+
+def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
+    function = program.values.callee(call, scope)
+    if function is not None:
+        yield function
+    value = program.values.of(call.func, scope)
+    classes = [value.cls] if value.cls is not None else []
+    if value.kind is Kind.MODEL and value.origin is not None:
+        classes += [
+            c for n in ast.walk(value.origin) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))
+        ]
+    for cls in classes:
+        yield from _forwards(program, cls)
+
+
+def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+    """`forward` of a class and of every module class that its body names (its layers)."""
+    scope = program.module.scopes[cls]
+    named = [c for n in ast.walk(cls) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))]
+    for owner in {id(c): c for c in [cls, *named]}.values():
+        for name in ("forward", "__call__"):
+            method = program.graph.method(owner, name)
+            if isinstance(method, FUNCTIONS):
+                yield method
