@@ -232,6 +232,8 @@ class Executor:
     def _event(self, node: ast.AST, path: Path, frame: Frame) -> list[Path]:
         if isinstance(node, ast.Call) and self.events.what(node, frame.scope) is None:
             function = self.events.callee(node, frame.scope)
+            if function is None and self.tracks:
+                function = self.relevance.computes(node, frame.scope)
             if function is not None and not frame.runs(function) and frame.depth < _DEPTH:
                 return self._called(node, function, path, frame)
         return self.handle(node, path, frame)

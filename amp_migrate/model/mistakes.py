@@ -34,6 +34,8 @@ class Mistake:
     """How many optimizers the analysis has seen."""
     updates: bool = False
     """Whether the scaler is updated anywhere in sight."""
+    optimizer: str = ""
+    """The identity of the optimizer that lacks gradients."""
 
 
 @dataclass(eq=False)
@@ -48,7 +50,6 @@ class _Scope:
     steps: dict[str, set[ast.AST]] = field(default_factory=dict)
     updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
     """`update()` calls of each scaler with the loops around them."""
-    fed: set[str] = field(default_factory=set)
 
 
 class Protocol:
@@ -63,6 +64,7 @@ class Protocol:
         self._double: set[ast.AST] = set()
         self._due: set[ast.AST] = set()
         self._early: set[ast.AST] = set()
+        self._fed: set[str] = set()
         self._pending: set[ast.AST] = set()
         self._nodes: list[ast.AST] = []
         self._loops: dict[ast.AST, tuple[ast.AST, ...]] = {}
@@ -104,6 +106,8 @@ class Protocol:
         for (rule, node), mistake in self._found.items():
             if (rule, node) in self._good:
                 continue
+            if mistake.optimizer and mistake.optimizer not in self._fed:
+                continue  # nothing in sight ever gives it gradients, so they come from out of sight
             if node in self._double and rule in {"bare-optimizer-step", "bare-step-after-unscale"}:
                 continue
             if rule == "double-or-stray-update" and node in self._due & self._early:
@@ -157,7 +161,7 @@ class Protocol:
                 seen.updates.setdefault(scaler, {})[node] = frame.loops
             elif what == "scaler-step":
                 seen.steps.setdefault(scaler, set()).add(node)
-        elif what == "bare-step" or (what == "zero-grad" and self.program.effects.is_optimizer(func.value, frame.scope)):
+        elif what == "bare-step":
             name = identity(func.value, frame, path)
             if name is not None:
                 seen.owners.add(name, func.value, frame.scope)
@@ -177,13 +181,13 @@ class Protocol:
         if value is None or value.scaled == "?":
             self._lose_all(path)
             return
-        fed = None if value.vague and not value.models else self._seen.owners.fed(value.models, only_backward=len(self._seen.backwards) == 1)
-        if value.vague and not value.models:
-            fed = self._seen.owners.fed(frozenset(), only_backward=len(self._seen.backwards) == 1)
+        models = frozenset() if value.vague and not value.models else value.models
+        among = [o for o in self._alive(frame) if value.scaled is None or value.scaled in self._partners(o)]
+        fed = self._seen.owners.fed(models, among, only_backward=len(self._seen.backwards) == 1)
         if value.scaled is not None:
             path.amp = True
         if fed is None:
-            path.lost |= {"~" + o for o in self._seen.owners.optimizers}
+            path.lost |= {"~" + o for o in among}
             return
         for name in fed:
             self._strip(name, path)
@@ -192,13 +196,24 @@ class Protocol:
             self._apply(value.scaled, "scaled-backward", fed, node, path, frame)
             for name in fed:
                 path.marks["scaled", name] = node
-                self._seen.fed.add(name)
+                self._fed.add(name)
             self._losing_others(value.scaled, fed, path)
         else:
             for scaler in self._scalers():
                 self._apply(scaler, "plain-backward", [o for o in fed if scaler in self._partners(o)], node, path, frame)
             for name in fed:
                 path.marks["plain", name] = node
+
+    def _alive(self, frame: Frame) -> list[str]:
+        """Optimizers that can be reached from here: locals of functions that do not run are none."""
+        running = []
+        here: Frame | None = frame
+        while here is not None:
+            running.append(here.scope.qualname)
+            here = here.caller
+        homes = {name: name.rpartition(":")[0] for name in self._seen.owners.optimizers if "[" not in name}
+        dead = {n for n, home in homes.items() if home and not any(r == home or r.startswith(home + ".") for r in running)}
+        return [name for name in self._seen.owners.optimizers if name not in dead]
 
     def _losing_others(self, scaler: str, fed: list[str], path: Path) -> None:
         for name in fed:
@@ -279,7 +294,7 @@ class Protocol:
         assert isinstance(node.func, ast.Attribute)
         name = identity(node.func.value, frame, path)
         owners = self._seen.owners
-        names = [name] if name in owners.optimizers else (owners.of_models([name or ""]) or list(owners.optimizers))
+        names = [name] if name in owners.optimizers else (owners.of_models([name or ""], self._alive(frame)) or self._alive(frame))
         path.lost -= {"~" + str(o) for o in names}
         for optimizer in names:
             assert optimizer is not None
@@ -319,7 +334,7 @@ class Protocol:
             if isinstance(inner, (ast.Name, ast.Attribute)) and (name := identity(inner, frame, path)) is not None:
                 mentioned.add(name)
         owners = self._seen.owners
-        names = [m for m in mentioned if m in owners.optimizers] or owners.of_models(sorted(mentioned)) or []
+        names = [m for m in mentioned if m in owners.optimizers] or owners.of_models(sorted(mentioned), self._alive(frame)) or []
         return [(s, n) for n in names for s in self._partners(n)]
 
     def _on_created(self, node: ast.Call, path: Path, frame: Frame) -> None:
@@ -429,13 +444,13 @@ class Protocol:
             return
         handler(found, scaler, kind, before, node, path, frame)
 
-    def _report(self, rule: str, blamed: ast.AST | None, cause: ast.AST | None, words: str, path: Path, frame: Frame) -> None:
+    def _report(self, rule: str, blamed: ast.AST | None, cause: ast.AST | None, words: str, path: Path, frame: Frame, optimizer: str = "") -> None:
         if blamed is None or (rule, blamed) in self._found:
             return
         assert isinstance(blamed, (ast.expr, ast.stmt))
         related = ((cause, words),) if isinstance(cause, (ast.expr, ast.stmt)) and cause is not blamed else ()
         exprs = list(self._seen.exprs.values())
-        self._found[rule, blamed] = Mistake(rule, blamed, related, exprs[0] if len(exprs) == 1 else None, len(self._seen.owners.optimizers), bool(self._seen.updates))
+        self._found[rule, blamed] = Mistake(rule, blamed, related, exprs[0] if len(exprs) == 1 else None, len(self._seen.owners.optimizers), bool(self._seen.updates), optimizer)
 
     def _broke_bare_optimizer_step(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
         name = found.optimizer or ""
@@ -525,7 +540,7 @@ class Protocol:
         several = len(self._seen.owners.optimizers) > 1
         fed_here = any(mark[0] == "scaled" for mark in path.marks)
         if several and frame.loops and fed_here and not path.lost:
-            self._report(found.rule, node, None, "", path, frame)
+            self._report(found.rule, node, None, "", path, frame, name)
         path.lost |= {"~" + name}
 
 

@@ -25,17 +25,17 @@ class Owners:
         """Remember an optimizer."""
         self.optimizers.setdefault(name, (expr, scope))
 
-    def fed(self, models: frozenset[str], *, only_backward: bool) -> list[str] | None:
-        """Optimizers whose parameters get gradients from outputs of `models`; None where that cannot be told."""
-        if len(self.optimizers) <= 1:
-            return list(self.optimizers)
+    def fed(self, models: frozenset[str], among: list[str], *, only_backward: bool) -> list[str] | None:
+        """Which optimizers get gradients for their parameters from outputs of `models`; None where that cannot be told."""
+        if len(among) <= 1:
+            return among
         if not models or "?" in models:
-            return list(self.optimizers) if only_backward else None
-        claims = {name: {m for m in models if self.claims(name, m)} for name in self.optimizers}
+            return among if only_backward else None
+        claims = {name: {m for m in models if self.claims(name, m)} for name in among}
         unclaimed = models - {m for claimed in claims.values() for m in claimed}
-        generic = [name for name in self.optimizers if not self._is_specific(name)]
-        found = [n for n in self.optimizers if claims[n] or (n in generic and unclaimed and self._same_turn(n, models))]
-        return found or (list(self.optimizers) if only_backward else None)
+        generic = [name for name in among if not self._is_specific(name)]
+        found = [n for n in among if claims[n] or (n in generic and unclaimed and self._same_turn(n, models))]
+        return found or (among if only_backward else None)
 
     def claims(self, name: str, model: str) -> bool:
         """Whether the optimizer is made of parameters of `model`, or is named after it."""
@@ -44,8 +44,7 @@ class Owners:
             return turn[0] in model
         built = self._parameters(name)
         if built:
-            last = _words(model.rpartition(":")[2])
-            return any(_words(b) == last or last[: len(_words(b))] == _words(b) for b in built)
+            return any(_holds(_words(model.rpartition(":")[2]), _words(b)) for b in built)
         return any(_alike(a, b) for a in _core(name) for b in _core(model))
 
     def _is_specific(self, name: str) -> bool:
@@ -68,12 +67,17 @@ class Owners:
             self._built[name] = frozenset() if "?" in found else frozenset(found)
         return self._built[name]
 
-    def of_models(self, models: Iterable[str]) -> list[str] | None:
+    def of_models(self, models: Iterable[str], among: list[str]) -> list[str] | None:
         """Optimizers of the parameters that an expression mentions; None where that cannot be told."""
-        if len(self.optimizers) <= 1:
-            return list(self.optimizers)
-        named = {n for n in self.optimizers for m in models if self.claims(n, m)}
-        return [n for n in self.optimizers if n in named] or None
+        if len(among) <= 1:
+            return among
+        named = {n for n in among for m in models if self.claims(n, m)}
+        return [n for n in among if n in named] or None
+
+
+def _holds(path: tuple[str, ...], part: tuple[str, ...]) -> bool:
+    """`agent.model.encoder` holds `model`, `model.encoder` and `encoder`."""
+    return any(path[i : i + len(part)] == part for i in range(len(path) - len(part) + 1))
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
+from amp_migrate.model.effects import Effect
 from amp_migrate.model.events import EVENTS, Events, Trait, evaluated
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.names import dotted_name
 
 HARMLESS = re.compile(
@@ -41,12 +42,16 @@ class Relevance:
     def _is_idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
         if isinstance(statement, (ast.Return, ast.Continue, ast.Break, ast.Raise)):
             return False
-        if self.events.of_node(statement, scope) or self.nodes(statement, scope):
+        if self.events.of_node(statement, scope) or any(tracks or not self._only_computes(n, scope) for n in self.nodes(statement, scope)):
             return False
         names = [n for n in shallow(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)]
         if not names:
             return True
         return not tracks and not any(self._matters(n) for n in names) and not self._names_scaler(statement)
+
+    def _only_computes(self, node: ast.AST, scope: Scope) -> bool:
+        """A call that matters only where models are followed."""
+        return isinstance(node, ast.Call) and self.events.what(node, scope) is None and self.events.callee(node, scope) is None and not self._may_hide(node, scope)
 
     def _matters(self, node: ast.Name | ast.Attribute) -> bool:
         name = node.id if isinstance(node, ast.Name) else node.attr
@@ -81,7 +86,13 @@ class Relevance:
             return True
         if not isinstance(node, ast.Call):
             return False
-        return self.events.callee(node, scope) is not None or self._may_hide(node, scope)
+        return self.events.callee(node, scope) is not None or self.computes(node, scope) is not None or self._may_hide(node, scope)
+
+    def computes(self, call: ast.Call, scope: Scope) -> Function | None:
+        """The function in sight that a call runs, if that runs models of its own accord."""
+        program = self.events.program
+        function = program.values.callee(call, scope)
+        return function if function is not None and Effect.FORWARD in program.effects.of_function(function) else None
 
     def _may_hide(self, call: ast.Call, scope: Scope) -> bool:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -1,0 +1,30 @@
+"""What a rewritten program must keep of the scaler's protocol, asked of the same analysis as the lint rules."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.mistakes import events_of, mistakes
+from amp_migrate.model.program import Program
+
+def protocol_failures(text: str) -> list[str]:
+    """One message per broken rule of the protocol in a program, with its line; empty where there is none.
+
+    Reads of scaled gradients, a warning to the linter, count here: a rewrite unscales before them.
+
+    Raises SyntaxError, ValueError or RecursionError for a text that cannot be read.
+    """
+    program = Program(text, "<output>")
+    found = [f"line {m.node.lineno}: {m.rule}" for m in mistakes(program)]
+    return [*found, *_forgotten(program)]
+
+
+def _forgotten(program: Program) -> list[str]:
+    """Scalers that step somewhere in the module and are updated nowhere in it; no loop need be in sight for that."""
+    events = events_of(program)
+    calls = [(call, events.what(call, scope)) for scope in program.module.scopes.values() for call in scope.calls]
+    steps = [call for call, what in calls if what == "scaler-step"]
+    if not steps or any(what == "update" for _, what in calls):
+        return []
+    first: ast.Call = min(steps, key=lambda call: call.lineno)
+    return [f"line {first.lineno}: missing-scaler-update"]
