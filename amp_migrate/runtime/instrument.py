@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ class Instrument:
 
     def __init__(self, listeners: Iterable[Listener]) -> None:
         self._listeners = tuple(listeners)
+        self.seconds = 0.0
+        """What measuring has cost so far."""
         self._inside: list[str] = []  # calls under way: what torch calls by itself is no event of the user's
         self._stepping: Any = None
         self._taken = False
@@ -61,9 +64,13 @@ class Instrument:
         register_optimizer_step_post_hook(self._after_optimizer)
 
     def _emit(self, kind: str, **facts: Any) -> None:
+        began = time.perf_counter()
         event = Event(kind, facts.pop("site", None) or call_site(), **facts)
-        for listener in self._listeners:
-            listener.on(event)
+        # The modes of the emulation and the reference are for the program; here they would cost more than the looking.
+        with torch._C.DisableTorchFunction():
+            for listener in self._listeners:
+                listener.on(event)
+        self.seconds += time.perf_counter() - began
 
     def _wrap(
         self, owner: Any, name: str, before: Callable[..., None], after: Callable[..., None] | None = None

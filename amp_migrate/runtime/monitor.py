@@ -16,7 +16,7 @@ from amp_migrate import protocol
 from amp_migrate.runtime.events import Event, Site
 from amp_migrate.runtime.trace import Violation
 
-_SAMPLE = 48
+_SAMPLE = 16
 _CLIPPERS = {"clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"}
 MESSAGES = {
     "bare-optimizer-step": "the optimizer applies gradients that still carry the loss scale",

@@ -30,6 +30,9 @@ class Probe:
         self.optimizers: list[Any] = []
         self.gradients: list[tuple[int, int, list[torch.Tensor | None]]] = []
         self.before_stop: Callable[[], None] = lambda: None
+        self.cost: Callable[[], float] = lambda: 0.0
+        """Seconds that measuring took so far; set by who knows."""
+        self._costs: list[tuple[float, float]] = []
         self._losses: list[torch.Tensor] = []
         self._norms: list[torch.Tensor | None] = []
         self._scales: list[torch.Tensor | None] = []
@@ -38,17 +41,14 @@ class Probe:
         self._had_gradient: set[int] = set()
         self._progress = progress
         self._shown = 0.0
-        self._began = time.perf_counter()
         self._stops = 0
         self._names: dict[int, str] = {}
 
     def on(self, event: Event) -> None:
-        """Take note of `event`; its own time is counted."""
-        began = time.perf_counter()
+        """Take note of `event`."""
         handler = getattr(self, f"_on_{event.kind}", None)
         if handler is not None:
             handler(event)
-        self.trace.probe_seconds += time.perf_counter() - began
 
     def _on_backward(self, event: Event) -> None:
         if self.job.steps and self.done >= self.job.steps:
@@ -87,6 +87,7 @@ class Probe:
         self.trace.optimizers.append(index)
         self.trace.taken.append(event.taken)
         self._stamps.append((index, _now(self._cpu)))
+        self._costs.append((time.perf_counter(), self.cost()))
         self._show()
 
     @property
@@ -108,7 +109,7 @@ class Probe:
 
     def _show(self) -> None:
         now = time.perf_counter()
-        if self._progress is None or now - self._shown < 0.5:
+        if self._progress is None or now - self._shown < 1.0:
             return
         self._shown = now
         loss = float(self._losses[-1].item()) if self._losses else float("nan")
@@ -125,7 +126,11 @@ class Probe:
         """Read everything from the devices and return the trace."""
         trace = self.trace
         trace.status, trace.error = status, error
-        trace.total_seconds = time.perf_counter() - self._began
+        timed = self._costs[self.job.warmup :]
+        if timed:
+            trace.total_seconds, trace.probe_seconds = (
+                end - start for start, end in zip(timed[0], timed[-1], strict=True)
+            )
         trace.losses = [float(loss.item()) for loss in self._losses]
         trace.gradient_norms = [float("nan") if norm is None else float(norm.item()) for norm in self._norms]
         trace.scales = [1.0 if scale is None else float(scale.item()) for scale in self._scales]
@@ -187,8 +192,10 @@ def _norm(gradients: list[torch.Tensor], inverse: Any) -> torch.Tensor | None:
     if not dense:
         return None
     with torch.no_grad():
-        norms = [norm.to(dense[0].device, torch.float64) for norm in torch._foreach_norm(dense)]
-        total = torch.stack(norms).norm()
+        norms = list(torch._foreach_norm(dense))
+        if len({(norm.device, norm.dtype) for norm in norms}) > 1:
+            norms = [norm.to(dense[0].device, torch.float64) for norm in norms]
+        total = torch.stack(norms).double().norm()
         return total if inverse is None else total / inverse
 
 

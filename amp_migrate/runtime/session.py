@@ -55,7 +55,9 @@ def start(job: Job, folder: Path) -> Session:
         listeners.append(_Perturbation(job.perturb))
     if job.float64:
         listeners.append(compute_in_float64())
-    Instrument(listeners).install()
+    instrument = Instrument(listeners)
+    instrument.install()
+    session.probe.cost = lambda: instrument.seconds
     seed_all(job.seed)
     return session
 

@@ -42,6 +42,7 @@ class Trace:
     step_seconds: list[float] = field(default_factory=list)
     peak_memory_bytes: int = 0
     probe_seconds: float = 0.0
+    """What measuring took of `total_seconds`, the time of the steps after the warm-up."""
     total_seconds: float = 0.0
     violations: list[Violation] = field(default_factory=list)
     parameter_names: list[str] = field(default_factory=list)

@@ -161,7 +161,8 @@ class Verifier:
         trace = self.report.runs["original"]
         if trace.total_seconds:
             share = trace.probe_seconds / trace.total_seconds
-            self.report.notes.append(f"measuring took {share:.1%} of the original's running time")
+            each = 1e3 * trace.probe_seconds / max(trace.steps - 1, 1)
+            self.report.notes.append(f"measuring took {share:.1%} of the original's time, {each:.2f} ms per step")
 
     def _run(self, name: str, **changes: Any) -> Trace:
         """One run, kept under `name` in the report unless it is an auxiliary one (its name has a space)."""
@@ -173,12 +174,28 @@ class Verifier:
             seed=options.seed, steps=options.steps, warmup=min(5, options.steps // 4),
             record_gradients=REFERENCE_STEPS,
         )  # fmt: skip
-        traces = self._supervisor.run(dataclasses.replace(job, **changes))
+        traces = self._supervisor.run(self._moved(dataclasses.replace(job, **changes)))
+        for trace in traces:
+            self._as_here(trace, job.cwd)
         if " " not in name:
             self.report.runs.traces[name] = traces[0]
         if options.processes > 1 and all(trace.steps for trace in traces):
             self.report.checks.append(checks.ranks(name, traces))
         return traces[0]
+
+    def _moved(self, job: Job) -> Job:
+        """The job with its rewritten files where they are in a scratch copy, too."""
+        here = os.path.realpath(self.program.cwd) + os.sep
+        inside = {path: text for path, text in job.rewrites.items() if path.startswith(here)}
+        there = {os.path.realpath(Path(job.cwd, path.removeprefix(here))): text for path, text in inside.items()}
+        return dataclasses.replace(job, rewrites={**job.rewrites, **there})
+
+    def _as_here(self, trace: Trace, cwd: str) -> None:
+        """Call the files of a scratch copy by the names that the user knows."""
+        here = str(self.program.cwd)
+        trace.loss_sites = [site.replace(cwd, here, 1) for site in trace.loss_sites]
+        trace.violations = [dataclasses.replace(v, file=v.file.replace(cwd, here, 1)) for v in trace.violations]
+        trace.error = trace.error.replace(cwd, here)
 
     def _cwd(self, folder: Path) -> Path:
         if not self.options.scratch:

@@ -1,0 +1,99 @@
+"""`amp-migrate verify` from the command line: exit codes, JSON by the contract, and what is told when it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amp_migrate.cli import cli
+from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.verify import Options, Program, verify
+from tests.runtime.programs import AFTER, BEFORE, edited
+
+SQUARE = """\
+class Square(torch.nn.Module):
+    def forward(self, x):
+        x = x * 3000
+        return x * x / 9e6
+
+
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "train.py").write_text(BEFORE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["verify", "--device", "cpu", *arguments], standalone_mode=False)
+
+
+def test_the_migrated_program_passes_and_the_json_keeps_the_contract(project: Path) -> None:
+    done = invoke("--steps", "8", "--json", "result.json", "--html", "page.html", "--scratch", "train.py")
+    assert done.return_value == 0, done.output
+    assert "PASS: 0 of" in done.output
+    found = json.loads((project / "result.json").read_text(encoding="utf-8"))
+    assert (found["version"], found["verdict"]) == (1, "pass")
+    assert {tuple(check) for check in found["checks"]} == {("name", "verdict", "measured", "limit", "message")}
+    assert {check["verdict"] for check in found["checks"]} == {"pass", "skip"}
+    assert set(found["runs"]) >= {"original", "amp-off", "amp"}
+    run: dict[str, Any] = found["runs"]["amp"]
+    assert (run["device"], run["dtype"]) == ("cpu", "float16")
+    assert len(run["losses"]) == 8
+    assert isinstance(run["skipped_steps"], int)
+    assert run["peak_memory_bytes"] > 0
+    assert "steps_per_second" in run
+    assert sorted(path.name for path in project.iterdir()) == ["page.html", "result.json", "train.py"]
+    assert "Plotly" in (project / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_hand_edited_program_fails_with_exit_code_1(project: Path) -> None:
+    other = project / "edited.py"
+    other.write_text(edited(AFTER, ("scaler.step(optimizer)", "optimizer.step()")), encoding="utf-8")
+    done = invoke("--steps", "6", "--against", "edited.py", "--json", "-", "train.py")
+    assert done.return_value == 1
+    found = json.loads(done.stdout)
+    assert "amp: protocol" in [check["name"] for check in found["checks"] if check["verdict"] == "fail"]
+    assert "the program itself wrote checkpoint.pt here; --scratch has it write into copies" in found["notes"]
+
+
+def test_a_program_without_a_loop_cannot_be_compared(project: Path) -> None:
+    (project / "train.py").write_text("print('no loop')\n", encoding="utf-8")
+    done = invoke("train.py")
+    assert done.return_value == 1
+    assert "no loop of the program is migrated" in done.output
+
+
+def test_a_limit_is_an_option(project: Path) -> None:
+    done = invoke("--steps", "6", "--gradient-tolerance", "0", "--gradient-factor", "0", "--scratch", "train.py")
+    assert done.return_value == 1
+    assert "fail  amp: gradients" in done.output
+
+
+def test_the_module_that_overflows_is_named_and_the_advice_is_tried(project: Path) -> None:
+    text = edited(BEFORE, ("model = ", SQUARE + "model = "), ("torch.nn.ReLU()", "Square()"))
+    (project / "train.py").write_text(text, encoding="utf-8")
+    done = invoke("--steps", "8", "--bisect", "--scratch", "train.py")
+    assert done.return_value == 1
+    assert "advice: module 1 (Square) first returned inf or NaN, as float16, at step 1" in done.output
+    assert "advice: tried: amp with 1 in float32 passes" in done.output
+
+
+def test_an_interruption_keeps_what_was_measured(project: Path) -> None:
+    def interrupt(job: Job, state: Mapping[str, float]) -> None:
+        if job.name == "amp-off":
+            raise KeyboardInterrupt
+
+    script = str(project / "train.py")
+    program = Program(script, (), False, {"float16": {script: AFTER}}, project)
+    report = verify(program, Options(steps=4, scratch=True), interrupt).report
+    assert report.interrupted
+    assert [check.name for check in report.checks] == ["original: run", "original-again: run", "reproducible"]
