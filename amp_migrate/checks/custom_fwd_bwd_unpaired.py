@@ -46,6 +46,8 @@ def _of_function(program: Program, custom: Custom) -> Iterator[Finding]:
 def _twin(program: Program, mark: ast.expr, method: Function, name: str) -> Fix | None:
     """The same spelling, with the other name; only the device type is taken over."""
     func = mark.func if isinstance(mark, ast.Call) else mark
+    if decorator(program, method, FORWARD | BACKWARD) is not None:
+        return None  # the wrong one of the two
     if not isinstance(func, ast.Attribute) or method.body[0].lineno == method.lineno:
         return None
     text = f"{program.module.source(func.value)}.{name}"

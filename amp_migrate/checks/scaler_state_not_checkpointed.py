@@ -70,6 +70,8 @@ def _handled(program: Program, scope: Scope, method: str) -> bool:
     """Whether the same method of something called a scaler is used in this scope, or around it."""
     node = scope.node
     for inner in ast.walk(node) if isinstance(node, FUNCTIONS) else [c for c in scope.calls]:
+        if isinstance(inner, ast.Attribute) and inner.attr in {"loss_scale", "grad_scaler_state"}:
+            return True
         func = inner.func if isinstance(inner, ast.Call) else None
         if isinstance(func, ast.Attribute) and func.attr == method and "scal" in (dotted_name(func.value) or "").lower():
             return True
@@ -79,6 +81,8 @@ def _handled(program: Program, scope: Scope, method: str) -> bool:
 def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix | None] | None:
     parent = program.module.parents[call]
     if isinstance(parent, ast.Dict):
+        if isinstance(outer := program.module.parents[parent], ast.keyword) and outer.arg == "metadata":
+            return None  # told, not stored
         if any("scal" in ast.unparse(n).lower() or "amp" in ast.unparse(n).lower() for n in parent.keys if n is not None):
             return None
         return parent, _add_entry(program, parent, scaler)
@@ -100,7 +104,7 @@ def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
 
 def _loaded(program: Program, call: ast.Call, scope: Scope, scaler: str) -> tuple[ast.expr, Fix | None] | None:
     given = call.args[0] if call.args else None
-    if given is None or "scal" in ast.unparse(given).lower():
+    if given is None or "state_dict()" in ast.unparse(given) or "scal" in ast.unparse(given).lower():
         return None
     code = Code(program, call)
     holder = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant) else None

@@ -22,6 +22,7 @@ _SCALER_METHODS: dict[str, What] = {"scale": "scale", "unscale_": "unscale", "st
 _SCALER_NAME = re.compile(r"(?i)scaler")
 _OTHER_SCALERS = {"fit", "transform", "fit_transform", "inverse_transform", "minimize", "partial_fit"}
 _CLIPPERS = re.compile(r"(?i)^clip_?grad|dispatch_clip|adaptive_clip|clamp_?grad|^agc$|clip_.*grad")
+_NORMS = re.compile(r"(?i)grad(ient)?s?_?norm_?$|^get_total_norm$")
 _NO_CLIPPERS = {"clip_grad_norm_fn", "get_clip_grad"}
 _SCALING = {"mul_", "div_", "zero_", "detach_", "requires_grad_", "copy_", "set_", "new", "new_zeros", "is_cuda", "is_sparse"}
 # Parts of a gradient that hold no values.
@@ -76,7 +77,7 @@ class Events:
         value = self.program.values.of(expr, scope)
         if value.kind is Kind.SCALER:
             return not (isinstance(value.origin, ast.Call) and is_disabled(value.origin))
-        if value:
+        if value or self._is_other_scaler(expr, scope):
             return False
         named = expr
         while isinstance(named, ast.Subscript):
@@ -85,6 +86,17 @@ class Events:
         if name is None or not _SCALER_NAME.search(name.rpartition(".")[2]):
             return False
         return not self.program.values.methods_used(name, scope) & _OTHER_SCALERS and "torch" in self.program.module.text
+
+    def _is_other_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        """Made by a class in sight of the imports that is no GradScaler: `DynamicLossScaler()`."""
+        name = dotted_name(expr)
+        around = self.program.graph.class_around(scope)
+        home = scope.lookup(name) if name else None
+        if name and around is not None and name.partition(".")[0] == scope.self_name:
+            home, name = self.program.module.scopes[around], "self." + name.partition(".")[2]
+        made = [b.value for b in home.bindings.get(name, ()) if isinstance(b.value, ast.Call)] if home and name else []
+        makers = [_last(call.func) for call in made]
+        return any(maker[:1].isupper() and "GradScaler" not in maker for maker in makers)
 
     def what(self, call: ast.AST, scope: Scope) -> What | None:
         """The event that a call (or a `.grad` read) is, if any; helpers in sight are none themselves."""
@@ -139,6 +151,8 @@ class Events:
             holder = call.func.value if isinstance(call.func, ast.Attribute) else None
             name = (dotted_name(holder) or "") if holder is not None else ""
             return None if re.search(r"(?i)accelerat|fabric|engine|scaler", name) else "clip"
+        if _NORMS.search(last) and call.args and not any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(call)):
+            return "read"
         if last in {"clamp_", "clip_", "nan_to_num_"} and isinstance(call.func, ast.Attribute) and _is_gradient(call.func.value):
             return "clip"
         return None

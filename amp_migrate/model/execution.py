@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from amp_migrate.model.calls import argument
 from amp_migrate.model.conditions import Conditions
@@ -284,7 +284,7 @@ class Executor:
             return Val(constant=(expr.value,))
         value = self.value(expr, path, frame)
         if value is not NOTHING:
-            return value
+            return replace(value, text=identity(expr, frame, path), flipped=False, amp=None)
         condition = self.conditions.held(expr, path, frame)
         if condition is not None:
             return condition

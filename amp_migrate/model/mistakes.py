@@ -508,7 +508,9 @@ class Protocol:
 
     def _broke_partially_scaled_losses(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
         name = found.optimizer or ""
-        if "plain" in before.of(name).gradients:
+        plain = self._loops.get(path.marks.get(("plain", name), node), frame.loops)
+        is_before = len(plain) < len(frame.loops) and plain == frame.loops[: len(plain)]
+        if "plain" in before.of(name).gradients and not is_before:
             cause = path.marks.get(("scaled", name)) if found.rule == "partially-scaled-losses" else node
             words = "scaled here" if found.rule == "partially-scaled-losses" else "the scaler is used here"
             self._report(found.rule, path.marks.get(("plain", name)), cause, words, path, frame)
