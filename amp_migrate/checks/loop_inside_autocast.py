@@ -80,7 +80,7 @@ def _wraps(program: Program, region: Region) -> list[Edit] | None:
     backwards = [s for s in statements(region.blocks()) if code.is_event(s, "backward")]
     found: list[Edit] = []
     for backward in backwards:
-        above = []
+        above: list[ast.stmt] = []
         for statement in code.before(backward):
             if code.events.of_node(statement, code.scope):
                 break

@@ -60,7 +60,7 @@ def _rebound(statement: ast.stmt) -> set[str]:
 
 
 def _fix(code: Code, region: Region, statement: ast.stmt) -> Fix | None:
-    behind = code.after(region.node)  # type: ignore[arg-type]
+    behind = code.after(region.node)
     if not behind or behind[0] is not statement or not isinstance(statement, ast.Assign):
         return None
     last = code.span(region.node.body[-1])

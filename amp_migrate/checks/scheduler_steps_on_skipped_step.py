@@ -26,9 +26,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             code = Code(program, call)
             for statement in code.after(code.statement):
                 step = statement.value if hasattr(statement, "value") else None
-                if step in scope.calls and getattr(step.func, "attr", "") == "step":  # type: ignore[union-attr]
-                    holder = receiver(step)  # type: ignore[arg-type]
+                if step in scope.calls and getattr(step.func, "attr", "") == "step":
+                    holder = receiver(step)
                     name = (dotted_name(holder) or "").rpartition(".")[2]
                     kind = program.values.kind(holder, scope)
                     if kind is Kind.SCHEDULER or (kind is Kind.UNKNOWN and scheduler_name(name)):
-                        yield finding_at(program, step, RULE, message, related=[(call, "the scaler may skip this step")])  # type: ignore[arg-type]
+                        yield finding_at(program, step, RULE, message, related=[(call, "the scaler may skip this step")])

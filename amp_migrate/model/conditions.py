@@ -166,7 +166,8 @@ class Conditions:
         if isinstance(expr, ast.UnaryOp) and not isinstance(expr.op, ast.Not):
             return None
         amp = self.polarity(expr, path, frame)
-        inner, contrary = expr, False
+        inner: ast.expr = expr
+        contrary = False
         while isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.Not):
             inner, contrary = inner.operand, not contrary
         texts, _, _ = self._texts(inner, path, frame)

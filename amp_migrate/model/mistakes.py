@@ -108,6 +108,8 @@ class Protocol:
                 continue
             if mistake.optimizer and mistake.optimizer not in self._fed:
                 continue  # nothing in sight ever gives it gradients, so they come from out of sight
+            if rule == "update-not-on-every-path" and any(("unscale-each-micro-batch", other) in self._found for other, _ in mistake.related):
+                continue  # the same mistake, met again in the next epoch
             if node in self._double and rule in {"bare-optimizer-step", "bare-step-after-unscale"}:
                 continue
             if rule == "double-or-stray-update" and node in self._due & self._early:
