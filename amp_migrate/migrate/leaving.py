@@ -23,6 +23,7 @@ def casts_after(
 ) -> None:
     """Collect the casts of one scope: outputs given to another model outside autocast, index writes, NumPy of bfloat16."""
     inside = {id(s) for region in regions.regions for top in region.statements() for s in (top, *inner_statements(top))}
+    inside |= {id(hoist.statement) for hoist in regions.hoists}
     outputs = _outputs(program, scope, inside)
     flow = flow_of(scope, program)
     carried: set[int] = set()

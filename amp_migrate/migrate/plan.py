@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from amp_migrate.config import Settings
@@ -62,7 +63,9 @@ class Plan:
 class Planner:
     """Plans all loops of one module."""
 
-    def __init__(self, program: Program, settings: Settings) -> None:
+    def __init__(self, program: Program, settings: Settings, blocked: Mapping[str, Refusal] | None = None) -> None:
+        """`blocked`: scopes whose rewrite was judged wrong, with the refusal to give instead."""
+        self.blocked = blocked or {}
         self.program = program
         self.settings = settings
         self.spelling, self.import_torch = spelling(program.module, settings)
@@ -103,12 +106,15 @@ class Planner:
         return refusal.message if refusal.line == line else f"line {refusal.line}: {refusal.message}"
 
     def _plan_loop(self, scope: Scope, backwards: list[ast.Call]) -> LoopPlan:
+        if scope.qualname in self.blocked:
+            raise self.blocked[scope.qualname]
         screen.screen(self.program, scope, backwards)
         loop = find_loop(self.program, scope, backwards)
         screen.screen_training(self.program, scope, backwards)
         for stepper in loop.steppers:
             optimizers.check_optimizers(self.program, stepper.scope, stepper.steps)
-            optimizers.check_gradients(self.program, stepper.scope, stepper.steps)
+            if self.settings.dtype != "bfloat16":
+                optimizers.check_gradients(self.program, stepper.scope, stepper.steps)
         if self.switches.cpu_only:
             raise Skip(
                 "cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing"
@@ -271,7 +277,7 @@ class Planner:
 def _assigned(edits: list[Edit], word: str) -> set[str]:
     """The right-hand sides of the inserted assignments that hold `word`."""
     lines = (t.text for e in edits if isinstance(e, (InsertAfter, InsertBefore)) for t in e.statements)
-    return {line.partition(" = ")[2] for line in lines if " = " in line and word in line}
+    return {line.partition(" = ")[2] for line in lines if " = " in line and word in line and "$" not in line}
 
 
 __all__ = ["Plan", "Planner"]
