@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -57,31 +57,47 @@ def test_a_program_that_catches_everything_is_stopped_all_the_same(short: Superv
     assert (trace.steps, len(trace.losses)) == (4, 4)
 
 
-@pytest.mark.parametrize(("processes", "timeout"), [(1, 3), (2, 12)])
-def test_a_run_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path, processes: int, timeout: int) -> None:
+SLEEPS = """\
+import pathlib, subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "{mark}"])
+print("asleep", flush=True)
+pathlib.Path("asleep").touch()
+time.sleep(600)
+"""
+
+
+def running(mark: str) -> bool:
+    return mark in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_run_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     mark = f"{time.time_ns()}"
-    text = "import subprocess, sys, time\n"
-    text += f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{mark}'])\n"
-    text += "print('asleep', flush=True)\ntime.sleep(600)\n"
-    with Supervisor(Limits(timeout=timeout, processes=processes), 0, "cpu", quiet) as supervisor:
-        traces = supervisor.run(job(tmp_path, text))
-    assert [trace.status for trace in traces] == ["crashed"] * processes
-    assert f"still running after {timeout} s (--timeout)" in traces[0].error
-    assert "asleep" in traces[0].error
-    time.sleep(0.5)
-    assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    with Supervisor(Limits(timeout=8), 0, "cpu", quiet) as supervisor:
+        (trace,) = supervisor.run(job(tmp_path, SLEEPS.format(mark=mark)))
+    assert trace.status == "crashed"
+    assert trace.error == "still running after 8 s (--timeout)\nasleep"
+    assert not running(mark)
 
 
-def test_an_interruption_ends_the_child(tmp_path: Path) -> None:
-    def interrupt(job: object, state: dict[str, float]) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_interruption_ends_everything(tmp_path: Path, processes: int) -> None:
+    def interrupt(job: Job, state: Mapping[str, float]) -> None:
+        if (tmp_path / "asleep").exists():
+            raise KeyboardInterrupt
+
+    mark = f"{time.time_ns()}"
+    with Supervisor(Limits(100, processes), 0, "cpu", interrupt) as supervisor, pytest.raises(KeyboardInterrupt):
+        supervisor.run(job(tmp_path, SLEEPS.format(mark=mark)))
+    assert not running(str(tmp_path))
+
+
+def test_an_interruption_right_after_the_start(tmp_path: Path) -> None:
+    def interrupt(job: Job, state: Mapping[str, float]) -> None:
         raise KeyboardInterrupt
 
-    mark = f"{time.time_ns()}"
-    text = f"import time\nmark = {mark}\ntime.sleep(600)\n"
-    with Supervisor(Limits(), 0, "cpu", interrupt) as supervisor, pytest.raises(KeyboardInterrupt):  # type: ignore[arg-type]
-        supervisor.run(job(tmp_path, text))
-    out = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert str(tmp_path) not in out
+    with Supervisor(Limits(), 0, "cpu", interrupt) as supervisor, pytest.raises(KeyboardInterrupt):
+        supervisor.run(job(tmp_path, SLEEPS.format(mark=0)))
+    assert not (tmp_path / "asleep").exists()
 
 
 def test_runs_do_not_see_each_other(short: Supervisor, tmp_path: Path) -> None:
