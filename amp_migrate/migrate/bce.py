@@ -48,6 +48,8 @@ class ProbabilityLosses:
     def late(self) -> frozenset[ast.stmt]:
         """Loss statements that must stay in float32, outside of autocast; their sigmoids are mended."""
         late: dict[ast.stmt, None] = {}
+        if not any(self._effect(step.statement) & Effect.BCE for step in self.flow.steps):
+            return frozenset()
         for call in self.backwards:
             at = self.program.module.statement_of(call)
             changed: set[str] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterator
 
 from amp_migrate.model.kinds import Kind
@@ -13,9 +14,9 @@ from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 def reachable(program: Program, statements: list[ast.stmt], scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
     """Every node of the statements and of the functions in sight that they run, models' `forward` included."""
     seen: set[int] = set()
-    wanted: list[tuple[ast.AST, Scope]] = [(s, scope) for s in statements]
+    wanted: deque[tuple[ast.AST, Scope]] = deque((s, scope) for s in statements)
     while wanted:
-        root, where = wanted.pop(0)
+        root, where = wanted.popleft()
         for node in shallow(root):
             yield node, where
             if isinstance(node, ast.Call):
@@ -71,6 +72,10 @@ def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Functio
 
 def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
     """`forward` of a class and of every module class that its body names (its layers)."""
+    yield from program.remembered((_forwards, cls), lambda: list(_found_forwards(program, cls)))
+
+
+def _found_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
     scope = program.module.scopes[cls]
     named = [c for n in ast.walk(cls) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))]
     for owner in {id(c): c for c in [cls, *named]}.values():
