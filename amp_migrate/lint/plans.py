@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from amp_migrate.config import Settings
+from amp_migrate.model.kinds import SCALERS
 from amp_migrate.model.program import Program
+from amp_migrate.model.regions import NEW, OLD
 from amp_migrate.outcome import LoopOutcome
 
+AMP_NAMES = (*NEW, *OLD, *SCALERS)
 _PLANS: WeakKeyDictionary[Program, tuple[Settings, list[LoopOutcome]]] = WeakKeyDictionary()
 
 
@@ -26,7 +29,25 @@ def planned_loops(program: Program, settings: Settings) -> Iterator[tuple[ast.Ca
         or isinstance(call.func, ast.Name)
         and call.func.id == "backward"
     }
-    for loop in _loops(program, settings):
+    if not all(_says_amp(program, call) for call in calls.values()):
+        yield from _matched(calls, _loops(program, settings))
+
+
+def _says_amp(program: Program, call: ast.Call) -> bool:
+    """Whether the scope of a backward names AMP itself, so that no planner is needed to see that it is used there.
+
+    A framework's backward (`accelerator.backward(loss)`) is judged by the planner all the same.
+    """
+    if call.args or call.keywords:
+        return False
+    scope = program.module.scope_of(call)
+    return any(use.scope is scope for use in program.uses.of(*AMP_NAMES))
+
+
+def _matched(
+    calls: dict[tuple[int, str], ast.Call], loops: list[LoopOutcome]
+) -> Iterator[tuple[ast.Call, LoopOutcome]]:
+    for loop in loops:
         call = calls.get((loop.line, loop.scope))
         if call is not None:
             yield call, loop
