@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from enum import Flag, auto
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from amp_migrate.model.effects import is_reducer
@@ -23,6 +24,8 @@ _SCALER_NAME = re.compile(r"(?i)scaler")
 _OTHER_SCALERS = {"fit", "transform", "fit_transform", "inverse_transform", "minimize", "partial_fit"}
 _CLIPPERS = re.compile(r"(?i)^clip_?grad|dispatch_clip|adaptive_clip|clamp_?grad|^agc$|clip_.*grad")
 _NORMS = re.compile(r"(?i)grad(ient)?s?_?norm_?$|^get_total_norm$")
+_BOUNDS = {"clamp_", "clip_", "nan_to_num_"}
+_OWN_CLIPPERS = re.compile(r"(?i)accelerat|fabric|engine|scaler")
 _NO_CLIPPERS = {"clip_grad_norm_fn", "get_clip_grad"}
 _SCALING = {"mul_", "div_", "zero_", "detach_", "requires_grad_", "copy_", "set_", "new", "new_zeros", "is_cuda", "is_sparse"}
 # Parts of a gradient that hold no values.
@@ -120,7 +123,7 @@ class Events:
             return "bare-step"
         if isinstance(func, ast.Attribute) and func.attr == "zero_grad":
             return "zero-grad"
-        if self.program.values.kind(node, scope) is Kind.SCALER and self._makes(node, scope):
+        if "caler" in _last(func) and self.program.values.kind(node, scope) is Kind.SCALER and self._makes(node, scope):
             return "created"
         return self._of_reader(node, scope)
 
@@ -144,18 +147,19 @@ class Events:
         return found
 
     def _of_reader(self, call: ast.Call, scope: Scope) -> What | None:
-        if self.program.values.callee(call, scope) is not None:
-            return None
+        """Clippers and norms out of sight, and what bounds a gradient in place."""
         last = _last(call.func)
-        if _CLIPPERS.search(last) and last not in _NO_CLIPPERS and (call.args or call.keywords):
-            holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-            name = (dotted_name(holder) or "") if holder is not None else ""
-            return None if re.search(r"(?i)accelerat|fabric|engine|scaler", name) else "clip"
-        if _NORMS.search(last) and call.args and not any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(call)):
-            return "read"
-        if last in {"clamp_", "clip_", "nan_to_num_"} and isinstance(call.func, ast.Attribute) and _is_gradient(call.func.value):
-            return "clip"
-        return None
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if last in _BOUNDS:
+            return "clip" if holder is not None and _is_gradient(holder) else None
+        clips = bool(_CLIPPERS.search(last)) and last not in _NO_CLIPPERS and bool(call.args or call.keywords)
+        norms = bool(_NORMS.search(last)) and bool(call.args) and not _mentions_gradient(call)
+        if not (clips or norms) or self.program.values.callee(call, scope) is not None:
+            return None
+        name = (dotted_name(holder) or "") if holder is not None else ""
+        if clips:
+            return None if _OWN_CLIPPERS.search(name) else "clip"
+        return "read"
 
     def _of_gradient(self, node: ast.Attribute) -> What | None:
         """A read of the values of `p.grad`."""
@@ -176,13 +180,23 @@ class Events:
 
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function in sight that `call` runs, `__call__` of an object too, if it holds events."""
-        function = self.program.values.callee(call, scope)
+        function = self.in_sight(call, scope)
         if function is None:
+            if "__call__" not in self._defined:
+                return None
             value = self.program.values.of(call.func, scope)
             if value.cls is None or value.kind is Kind.OPTIMIZER or self.program.graph.class_named(call.func, scope) is value.cls:
                 return None
             function = self.program.graph.method(value.cls, "__call__")
         return function if function is not None and self.of_function(function) else None
+
+    def in_sight(self, call: ast.Call, scope: Scope) -> Function | None:
+        """The definition behind a call; asked for names that are defined at all."""
+        return self.program.values.callee(call, scope) if _last(call.func) in self._defined else None
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        return {node.name for node in self.program.module.scopes if isinstance(node, FUNCTIONS)}
 
     def of_function(self, function: Function) -> Trait:
         """Events that calling a function in sight may cause; generators and optimizers' own methods cause none."""
@@ -278,6 +292,10 @@ def _is_gradient(expr: ast.expr) -> bool:
     if isinstance(expr, ast.Attribute) and expr.attr == "data":
         expr = expr.value
     return isinstance(expr, ast.Attribute) and expr.attr == "grad"
+
+
+def _mentions_gradient(call: ast.Call) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(call))
 
 
 def _is_moved(parent: ast.AST, node: ast.AST) -> bool:

@@ -407,14 +407,20 @@ class Executor:
         if not self.tracks and not sure and (statement.value is None or not self._may_scale(statement.value, path)):
             self._forget(statement, path, frame)
             return
-        before = dict(path.env)
+        names = self._bound(statement, path, frame)
+        before = {name: path.env.get(name, NOTHING) for name in names}
         after = self._assigned(statement, path, frame)
         path.facts, path.env = after.facts, after.env
-        for name in [] if sure else [n for n in {*before, *path.env} if before.get(n) != path.env.get(n)]:
-            value = joined([before.get(name, NOTHING), path.env.get(name, NOTHING)])
+        for name in () if sure else names:
+            value = joined([before[name], path.env.get(name, NOTHING)])
             path.env[name] = value
             if value is NOTHING:
                 del path.env[name]
+
+    def _bound(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame) -> list[str]:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        nodes = [n for t in targets for n in ast.walk(t) if isinstance(getattr(n, "ctx", None), ast.Store)]
+        return [own for n in nodes if (own := place(n, frame, path)) is not None]
 
     def _forget(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame) -> None:
         for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
 from amp_migrate.model.events import Events, Trait, What
 from amp_migrate.model.execution import LIMIT, Executor
@@ -13,8 +12,7 @@ from amp_migrate.model.owners import Owners
 from amp_migrate.model.paths import Frame, Path, identity
 from amp_migrate.model.program import Program
 from amp_migrate.model.relevance import HARMLESS
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
-from amp_migrate.names import dotted_name
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.protocol import Event, Kind, OptimizerState, State, Violation, advance
 
 _CLIPPER = re.compile(r"(?i)clip")
@@ -548,29 +546,25 @@ class Protocol:
         path.lost |= {"~" + name}
 
 
-_RESULTS: WeakKeyDictionary[Program, list[Mistake]] = WeakKeyDictionary()
-_EVENTS: WeakKeyDictionary[Program, Events] = WeakKeyDictionary()
-
-
 def events_of(program: Program) -> Events:
-    """The events of a program, computed once."""
-    found = _EVENTS.get(program)
-    if found is None:
-        found = _EVENTS[program] = Events(program)
+    """The events of a program, computed once and kept with it, so that they go when it goes."""
+    held = vars(program)
+    if "_events" not in held:
+        held["_events"] = Events(program)
+    found = held["_events"]
+    assert isinstance(found, Events)
     return found
 
 
 def mistakes(program: Program) -> list[Mistake]:
-    """The broken rules of the scaler's protocol in a program, computed once."""
-    found = _RESULTS.get(program)
-    if found is None:
+    """The broken rules of the scaler's protocol in a program, computed once and kept with it."""
+    held = vars(program)
+    if "_mistakes" not in held:
         uses = "caler" in program.module.text
-        found = _RESULTS[program] = Protocol(program, events_of(program)).run() if uses else []
-    return found
+        held["_mistakes"] = Protocol(program, events_of(program)).run() if uses else []
+    return list(held["_mistakes"])
 
 
 def _last(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
-
-__all__ = ["LOOPS", "Mistake", "dotted_name", "events_of", "mistakes"]

@@ -91,7 +91,7 @@ class Relevance:
     def computes(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function in sight that a call runs, if that runs models of its own accord."""
         program = self.events.program
-        function = program.values.callee(call, scope)
+        function = self.events.in_sight(call, scope)
         return function if function is not None and Effect.FORWARD in program.effects.of_function(function) else None
 
     def _may_hide(self, call: ast.Call, scope: Scope) -> bool:
