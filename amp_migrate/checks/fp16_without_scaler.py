@@ -11,7 +11,6 @@ from amp_migrate.checks._regions import Region, region_of, regions, without_grad
 from amp_migrate.config import Settings
 from amp_migrate.edits import Edit
 from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
-from amp_migrate.migrate.flow import Flow
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.mistakes import events_of
 from amp_migrate.model.program import Program
@@ -43,6 +42,8 @@ def _source(program: Program, call: ast.Call, scope: Scope, found: list[Region])
     if not isinstance(call.func, ast.Attribute):
         return None
     statement = program.module.statement_of(call)
+    from amp_migrate.migrate.flow import Flow  # the migrator takes long to import, and few files come here
+
     nodes: list[ast.AST] = [call.func.value, *(step.statement for step in Flow(scope, program).slice(call.func.value, statement))]
     for node in nodes:
         region = region_of(program, node)
