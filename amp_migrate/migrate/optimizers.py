@@ -91,6 +91,11 @@ def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> No
             steps[0],
             "nothing in this file clears the gradients: unscaled ones would be added to scaled ones",
         )
+    for node in own_nodes(scope.node):
+        if _manual_update(node):
+            raise Refusal(
+                "step-elsewhere", node, "parameters are updated by hand here, beside the optimizer's step, with gradients that are scaled"
+            )
     _refuse_hooks(program)
     _refuse_input_gradients(program, scope, steps)
     for call in steps:

@@ -191,8 +191,19 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
         yield case.body
 
 
-def shallow(node: ast.AST) -> Iterator[ast.AST]:
-    """`node` and what is evaluated with it, in source order, without nested functions and classes."""
+def shallow(node: ast.AST) -> tuple[ast.AST, ...]:
+    """`node` and what is evaluated with it, in source order, without nested functions and classes.
+
+    The answer is kept on the node: the same statements are asked about again and again.
+    """
+    known: tuple[ast.AST, ...] | None = node.__dict__.get("_shallow")
+    if known is None:
+        known = tuple(_flattened(node))
+        node.__dict__["_shallow"] = known
+    return known
+
+
+def _flattened(node: ast.AST) -> Iterator[ast.AST]:
     stack = [node]
     while stack:
         here = stack.pop()
@@ -201,10 +212,8 @@ def shallow(node: ast.AST) -> Iterator[ast.AST]:
         for name in here._fields:
             value = getattr(here, name, None)
             if isinstance(value, list):
-                children.extend(
-                    child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED)
-                )
-            elif isinstance(value, ast.AST) and name != "ctx" and name != "op" and not isinstance(value, _NESTED):
+                children.extend(child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED))
+            elif isinstance(value, ast.AST) and name not in {"ctx", "op"} and not isinstance(value, _NESTED):
                 children.append(value)
         children.reverse()
         stack.extend(children)
