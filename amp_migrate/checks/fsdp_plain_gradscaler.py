@@ -15,8 +15,9 @@ RULE = Rule("fsdp-plain-gradscaler", severity="error")
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for a plain scaler in a module that wraps a model in FSDP1."""
-    if "FullyShardedDataParallel" not in program.module.text:
-        return
+    text = program.module.text
+    if "FullyShardedDataParallel" not in text or "ShardedGradScaler" in text:
+        return  # who knows the sharded scaler uses the plain one elsewhere
     calls = [call for scope in program.module.scopes.values() for call in scope.calls]
     names = [(program.canonical(call.func) or "") for call in calls]
     if not any(name.startswith("torch.") and name.endswith(".FullyShardedDataParallel") for name in names):
