@@ -23,7 +23,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for losses of a region's outputs in the statements behind it."""
     message = "the loss runs in half precision here, which rounds or overflows; compute it in the region, or cast with `.float()`"
     for region in regions(program):
-        if region.off or not isinstance(region.node, ast.With) or region.dtype == "float32" or without_gradients(program, region.node):
+        if (
+            region.off
+            or not isinstance(region.node, ast.With)
+            or region.dtype == "float32"
+            or without_gradients(program, region.node)
+        ):
             continue
         names = half_names(program, region)
         code = Code(program, region.node)
@@ -31,7 +36,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for statement in code.after(region.node) if names and (outer is None or outer.off) else ():
             for call in _losses(program, statement, region.scope):
                 if any(bare_uses(argument, names) for argument in call.args[:1]):
-                    yield finding_at(program, call, RULE, message, related=[(region.node, "the region")], fix=_fix(code, region, statement))
+                    yield finding_at(
+                        program,
+                        call,
+                        RULE,
+                        message,
+                        related=[(region.node, "the region")],
+                        fix=_fix(code, region, statement),
+                    )
             note(program, statement, region.scope, names, may_start=False)
             names -= _rebound(statement)
 
@@ -48,6 +60,8 @@ def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
     name = program.canonical(call.func) or ""
     if name.startswith("torch.nn.functional."):
         return name.endswith(_LOSSES)
+    if program.effects.is_bce(call, scope):
+        return False  # it belongs outside; whether its probabilities are float32 is `bce-under-autocast`'s and the model's
     value = program.values.of(call.func, scope)
     return value.kind is Kind.CRITERION and (value.name or "").startswith("torch.nn.")
 
