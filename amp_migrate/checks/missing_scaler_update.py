@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
+from amp_migrate.lint.finding import Finding, Rule, finding_at
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.mistakes import Mistake, events_of
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
 
 RULE = Rule("missing-scaler-update", severity="error", without_amp=True)
 
@@ -21,7 +24,31 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "no `scaler.update()` before the next step, which raises `step() has already been called since the last "
         "update()` on a GPU; call it after the step"
     )
-    yield from broken(program, RULE, message, _update, "call `scaler.update()` after the step")
+    found = list(broken(program, RULE, message, _update, "call `scaler.update()` after the step"))
+    yield from found
+    for step in _never_updated(program) if not found else ():
+        yield finding_at(program, step, RULE, message)
+
+
+def _never_updated(program: Program) -> Iterator[ast.Call]:
+    """Steps of a scaler that its class makes, keeps to itself, and never updates: no loop need be in sight for that."""
+    events = events_of(program)
+    calls = [(call, scope) for scope in program.module.scopes.values() for call in scope.calls]
+    if "caler" not in program.module.text or any(isinstance(c.func, ast.Attribute) and c.func.attr == "update" and "scal" in ast.unparse(c.func.value).lower() for c, _ in calls):
+        return
+    for call, scope in calls:
+        around = program.graph.class_around(scope)
+        holder = receiver(call) if events.what(call, scope) == "scaler-step" else None
+        if around is None or not isinstance(holder, ast.Attribute) or program.values.kind(holder, scope) is not Kind.SCALER:
+            continue
+        passed = [a for c, _ in calls for a in [*c.args, *(k.value for k in c.keywords)]]
+        if not any(isinstance(a, ast.Attribute) and a.attr == holder.attr for a in passed) and _scales(program, scope):
+            yield call
+
+
+def _scales(program: Program, scope: Scope) -> bool:
+    """The same function goes backward: it makes whole steps."""
+    return any(events_of(program).what(call, scope) == "scale" for call in scope.calls)
 
 
 def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:

@@ -17,7 +17,9 @@ from amp_migrate.names import dotted_name
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-What: TypeAlias = Literal["scale", "backward", "unscale", "scaler-step", "update", "bare-step", "zero-grad", "clip", "read", "created"]
+What: TypeAlias = Literal[
+    "scale", "backward", "unscale", "scaler-step", "update", "bare-step", "zero-grad", "clip", "read", "created"
+]
 
 _SCALER_METHODS: dict[str, What] = {"scale": "scale", "unscale_": "unscale", "step": "scaler-step", "update": "update"}
 _SCALER_NAME = re.compile(r"(?i)scaler")
@@ -27,7 +29,19 @@ _NORMS = re.compile(r"(?i)grad(ient)?s?_?norm_?$|^get_total_norm$")
 _BOUNDS = {"clamp_", "clip_", "nan_to_num_"}
 _OWN_CLIPPERS = re.compile(r"(?i)accelerat|fabric|engine|scaler")
 _NO_CLIPPERS = {"clip_grad_norm_fn", "get_clip_grad"}
-_SCALING = {"mul_", "div_", "zero_", "detach_", "requires_grad_", "copy_", "set_", "new", "new_zeros", "is_cuda", "is_sparse"}
+_SCALING = {
+    "mul_",
+    "div_",
+    "zero_",
+    "detach_",
+    "requires_grad_",
+    "copy_",
+    "set_",
+    "new",
+    "new_zeros",
+    "is_cuda",
+    "is_sparse",
+}
 # Parts of a gradient that hold no values.
 _SHAPES = {"shape", "size", "dtype", "device", "dim", "numel", "is_contiguous", "data_ptr", "layout", "is_sparse"}
 
@@ -88,7 +102,9 @@ class Events:
         name = dotted_name(named)
         if name is None or not _SCALER_NAME.search(name.rpartition(".")[2]):
             return False
-        return not self.program.values.methods_used(name, scope) & _OTHER_SCALERS and "torch" in self.program.module.text
+        return (
+            not self.program.values.methods_used(name, scope) & _OTHER_SCALERS and "torch" in self.program.module.text
+        )
 
     def _is_other_scaler(self, expr: ast.expr, scope: Scope) -> bool:
         """Made by a class in sight of the imports that is no GradScaler: `DynamicLossScaler()`."""
@@ -131,7 +147,7 @@ class Events:
         value = self.program.values.of(func.value, scope)
         if value.cls is not None and self.program.graph.method(value.cls, "step") is not None:
             return False  # runs code in sight, or wraps an optimizer in its own way
-        if value.kind in {Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER}:
+        if value.kind is Kind.WRAPPER:
             return False
         return not call.args and self.program.effects.is_step(call, scope)
 
@@ -185,7 +201,11 @@ class Events:
             if "__call__" not in self._defined:
                 return None
             value = self.program.values.of(call.func, scope)
-            if value.cls is None or value.kind is Kind.OPTIMIZER or self.program.graph.class_named(call.func, scope) is value.cls:
+            if (
+                value.cls is None
+                or value.kind is Kind.OPTIMIZER
+                or self.program.graph.class_named(call.func, scope) is value.cls
+            ):
                 return None
             function = self.program.graph.method(value.cls, "__call__")
         return function if function is not None and self.of_function(function) else None
