@@ -351,7 +351,7 @@ class Wiring:
         return bool(given) and all(_is_none(g) for g in given)
 
     def _callers(self, function: Function) -> list[CallSite]:
-        sites = self.program.graph.sites(function)
+        sites = [s for s in self.program.graph.sites(function) if self._may_call(s, function)]
         if self.program.graph.escapes(function):
             raise Refusal(
                 "callers-unknown",
@@ -365,6 +365,22 @@ class Wiring:
                 f"nothing in sight calls `{function.name}`: its callers, which would have to pass the scaler, are not known",
             )
         return sites
+
+    def _may_call(self, site: CallSite, function: Function) -> bool:
+        """Whether a call of a method's name may be a call of this method: `model.train()` is none of `Executor.train`."""
+        called = self.program.values.callee(site.call, site.scope)
+        if called is not None or not isinstance(site.call.func, ast.Attribute):
+            return called is function
+        if self.program.values.of(site.call.func.value, site.scope):
+            return False
+        inner = self.program.scope(function)
+        needed = (
+            len(inner.parameters())
+            - len(function.args.defaults)
+            - len(function.args.kwonlyargs)
+            - (1 if site.bound else 0)
+        )
+        return len(site.call.args) + len(site.call.keywords) >= needed
 
     def _holds_everything(self, function: Function, scope: Scope, loops: list[ast.Call]) -> bool:
         """Whether the function runs all epochs itself and is itself called in no loop."""

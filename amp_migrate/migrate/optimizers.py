@@ -94,7 +94,9 @@ def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> No
     for node in own_nodes(scope.node):
         if _manual_update(node):
             raise Refusal(
-                "step-elsewhere", node, "parameters are updated by hand here, beside the optimizer's step, with gradients that are scaled"
+                "step-elsewhere",
+                node,
+                "parameters are updated by hand here, beside the optimizer's step, with gradients that are scaled",
             )
     _refuse_hooks(program)
     _refuse_input_gradients(program, scope, steps)

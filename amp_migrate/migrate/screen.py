@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from amp_migrate.migrate.refusal import Refusal, Skip
@@ -33,6 +34,7 @@ _SETTINGS = {
     "fabric": 'Fabric(precision="16-mixed")',
     "self": 'Trainer(precision="16-mixed")',
 }
+_NETWORK = re.compile(r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$")
 _HALF = {"half", "bfloat16", "double"}
 _HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
 
@@ -218,7 +220,8 @@ def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
     if not isinstance(func, ast.Attribute) or program.canonical(func) is not None:
         return False
     if func.attr in _HALF and not call.args:
-        return program.values.is_model(func.value, scope)
+        name = (dotted_name(func.value) or "").rpartition(".")[2]
+        return program.values.is_model(func.value, scope) or bool(_NETWORK.search(name))
     given = [*call.args, *(k.value for k in call.keywords if k.arg in ("dtype", "torch_dtype"))]
     if func.attr == "to" and any(program.canonical(a) in _HALF_DTYPES for a in given):
         return program.values.is_model(func.value, scope)
