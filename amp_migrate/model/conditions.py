@@ -25,7 +25,11 @@ class Conditions:
         scope = frame.scope
         first = self.events.of_block(node.body, scope)
         other = self.events.of_block(node.orelse, scope)
-        if not node.orelse and node.body and isinstance(node.body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise)):
+        if (
+            not node.orelse
+            and node.body
+            and isinstance(node.body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
+        ):
             other = self.events.of_block(rest, scope)
         if Trait.SCALER in first and Trait.PLAIN in other and Trait.SCALER not in other:
             return True
@@ -67,7 +71,7 @@ class Conditions:
         polarity = self.polarity(test, path, frame)
         if polarity is not None:
             return [(on is polarity, after) for on, after in self._switch(path)]
-        texts, mentions, flipped = self._texts(test, path, frame)
+        texts, mentions, _ = self._texts(test, path, frame)
         for text, contrary in texts:
             if text in path.facts:
                 return [(path.facts[text][0] is not contrary, path)]
@@ -121,7 +125,11 @@ class Conditions:
             return self._compared(test, path, frame)
         if isinstance(test, ast.Call):
             func = test.func
-            asks = isinstance(func, ast.Attribute) and func.attr == "is_enabled" and self.events.is_scaler(func.value, frame.scope)
+            asks = (
+                isinstance(func, ast.Attribute)
+                and func.attr == "is_enabled"
+                and self.events.is_scaler(func.value, frame.scope)
+            )
             return True if asks else None
         return True if self._named(test, path, frame) else None
 

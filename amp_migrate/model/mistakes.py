@@ -4,90 +4,65 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from amp_migrate.model.blame import Blame, Mistake, Seen
 from amp_migrate.model.events import Events, Trait, What
 from amp_migrate.model.execution import LIMIT, Executor
 from amp_migrate.model.owners import Owners
-from amp_migrate.model.paths import Frame, Path, identity
+from amp_migrate.model.paths import Frame, Path, Val, identity
 from amp_migrate.model.program import Program
 from amp_migrate.model.relevance import HARMLESS
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.protocol import Event, Kind, OptimizerState, State, Violation, advance
+from amp_migrate.protocol import Event, Kind, OptimizerState, State, advance
 
 _CLIPPER = re.compile(r"(?i)clip")
 _KINDS: dict[str, Kind] = {"unscale": "unscale", "scaler-step": "scaler-step", "bare-step": "bare-step"}
 
 
-@dataclass(frozen=True, eq=False)
-class Mistake:
-    """A broken rule at a node, and the places that it conflicts with."""
-
-    rule: str
-    node: ast.expr | ast.stmt
-    related: tuple[tuple[ast.expr | ast.stmt, str], ...] = ()
-    scaler: ast.expr | None = None
-    """The scaler as written where it last scaled or stepped."""
-    optimizers: int = 1
-    """How many optimizers the analysis has seen."""
-    updates: bool = False
-    """Whether the scaler is updated anywhere in sight."""
-    optimizer: str = ""
-    """The identity of the optimizer that lacks gradients."""
-
-
-@dataclass(eq=False)
-class _Scope:
-    """What one run over a scope has collected."""
-
-    owners: Owners
-    pairs: dict[str, set[str]] = field(default_factory=dict)
-    """Optimizers that each scaler steps or unscales."""
-    exprs: dict[str, ast.expr] = field(default_factory=dict)
-    backwards: set[ast.AST] = field(default_factory=set)
-    steps: dict[str, set[ast.AST]] = field(default_factory=dict)
-    updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
-    """`update()` calls of each scaler with the loops around them."""
-
-
-class Protocol:
+class Protocol(Blame):
     """Runs the state machine over the paths of every scope that uses a scaler."""
 
     def __init__(self, program: Program, events: Events) -> None:
+        super().__init__()
         self.program = program
         self.events = events
         self.executor = Executor(events, self._handle, self._jumped)
-        self._found: dict[tuple[str, ast.AST], Mistake] = {}
         self._good: set[tuple[str, ast.AST]] = set()
-        self._double: set[ast.AST] = set()
         self._due: set[ast.AST] = set()
-        self._early: set[ast.AST] = set()
         self._fed: set[str] = set()
-        self._pending: set[ast.AST] = set()
-        self._nodes: list[ast.AST] = []
-        self._loops: dict[ast.AST, tuple[ast.AST, ...]] = {}
         self._collecting = True
-        self._seen = _Scope(Owners(program))
+        self.seen = Seen(Owners(program))
 
     def run(self) -> list[Mistake]:
         """All mistakes, in source order."""
         for scope in self._roots():
             if scope.node in self.executor.entered:
                 continue
-            self._seen = _Scope(Owners(self.program))
+            self.seen = Seen(Owners(self.program))
             for collecting in (True, False):
                 self._collecting = collecting
                 self.executor.limit, self.executor.turns = (8, 1) if collecting else (LIMIT, 2)
-                self.executor.tracks = not collecting and len(self._seen.owners.optimizers) > 1
-                if not collecting and not self._seen.exprs:
+                self.executor.tracks = not collecting and len(self.seen.owners.optimizers) > 1
+                if not collecting and not self.seen.exprs:
                     break
                 self.executor.block(scope.body, [Path()], Frame(scope))
         return sorted(self._kept(), key=lambda m: (m.node.lineno, m.node.col_offset, m.rule))
 
     def _roots(self) -> list[Scope]:
         """Scopes to start from: those that nobody in sight calls come first, so that the others are met in context."""
-        scopes = [s for s in self.program.module.scopes.values() if not isinstance(s.node, (ast.ClassDef, ast.Lambda)) and self._uses(s)]
-        return sorted(scopes, key=lambda s: (isinstance(s.node, FUNCTIONS) and bool(self._callers(s)), s.node.lineno if isinstance(s.node, FUNCTIONS) else 0))
+        scopes = [
+            s
+            for s in self.program.module.scopes.values()
+            if not isinstance(s.node, (ast.ClassDef, ast.Lambda)) and self._uses(s)
+        ]
+        return sorted(
+            scopes,
+            key=lambda s: (
+                isinstance(s.node, FUNCTIONS) and bool(self._callers(s)),
+                s.node.lineno if isinstance(s.node, FUNCTIONS) else 0,
+            ),
+        )
 
     def _callers(self, scope: Scope) -> int:
         assert isinstance(scope.node, FUNCTIONS)
@@ -101,21 +76,27 @@ class Protocol:
 
     def _kept(self) -> list[Mistake]:
         kept = []
-        for (rule, node), mistake in self._found.items():
+        for (rule, node), mistake in self.found.items():
             if (rule, node) in self._good:
                 continue
             if mistake.optimizer and mistake.optimizer not in self._fed:
                 continue  # nothing in sight ever gives it gradients, so they come from out of sight
-            if rule == "update-not-on-every-path" and any(("unscale-each-micro-batch", other) in self._found for other, _ in mistake.related):
+            if rule == "update-not-on-every-path" and any(
+                ("unscale-each-micro-batch", other) in self.found for other, _ in mistake.related
+            ):
                 continue  # the same mistake, met again in the next epoch
-            if node in self._double and rule in {"bare-optimizer-step", "bare-step-after-unscale"}:
+            if node in self.double and rule in {"bare-optimizer-step", "bare-step-after-unscale"}:
                 continue
-            if rule == "double-or-stray-update" and node in self._due & self._early:
-                if node not in self._pending:
-                    continue
-                mistake = replace(mistake, rule="update-while-accumulating")
-            kept.append(mistake)
+            told = self._told_as(rule, node)
+            if told is not None:
+                kept.append(replace(mistake, rule=told))
         return kept
+
+    def _told_as(self, rule: str, node: ast.AST) -> str | None:
+        """An early update that has its step on other paths belongs to accumulation, or to conditions out of sight."""
+        if rule != "double-or-stray-update" or node not in self._due & self.early:
+            return rule
+        return "update-while-accumulating" if node in self.pending else None
 
     # -- events
 
@@ -131,7 +112,7 @@ class Protocol:
         if self._collecting:
             self._collect(what, node, path, frame)
         elif path.amp is not False:
-            self._loops[node] = frame.loops
+            self.loops[node] = frame.loops
             getattr(self, "_on_" + what.replace("-", "_"))(node, path, frame)
         return [path]
 
@@ -139,10 +120,10 @@ class Protocol:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             scaler = identity(node.func.value, frame, path)
             if scaler is not None:
-                self._seen.exprs.setdefault(scaler, node.func.value)
+                self.seen.exprs.setdefault(scaler, node.func.value)
 
     def _collect(self, what: What, node: ast.AST, path: Path, frame: Frame) -> None:
-        seen = self._seen
+        seen = self.seen
         if what == "backward":
             seen.backwards.add(node)
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -170,10 +151,16 @@ class Protocol:
         given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "optimizer"), None)
         return identity(given, frame, path) if given is not None else None
 
-    def _loss(self, node: ast.AST, path: Path, frame: Frame):  # type: ignore[no-untyped-def]
+    def _loss(self, node: ast.AST, path: Path, frame: Frame) -> Val | None:
         assert isinstance(node, ast.Call)
         is_function = self.program.canonical(node.func) == "torch.autograd.backward"
-        loss = (node.args[0] if node.args else None) if is_function else node.func.value if isinstance(node.func, ast.Attribute) else None
+        loss = (
+            (node.args[0] if node.args else None)
+            if is_function
+            else node.func.value
+            if isinstance(node.func, ast.Attribute)
+            else None
+        )
         return self.executor.value(loss, path, frame) if loss is not None else None
 
     def _on_backward(self, node: ast.Call, path: Path, frame: Frame) -> None:
@@ -183,7 +170,7 @@ class Protocol:
             return
         models = frozenset() if value.vague and not value.models else value.models
         among = [o for o in self._alive(frame) if value.scaled is None or value.scaled in self._partners(o)]
-        fed = self._seen.owners.fed(models, among, only_backward=len(self._seen.backwards) == 1)
+        fed = self.seen.owners.fed(models, among, only_backward=len(self.seen.backwards) == 1)
         if value.scaled is not None:
             path.amp = True
         if fed is None:
@@ -200,7 +187,9 @@ class Protocol:
             self._losing_others(value.scaled, fed, path)
         else:
             for scaler in self._scalers():
-                self._apply(scaler, "plain-backward", [o for o in fed if scaler in self._partners(o)], node, path, frame)
+                self._apply(
+                    scaler, "plain-backward", [o for o in fed if scaler in self._partners(o)], node, path, frame
+                )
             for name in fed:
                 path.marks["plain", name] = node
 
@@ -211,9 +200,11 @@ class Protocol:
         while here is not None:
             running.append(here.scope.qualname)
             here = here.caller
-        homes = {name: name.rpartition(":")[0] for name in self._seen.owners.optimizers if "[" not in name}
-        dead = {n for n, home in homes.items() if home and not any(r == home or r.startswith(home + ".") for r in running)}
-        return [name for name in self._seen.owners.optimizers if name not in dead]
+        homes = {name: name.rpartition(":")[0] for name in self.seen.owners.optimizers if "[" not in name}
+        dead = {
+            n for n, home in homes.items() if home and not any(r == home or r.startswith(home + ".") for r in running)
+        }
+        return [name for name in self.seen.owners.optimizers if name not in dead]
 
     def _losing_others(self, scaler: str, fed: list[str], path: Path) -> None:
         for name in fed:
@@ -221,11 +212,11 @@ class Protocol:
                 path.lost |= {name}
 
     def _scalers(self) -> list[str]:
-        return list(self._seen.exprs)
+        return list(self.seen.exprs)
 
     def _partners(self, optimizer: str) -> list[str]:
         """Scalers that have to do with an optimizer: those that step or unscale it, or all."""
-        found = [s for s, names in self._seen.pairs.items() if optimizer in names]
+        found = [s for s, names in self.seen.pairs.items() if optimizer in names]
         return found or self._scalers()
 
     def _on_unscale(self, node: ast.Call, path: Path, frame: Frame) -> None:
@@ -239,8 +230,8 @@ class Protocol:
         name = self._argument(node, frame, path)
         bare = path.marks.get(("bare", name)) if name is not None else None
         if bare is not None:
-            self._double.add(bare)
-            self._report("double-optimizer-step", bare, node, "the scaler steps here", path, frame)
+            self.double.add(bare)
+            self.report("double-optimizer-step", bare, node, "the scaler steps here", path, frame)
             self._forget(path, ("bare", name or ""))
             return
         self._by_scaler("scaler-step", node, path, frame)
@@ -286,15 +277,21 @@ class Protocol:
 
     def _credit(self, step: ast.AST, backward: ast.AST | None) -> None:
         """A plain step on plain gradients is right, and so is their backward."""
-        self._good |= {(rule, step) for rule in ("bare-optimizer-step", "bare-step-after-unscale", "double-optimizer-step")}
+        self._good |= {
+            (rule, step) for rule in ("bare-optimizer-step", "bare-step-after-unscale", "double-optimizer-step")
+        }
         if backward is not None:
             self._good |= {(r, backward) for r in ("partially-scaled-losses", "unscaled-backward-with-scaler-step")}
 
     def _on_zero_grad(self, node: ast.Call, path: Path, frame: Frame) -> None:
         assert isinstance(node.func, ast.Attribute)
         name = identity(node.func.value, frame, path)
-        owners = self._seen.owners
-        names = [name] if name in owners.optimizers else (owners.of_models([name or ""], self._alive(frame)) or self._alive(frame))
+        owners = self.seen.owners
+        names = (
+            [name]
+            if name in owners.optimizers
+            else (owners.of_models([name or ""], self._alive(frame)) or self._alive(frame))
+        )
         path.lost -= {"~" + str(o) for o in names}
         for optimizer in names:
             assert optimizer is not None
@@ -333,8 +330,12 @@ class Protocol:
         for inner in ast.walk(node):
             if isinstance(inner, (ast.Name, ast.Attribute)) and (name := identity(inner, frame, path)) is not None:
                 mentioned.add(name)
-        owners = self._seen.owners
-        names = [m for m in mentioned if m in owners.optimizers] or owners.of_models(sorted(mentioned), self._alive(frame)) or []
+        owners = self.seen.owners
+        names = (
+            [m for m in mentioned if m in owners.optimizers]
+            or owners.of_models(sorted(mentioned), self._alive(frame))
+            or []
+        )
         return [(s, n) for n in names for s in self._partners(n)]
 
     def _on_created(self, node: ast.Call, path: Path, frame: Frame) -> None:
@@ -356,7 +357,8 @@ class Protocol:
         scope = self.program.module.scope_of(statement)
         later = [c for c in scope.calls if c.lineno > statement.lineno]
         return any(self.events.what(c, scope) in {"update", "scaler-step"} for c in later) or any(
-            (f := self.events.callee(c, scope)) is not None and Trait.SCALER in self.events.of_function(f) for c in later
+            (f := self.events.callee(c, scope)) is not None and Trait.SCALER in self.events.of_function(f)
+            for c in later
         )
 
     # -- what cannot be followed
@@ -373,11 +375,15 @@ class Protocol:
             own = identity(given, frame, path)
             if own is None:
                 continue
-            roles = {*self._scalers(), *self._seen.owners.optimizers}
+            roles = {*self._scalers(), *self.seen.owners.optimizers}
             lost |= {r for r in roles if r == own or (given is not call.func and r.startswith(own + "."))}
         if self._is_foreign_method(call, frame):
             own = identity(call.func.value, frame, path)  # type: ignore[attr-defined]
-            lost |= {r for r in {*self._scalers(), *self._seen.owners.optimizers} if own is not None and r.startswith(own + ".")}
+            lost |= {
+                r
+                for r in {*self._scalers(), *self.seen.owners.optimizers}
+                if own is not None and r.startswith(own + ".")
+            }
         if not lost - path.lost:
             return path
         path = path.fork()
@@ -390,7 +396,9 @@ class Protocol:
         if not isinstance(func, ast.Attribute):
             return False
         holder = func.value
-        return isinstance(holder, ast.Name) and holder.id == frame.scope.self_name and not self._is_attribute(func, frame)
+        return (
+            isinstance(holder, ast.Name) and holder.id == frame.scope.self_name and not self._is_attribute(func, frame)
+        )
 
     def _is_attribute(self, func: ast.Attribute, frame: Frame) -> bool:
         """`self.model(x)`: an attribute that is set in sight is no method."""
@@ -400,10 +408,14 @@ class Protocol:
         family = [*self.program.graph.lineage(cls), *self.program.graph.heirs(cls)]
         if any(f"self.{func.attr}" in self.program.module.scopes[c].bindings for c in family):
             return True
-        return self.program.effects.is_model_method(func.attr) if hasattr(self.program.effects, "is_model_method") else False
+        return (
+            self.program.effects.is_model_method(func.attr)
+            if hasattr(self.program.effects, "is_model_method")
+            else False
+        )
 
     def _lose_all(self, path: Path) -> None:
-        path.lost |= {*self._scalers(), *self._seen.owners.optimizers}
+        path.lost |= {*self._scalers(), *self.seen.owners.optimizers}
 
     # -- the state machine
 
@@ -428,122 +440,15 @@ class Protocol:
         usable = tuple(n for n in names if n not in path.lost and "~" + n not in path.lost)
         if scaler in path.lost or (names and not usable):
             return
-        self._nodes.append(node)
+        self.nodes.append(node)
         before = self._state(scaler, path)
-        after, violations = advance(before, Event(kind, usable, len(self._nodes) - 1))
+        after, violations = advance(before, Event(kind, usable, len(self.nodes) - 1))
         if kind == "update" and any(held.checked for _, held in before.optimizers):
             self._due.add(node)
         path.scalers[scaler] = after
         for violation in violations:
-            self._violated(violation, scaler, kind, before, node, path, frame)
+            self.violated(violation, scaler, kind, before, node, path, frame)
 
-    def _violated(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        handler = getattr(self, "_broke_" + found.rule.replace("-", "_"), None)
-        if handler is None:
-            path.lost |= {found.optimizer or scaler}
-            return
-        handler(found, scaler, kind, before, node, path, frame)
-
-    def _report(self, rule: str, blamed: ast.AST | None, cause: ast.AST | None, words: str, path: Path, frame: Frame, optimizer: str = "") -> None:
-        if blamed is None or (rule, blamed) in self._found:
-            return
-        assert isinstance(blamed, (ast.expr, ast.stmt))
-        related = ((cause, words),) if isinstance(cause, (ast.expr, ast.stmt)) and cause is not blamed else ()
-        exprs = list(self._seen.exprs.values())
-        self._found[rule, blamed] = Mistake(rule, blamed, related, exprs[0] if len(exprs) == 1 else None, len(self._seen.owners.optimizers), bool(self._seen.updates), optimizer)
-
-    def _broke_bare_optimizer_step(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        name = found.optimizer or ""
-        self._report(found.rule, node, path.marks.get(("scaled", name)), "scaled here", path, frame)
-        path.marks["bare", name] = node
-        path.lost |= {"~" + name}
-
-    _broke_bare_step_after_unscale = _broke_bare_optimizer_step
-
-    def _broke_double_optimizer_step(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        if kind == "bare-step":
-            self._double.add(node)
-            self._report(found.rule, node, path.marks.get(("step", scaler, found.optimizer or "")), "the scaler steps here", path, frame)
-        path.lost |= {"~" + (found.optimizer or "")}
-
-    def _broke_clip_without_unscale(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        self._report(found.rule, self._nodes[found.where], path.marks.get(("scaled", found.optimizer or "")), "scaled here", path, frame)
-
-    def _broke_unscale_after_clip(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        self._report(found.rule, node, self._nodes[found.where], "clipped here", path, frame)
-
-    def _broke_grad_read_before_unscale(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        self._report(found.rule, node, path.marks.get(("scaled", found.optimizer or "")), "scaled here", path, frame)
-
-    def _broke_missing_scaler_update(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        name = found.optimizer or ""
-        step = path.marks.get(("step", scaler, name))
-        rule = "n-critic-steps-one-update" if self._is_inner(step, scaler) else found.rule
-        self._report(rule, step, node, "called again here", path, frame)
-        path.lost |= {name}
-
-    def _is_inner(self, step: ast.AST | None, scaler: str) -> bool:
-        """Whether the update stands in a loop around the one that steps, but not in that one."""
-        loops = self._loops.get(step, ()) if step is not None else ()
-        updates = self._seen.updates.get(scaler, {})
-        return bool(loops) and any(around and around == loops[: len(around)] and len(around) < len(loops) for around in updates.values())
-
-    def _broke_update_not_on_every_path(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        unscaled = path.marks.get(("unscale", scaler, found.optimizer or ""))
-        left = path.marks.get(("left", scaler))
-        if left is not None:
-            self._report("nan-guard-skips-update", left, unscaled, "unscaled here", path, frame)
-        else:
-            updates = self._seen.updates.get(scaler, {})
-            shared = [u for u, loops in updates.items() if loops == frame.loops[: len(loops)] or loops[: len(frame.loops)] == frame.loops]
-            if shared and kind == "unscale":
-                self._report(found.rule, shared[-1], unscaled, "unscaled here", path, frame)
-        path.lost |= {found.optimizer or ""}
-
-    def _broke_unscale_each_micro_batch(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        name = found.optimizer or ""
-        unscaled = path.marks.get(("unscale", scaler, name))
-        self._report(found.rule, unscaled, path.marks.get(("scaled", name)), "more gradients are added here", path, frame)
-        path.lost |= {name}
-
-    def _broke_partially_scaled_losses(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        name = found.optimizer or ""
-        plain = self._loops.get(path.marks.get(("plain", name), node), frame.loops)
-        is_before = len(plain) < len(frame.loops) and plain == frame.loops[: len(plain)]
-        if "plain" in before.of(name).gradients and not is_before:
-            cause = path.marks.get(("scaled", name)) if found.rule == "partially-scaled-losses" else node
-            words = "scaled here" if found.rule == "partially-scaled-losses" else "the scaler is used here"
-            self._report(found.rule, path.marks.get(("plain", name)), cause, words, path, frame)
-        path.lost |= {"~" + name}
-
-    _broke_unscaled_backward_with_scaler_step = _broke_partially_scaled_losses
-
-    def _broke_update_between_optimizers(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        self._report(found.rule, path.marks.get(("update", scaler)), node, "the gradients of the old scale are used here", path, frame)
-        path.lost |= {"~" + (found.optimizer or "")}
-
-    _broke_update_while_accumulating = _broke_update_between_optimizers
-
-    def _broke_double_or_stray_update(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        if kind != "update":
-            self._report(found.rule, path.marks.get(("update", scaler)), node, "the gradients are divided again here", path, frame)
-            path.lost |= {scaler}
-            return
-        is_known = ("known", scaler) in path.marks or frame.loops
-        is_idle = all(held.stage == "ready" for _, held in before.optimizers)
-        self._pending |= {node} if any(held.gradients & {"scaled", "stale"} for _, held in before.optimizers) else set()
-        if is_known and is_idle and self._seen.steps.get(scaler) and not any("~" + n in path.lost or n in path.lost for n in self._seen.owners.optimizers):
-            self._early.add(node)
-            self._report(found.rule, node, path.marks.get(("update", scaler)), "updated here", path, frame)
-        path.lost |= {scaler}
-
-    def _broke_optimizer_without_grads(self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame) -> None:
-        name = found.optimizer or ""
-        several = len(self._seen.owners.optimizers) > 1
-        fed_here = any(mark[0] == "scaled" for mark in path.marks)
-        if several and frame.loops and fed_here and not path.lost:
-            self._report(found.rule, node, None, "", path, frame, name)
-        path.lost |= {"~" + name}
 
 
 def events_of(program: Program) -> Events:
@@ -568,3 +473,5 @@ def mistakes(program: Program) -> list[Mistake]:
 def _last(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
+
+__all__ = ["Mistake", "events_of", "mistakes"]
