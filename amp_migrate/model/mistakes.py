@@ -6,11 +6,12 @@ import ast
 import re
 from dataclasses import replace
 
-from amp_migrate.model.blame import Blame, Mistake, Seen
+from amp_migrate.model.blame import Mistake, Seen
+from amp_migrate.model.collecting import Collector
 from amp_migrate.model.events import Events, Trait, What
 from amp_migrate.model.execution import LIMIT, Executor
 from amp_migrate.model.owners import Owners
-from amp_migrate.model.paths import Frame, Path, Val, identity
+from amp_migrate.model.paths import Frame, Path, identity
 from amp_migrate.model.program import Program
 from amp_migrate.model.relevance import HARMLESS
 from amp_migrate.model.syntax import FUNCTIONS, Scope
@@ -20,7 +21,7 @@ _CLIPPER = re.compile(r"(?i)clip")
 _KINDS: dict[str, Kind] = {"unscale": "unscale", "scaler-step": "scaler-step", "bare-step": "bare-step"}
 
 
-class Protocol(Blame):
+class Protocol(Collector):
     """Runs the state machine over the paths of every scope that uses a scaler."""
 
     def __init__(self, program: Program, events: Events) -> None:
@@ -116,53 +117,6 @@ class Protocol(Blame):
             getattr(self, "_on_" + what.replace("-", "_"))(node, path, frame)
         return [path]
 
-    def _collect_scaler(self, node: ast.AST, path: Path, frame: Frame) -> None:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            scaler = identity(node.func.value, frame, path)
-            if scaler is not None:
-                self.seen.exprs.setdefault(scaler, node.func.value)
-
-    def _collect(self, what: What, node: ast.AST, path: Path, frame: Frame) -> None:
-        seen = self.seen
-        if what == "backward":
-            seen.backwards.add(node)
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            return
-        func = node.func
-        if what in {"unscale", "scaler-step", "update"}:
-            scaler = identity(func.value, frame, path)
-            if scaler is None:
-                return
-            seen.exprs.setdefault(scaler, func.value)
-            optimizer = self._argument(node, frame, path)
-            if what != "update" and optimizer is not None:
-                seen.owners.add(optimizer, node.args[0] if node.args else node.keywords[0].value, frame.scope)
-                seen.pairs.setdefault(scaler, set()).add(optimizer)
-            if what == "update":
-                seen.updates.setdefault(scaler, {})[node] = frame.loops
-            elif what == "scaler-step":
-                seen.steps.setdefault(scaler, set()).add(node)
-        elif what == "bare-step":
-            name = identity(func.value, frame, path)
-            if name is not None:
-                seen.owners.add(name, func.value, frame.scope)
-
-    def _argument(self, call: ast.Call, frame: Frame, path: Path) -> str | None:
-        given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "optimizer"), None)
-        return identity(given, frame, path) if given is not None else None
-
-    def _loss(self, node: ast.AST, path: Path, frame: Frame) -> Val | None:
-        assert isinstance(node, ast.Call)
-        is_function = self.program.canonical(node.func) == "torch.autograd.backward"
-        loss = (
-            (node.args[0] if node.args else None)
-            if is_function
-            else node.func.value
-            if isinstance(node.func, ast.Attribute)
-            else None
-        )
-        return self.executor.value(loss, path, frame) if loss is not None else None
-
     def _on_backward(self, node: ast.Call, path: Path, frame: Frame) -> None:
         value = self._loss(node, path, frame)
         if value is None or value.scaled == "?":
@@ -192,19 +146,6 @@ class Protocol(Blame):
                 )
             for name in fed:
                 path.marks["plain", name] = node
-
-    def _alive(self, frame: Frame) -> list[str]:
-        """Optimizers that can be reached from here: locals of functions that do not run are none."""
-        running = []
-        here: Frame | None = frame
-        while here is not None:
-            running.append(here.scope.qualname)
-            here = here.caller
-        homes = {name: name.rpartition(":")[0] for name in self.seen.owners.optimizers if "[" not in name}
-        dead = {
-            n for n, home in homes.items() if home and not any(r == home or r.startswith(home + ".") for r in running)
-        }
-        return [name for name in self.seen.owners.optimizers if name not in dead]
 
     def _losing_others(self, scaler: str, fed: list[str], path: Path) -> None:
         for name in fed:
@@ -390,30 +331,6 @@ class Protocol(Blame):
         path.lost |= lost
         return path
 
-    def _is_foreign_method(self, call: ast.Call, frame: Frame) -> bool:
-        """A method of `self` (or of `super()`) that the classes in sight do not define."""
-        func = call.func
-        if not isinstance(func, ast.Attribute):
-            return False
-        holder = func.value
-        return (
-            isinstance(holder, ast.Name) and holder.id == frame.scope.self_name and not self._is_attribute(func, frame)
-        )
-
-    def _is_attribute(self, func: ast.Attribute, frame: Frame) -> bool:
-        """`self.model(x)`: an attribute that is set in sight is no method."""
-        cls = self.program.graph.class_around(frame.scope)
-        if cls is None:
-            return False
-        family = [*self.program.graph.lineage(cls), *self.program.graph.heirs(cls)]
-        if any(f"self.{func.attr}" in self.program.module.scopes[c].bindings for c in family):
-            return True
-        return (
-            self.program.effects.is_model_method(func.attr)
-            if hasattr(self.program.effects, "is_model_method")
-            else False
-        )
-
     def _lose_all(self, path: Path) -> None:
         path.lost |= {*self._scalers(), *self.seen.owners.optimizers}
 
@@ -448,7 +365,6 @@ class Protocol(Blame):
         path.scalers[scaler] = after
         for violation in violations:
             self.violated(violation, scaler, kind, before, node, path, frame)
-
 
 
 def events_of(program: Program) -> Events:
