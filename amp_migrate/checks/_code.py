@@ -110,5 +110,6 @@ class Code:
 
 def receiver(call: ast.AST) -> ast.expr:
     """`x` of `x.f(...)`."""
-    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Attribute)
     return call.func.value

@@ -43,7 +43,9 @@ def is_half(program: Program, expr: ast.expr, scope: Scope, known: set[str], *, 
         return False
     func = expr.func
     if isinstance(func, ast.Attribute) and func.attr in _KEEPS:
-        casts = func.attr == "to" and any("float" in ast.unparse(a) for a in [*expr.args, *(k.value for k in expr.keywords)])
+        casts = func.attr == "to" and any(
+            "float" in ast.unparse(a) for a in [*expr.args, *(k.value for k in expr.keywords)]
+        )
         return not casts and is_half(program, func.value, scope, known, may_start=may_start)
     return may_start and _is_model(program, expr, scope) and not _ends_in_float(program, expr, scope)
 
@@ -59,7 +61,9 @@ def _ends_in_float(program: Program, call: ast.Call, scope: Scope) -> bool:
     if forward is None:
         return False
     returned = [n.value for n in nodes(forward.body) if isinstance(n, ast.Return) and n.value is not None]
-    return any(".float()" in ast.unparse(r) or "softmax" in ast.unparse(r) or "loss" in ast.unparse(r) for r in returned)
+    return any(
+        ".float()" in ast.unparse(r) or "softmax" in ast.unparse(r) or "loss" in ast.unparse(r) for r in returned
+    )
 
 
 def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
@@ -67,7 +71,12 @@ def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
     parents = {child: parent for parent in shallow(node) for child in ast.iter_child_nodes(parent)}
     found = []
     for inner in shallow(node):
-        if isinstance(inner, ast.Name) and inner.id in names and isinstance(inner.ctx, ast.Load) and not _is_cast(inner, parents):
+        if (
+            isinstance(inner, ast.Name)
+            and inner.id in names
+            and isinstance(inner.ctx, ast.Load)
+            and not _is_cast(inner, parents)
+        ):
             found.append(inner)
     return found
 
@@ -76,7 +85,18 @@ def _is_cast(name: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
     here: ast.AST = name
     while here in parents and not isinstance(here, (ast.stmt, *FUNCTIONS)):
         parent = parents[here]
-        if isinstance(parent, ast.Attribute) and parent.attr in {"float", "double", "to", "type", "type_as", "shape", "size", "device", "dtype", "item"}:
+        if isinstance(parent, ast.Attribute) and parent.attr in {
+            "float",
+            "double",
+            "to",
+            "type",
+            "type_as",
+            "shape",
+            "size",
+            "device",
+            "dtype",
+            "item",
+        }:
             return True
         if isinstance(parent, ast.Call) and here in parent.args:
             return False

@@ -115,7 +115,11 @@ def regions(program: Program) -> list[Region]:
     held = _CACHE.get(id(program))
     if held is None or held[0] is not program:
         _CACHE.clear()
-        found = sorted(_found(program), key=lambda r: (r.call.lineno, r.call.col_offset)) if "autocast" in program.module.text else []
+        found = (
+            sorted(_found(program), key=lambda r: (r.call.lineno, r.call.col_offset))
+            if "autocast" in program.module.text
+            else []
+        )
         held = _CACHE[id(program)] = (program, found)
     return held[1]
 
@@ -140,7 +144,9 @@ def region_of(program: Program, node: ast.AST) -> Region | None:
     here = node
     while here in program.module.parents:
         parent = program.module.parents[here]
-        inside = not isinstance(here, (ast.withitem, ast.arguments)) and here not in getattr(parent, "decorator_list", ())
+        inside = not isinstance(here, (ast.withitem, ast.arguments)) and here not in getattr(
+            parent, "decorator_list", ()
+        )
         if inside and id(parent) in by_node:
             return by_node[id(parent)]
         if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):

@@ -35,7 +35,12 @@ def repeated(program: Program) -> Iterator[Made]:
     events = events_of(program)
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if "caler" in program.module.text and events.what(call, scope) == "created" and not is_disabled(call) and _is_kept(program, call):
+            if (
+                "caler" in program.module.text
+                and events.what(call, scope) == "created"
+                and not is_disabled(call)
+                and _is_kept(program, call)
+            ):
                 made = _in_loop(program, call, scope) or _in_function(program, call, scope)
                 if made is not None:
                     yield made
@@ -62,7 +67,9 @@ def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     loops = _loops(program, call)
     if not loops or _on_first_use(program, call) or _makes_optimizer(program, loops[0], scope):
         return None
-    depths = [len(_loops(program, step)) - len(loops) for step in _steps(program, scope) if loops[0] in _loops(program, step)]
+    depths = [
+        len(_loops(program, step)) - len(loops) for step in _steps(program, scope) if loops[0] in _loops(program, step)
+    ]
     if not depths:
         return None
     return Made(call, "batch" if min(depths) == 0 else "epoch", loops[0])
@@ -81,7 +88,9 @@ def _on_first_use(program: Program, call: ast.Call) -> bool:
 def _makes_optimizer(program: Program, node: ast.AST, scope: Scope) -> bool:
     """Whether an optimizer is made in there as well: then all of it is young."""
     inside = set(ast.walk(node))
-    return any(c in inside and program.values.kind(c, scope) in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER} for c in scope.calls)
+    return any(
+        c in inside and program.values.kind(c, scope) in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER} for c in scope.calls
+    )
 
 
 def _steps(program: Program, scope: Scope) -> list[ast.Call]:
@@ -90,7 +99,9 @@ def _steps(program: Program, scope: Scope) -> list[ast.Call]:
     found = []
     for call in scope.calls:
         function = events.callee(call, scope)
-        if events.what(call, scope) == "scaler-step" or (function is not None and Trait.SCALER in events.of_function(function)):
+        if events.what(call, scope) == "scaler-step" or (
+            function is not None and Trait.SCALER in events.of_function(function)
+        ):
             found.append(call)
     return found
 
@@ -98,7 +109,12 @@ def _steps(program: Program, scope: Scope) -> list[ast.Call]:
 def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     function = scope.node
     steps = [s for s in _steps(program, scope) if s.lineno > call.lineno] if isinstance(function, FUNCTIONS) else []
-    if not isinstance(function, FUNCTIONS) or not steps or _loops(program, call) or _makes_optimizer(program, function, scope):
+    if (
+        not isinstance(function, FUNCTIONS)
+        or not steps
+        or _loops(program, call)
+        or _makes_optimizer(program, function, scope)
+    ):
         return None
     if _on_first_use(program, call) or function.name in {"__init__", "main"}:
         return None
@@ -108,7 +124,11 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     often: Often = "epoch" if depth else "batch"
     for site in program.graph.sites(function):
         loops = _loops(program, site.call)
-        if loops and not _makes_optimizer(program, loops[0], site.scope) and program.values.callee(site.call, site.scope) is function:
+        if (
+            loops
+            and not _makes_optimizer(program, loops[0], site.scope)
+            and program.values.callee(site.call, site.scope) is function
+        ):
             return Made(call, often, None, site.call)
     return Made(call, "epoch", None) if depth and _by_name(program, function) else None
 

@@ -58,11 +58,15 @@ def _later_step(code: Code) -> ast.stmt | None:
     if step is not None:
         clears = any(code.is_event(s, "zero-grad") for s in code.block(step))
         return step if clears and not any(code.is_event(s, "bare-step") for s in behind) else None
-    skips = any(isinstance(s, ast.If) and isinstance(s.body[-1], ast.Continue) and "%" in code.source(s.test) for s in behind)
+    skips = any(
+        isinstance(s, ast.If) and isinstance(s.body[-1], ast.Continue) and "%" in code.source(s.test) for s in behind
+    )
     return next((s for s in behind if code.is_event(s, "bare-step")), None) if skips else None
 
 
 def _fix(code: Code, step: ast.stmt) -> Fix | None:
     if not code.alone():
         return None
-    return Fix("unsafe", "clip before the step: what the program computes changes", code.move_before(step, code.statement))
+    return Fix(
+        "unsafe", "clip before the step: what the program computes changes", code.move_before(step, code.statement)
+    )

@@ -29,7 +29,10 @@ def _compiled(program: Program) -> Iterator[tuple[ast.expr, Function]]:
     for node, scope in program.module.scopes.items():
         if isinstance(node, FUNCTIONS):
             for decorator in node.decorator_list:
-                if program.canonical(decorator.func if isinstance(decorator, ast.Call) else decorator) == "torch.compile":
+                if (
+                    program.canonical(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                    == "torch.compile"
+                ):
                     yield decorator, node
         for call in scope.calls:
             if program.canonical(call.func) == "torch.compile" and call.args and isinstance(call.args[0], ast.Name):

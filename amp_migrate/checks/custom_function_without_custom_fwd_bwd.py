@@ -26,7 +26,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     message = "forward runs under autocast and backward does not, so their types differ; decorate them with custom_fwd and custom_bwd"
     for custom in functions(program):
         forward, backward = custom.method("forward"), custom.method("backward")
-        if forward is None or backward is None or custom.method("setup_context") is not None or not _is_applied(program, custom):
+        if (
+            forward is None
+            or backward is None
+            or custom.method("setup_context") is not None
+            or not _is_applied(program, custom)
+        ):
             continue
         decorated = decorator(program, forward, FORWARD) or decorator(program, backward, BACKWARD)
         if decorated is None and any(_multiplies(node) for method in (forward, backward) for node in ast.walk(method)):
@@ -56,7 +61,11 @@ def _fix(program: Program, custom: Custom, settings: Settings) -> Fix | None:
     if any(m.body[0].lineno == m.lineno for m in (forward, backward)):
         return None
     is_old = (settings.target_torch or CURRENT_TORCH) < (2, 4)
-    there = f"{torch}.cuda.amp.custom_fwd(cast_inputs={torch}.float32)" if is_old else f'{torch}.amp.custom_fwd(device_type="cuda", cast_inputs={torch}.float32)'
+    there = (
+        f"{torch}.cuda.amp.custom_fwd(cast_inputs={torch}.float32)"
+        if is_old
+        else f'{torch}.amp.custom_fwd(device_type="cuda", cast_inputs={torch}.float32)'
+    )
     back = f"{torch}.cuda.amp.custom_bwd" if is_old else f'{torch}.amp.custom_bwd(device_type="cuda")'
     edits = (decorate(program, forward, there), decorate(program, backward, back))
     return Fix("unsafe", "run it in float32: cautious, and slower than half precision", edits)

@@ -24,8 +24,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         mark = decorator(program, node, FORWARD) if isinstance(node, FUNCTIONS) else None
         owner = scope.owner
         if mark is not None and owner is not None and isinstance(owner.node, ast.ClassDef):
-            if any(program.canonical(b) == "torch.nn.Module" for c in program.graph.lineage(owner.node) for b in c.bases):
-                yield finding_at(program, mark, RULE, "custom_fwd is for autograd functions: on a module it marks the module")
+            if any(
+                program.canonical(b) == "torch.nn.Module" for c in program.graph.lineage(owner.node) for b in c.bases
+            ):
+                yield finding_at(
+                    program, mark, RULE, "custom_fwd is for autograd functions: on a module it marks the module"
+                )
 
 
 def _of_function(program: Program, custom: Custom) -> Iterator[Finding]:
@@ -35,9 +39,20 @@ def _of_function(program: Program, custom: Custom) -> Iterator[Finding]:
     there = decorator(program, forward, FORWARD)
     back = decorator(program, backward, BACKWARD)
     if there is not None and custom.method("setup_context") is not None:
-        yield finding_at(program, there, RULE, "with setup_context the first argument is a tensor, not ctx, and the backward pass fails; drop both decorators")
+        yield finding_at(
+            program,
+            there,
+            RULE,
+            "with setup_context the first argument is a tensor, not ctx, and the backward pass fails; drop both decorators",
+        )
     elif there is not None and back is None:
-        yield finding_at(program, there, RULE, "backward lacks `custom_bwd`, so its types are wrong", fix=_twin(program, there, backward, "custom_bwd"))
+        yield finding_at(
+            program,
+            there,
+            RULE,
+            "backward lacks `custom_bwd`, so its types are wrong",
+            fix=_twin(program, there, backward, "custom_bwd"),
+        )
     elif back is not None and there is None:
         message = "forward lacks `custom_fwd`, so backward raises `object has no attribute '_fwd_used_autocast'`"
         yield finding_at(program, back, RULE, message, fix=_twin(program, back, forward, "custom_fwd"))

@@ -19,7 +19,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         outer = region_of(program, region.node) if region.off else None
         if outer is None or outer.off or not region.device or not outer.device or region.device == outer.device:
             continue
-        message = f'autocast stays on for "{outer.device}": each device type has its own switch; switch "{outer.device}" off'
+        message = (
+            f'autocast stays on for "{outer.device}": each device type has its own switch; switch "{outer.device}" off'
+        )
         yield finding_at(
             program, region.place, RULE, message, related=[(outer.place, "switched on here")], fix=_fix(region, outer)
         )

@@ -34,4 +34,7 @@ def _trains(program: Program, scope: object) -> bool:
 
 
 def _in_loop(program: Program, call: ast.Call) -> bool:
-    return any(isinstance(a, (*LOOPS, ast.comprehension, ast.GeneratorExp, ast.ListComp)) for a in program.module.ancestors(call))
+    return any(
+        isinstance(a, (*LOOPS, ast.comprehension, ast.GeneratorExp, ast.ListComp))
+        for a in program.module.ancestors(call)
+    )

@@ -22,7 +22,9 @@ _SCALES = re.compile(r"(?i)scaler|accelerat|lightning|deepspeed|fabric|colossala
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for plain backward passes of losses from float16 regions, in a module without any scaler."""
-    found = [r for r in regions(program) if r.dtype == "float16" and not r.off and not without_gradients(program, r.call)]
+    found = [
+        r for r in regions(program) if r.dtype == "float16" and not r.off and not without_gradients(program, r.call)
+    ]
     if not found or _SCALES.search(program.module.text):
         return
     events = events_of(program)
@@ -44,7 +46,10 @@ def _source(program: Program, call: ast.Call, scope: Scope, found: list[Region])
     statement = program.module.statement_of(call)
     from amp_migrate.migrate.flow import Flow  # the migrator takes long to import, and few files come here
 
-    nodes: list[ast.AST] = [call.func.value, *(step.statement for step in Flow(scope, program).slice(call.func.value, statement))]
+    nodes: list[ast.AST] = [
+        call.func.value,
+        *(step.statement for step in Flow(scope, program).slice(call.func.value, statement)),
+    ]
     for node in nodes:
         region = region_of(program, node)
         if region in found:
@@ -76,7 +81,11 @@ def _fix(program: Program, call: ast.Call, step: ast.Call, region: Region, setti
         return None
     enabled = f"enabled={code.source(switch)}" if switch is not None else ""
     is_old = (settings.target_torch or CURRENT_TORCH) < (2, 4)
-    scaler = f"{torch}.cuda.amp.GradScaler({enabled})" if is_old else f'{torch}.amp.GradScaler("cuda"{", " + enabled if enabled else ""})'
+    scaler = (
+        f"{torch}.cuda.amp.GradScaler({enabled})"
+        if is_old
+        else f'{torch}.amp.GradScaler("cuda"{", " + enabled if enabled else ""})'
+    )
     loss = receiver(call)
     edits: tuple[Edit, ...] = (
         code.add_after(made, f"scaler = {scaler}"),

@@ -20,13 +20,18 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     if "create_graph" not in program.module.text:
         return
     events = events_of(program)
-    message = (
-        "these gradients are still scaled, so the penalty swamps the loss; multiply them by `1.0 / scaler.get_scale()` first"
-    )
+    message = "these gradients are still scaled, so the penalty swamps the loss; multiply them by `1.0 / scaler.get_scale()` first"
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.canonical(call.func) == "torch.autograd.grad" and _keeps_graph(call) and _of_scaled(events, call, scope):
-                if not any(isinstance(c.func, ast.Attribute) and c.func.attr in {"get_scale", "_get_scale_async"} for c in scope.calls):
+            if (
+                program.canonical(call.func) == "torch.autograd.grad"
+                and _keeps_graph(call)
+                and _of_scaled(events, call, scope)
+            ):
+                if not any(
+                    isinstance(c.func, ast.Attribute) and c.func.attr in {"get_scale", "_get_scale_async"}
+                    for c in scope.calls
+                ):
                     yield finding_at(program, call, RULE, message)
 
 

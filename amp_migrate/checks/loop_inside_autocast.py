@@ -25,7 +25,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for region in regions(program):
         step = spanned_step(program, region)
         if step is not None:
-            yield finding_at(program, region.place, RULE, message, related=[(step, "the weights change here")], fix=_fix(program, region))
+            yield finding_at(
+                program,
+                region.place,
+                RULE,
+                message,
+                related=[(step, "the weights change here")],
+                fix=_fix(program, region),
+            )
 
 
 def spanned_step(program: Program, region: Region) -> ast.Call | None:
@@ -58,7 +65,9 @@ def _step_before_forward(program: Program, region: Region) -> ast.Call | None:
 
 def _runs_model(program: Program, statement: ast.stmt, region: Region) -> bool:
     calls = (n for n in nodes([statement]) if isinstance(n, ast.Call))
-    return any(program.effects.is_forward(call, region.scope) and not without_gradients(program, call) for call in calls)
+    return any(
+        program.effects.is_forward(call, region.scope) and not without_gradients(program, call) for call in calls
+    )
 
 
 def _fix(program: Program, region: Region) -> Fix | None:
@@ -71,7 +80,9 @@ def _fix(program: Program, region: Region) -> Fix | None:
         return None
     code = Code(program, node.body[0])
     body = tuple(Template("$0", (code.span(s),)) for s in node.body)
-    return Fix("safe", "open a region for each forward pass and loss", (ReplaceStatement(code.span(node), body), *wraps))
+    return Fix(
+        "safe", "open a region for each forward pass and loss", (ReplaceStatement(code.span(node), body), *wraps)
+    )
 
 
 def _wraps(program: Program, region: Region) -> list[Edit] | None:
@@ -90,5 +101,9 @@ def _wraps(program: Program, region: Region) -> list[Edit] | None:
         if not above:
             return None
         found.append(WrapStatements(code.span(above[0]), code.span(above[-1]), header))
-    inside = [c for n in nodes(region.blocks()) if isinstance(n, ast.Call) and program.effects.is_forward(c := n, region.scope)]
+    inside = [
+        c
+        for n in nodes(region.blocks())
+        if isinstance(n, ast.Call) and program.effects.is_forward(c := n, region.scope)
+    ]
     return found if found and len(found) == 1 and inside else None

@@ -44,7 +44,9 @@ def _reads(program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope) -
                 read = program.module.parents[node]
                 place = read if isinstance(read, ast.expr) else node
                 yield finding_at(program, place, RULE, message, related=[(scaled, "scaled here")], fix=fix)
-        if any(isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Store) for n in shallow(statement)):
+        if any(
+            isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Store) for n in shallow(statement)
+        ):
             return
 
 
@@ -65,7 +67,12 @@ def _fix(code: Code, scaled: ast.Assign, call: ast.Call, name: str) -> Fix | Non
     for statement in code.after(scaled):
         value = statement.value if isinstance(statement, ast.Expr) else None
         func = value.func if isinstance(value, ast.Call) else None
-        if isinstance(func, ast.Attribute) and func.attr == "backward" and isinstance(func.value, ast.Name) and func.value.id == name:
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == "backward"
+            and isinstance(func.value, ast.Name)
+            and func.value.id == name
+        ):
             scale = code.replace(func.value, code.source(call))
             return Fix("safe", "scale the loss where its backward pass starts", (code.remove(scaled), scale))
     return None

@@ -18,12 +18,18 @@ RULE = Rule("loss-not-divided-for-accumulation", severity="warning", default=Fal
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for scaled backward passes before a conditional step, in a loop without any division."""
     events = events_of(program)
-    message = "the gradient is the sum over the accumulated batches, and overflows earlier; divide the loss by their number"
+    message = (
+        "the gradient is the sum over the accumulated batches, and overflows earlier; divide the loss by their number"
+    )
     for scope in events.scaler_scopes():
         for call in scope.calls:
             code = Code(program, call)
             loop = next((a for a in program.module.ancestors(code.statement) if isinstance(a, LOOPS)), None)
-            if loop is None or events.what(call, scope) != "backward" or code.guarded(code.after(code.statement), "scaler-step") is None:
+            if (
+                loop is None
+                or events.what(call, scope) != "backward"
+                or code.guarded(code.after(code.statement), "scaler-step") is None
+            ):
                 continue
             if any(code.is_event(s, "zero-grad") for s in loop.body) or any(_divides(node) for node in shallow(loop)):
                 continue

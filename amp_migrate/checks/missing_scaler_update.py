@@ -34,7 +34,7 @@ def _never_updated(program: Program) -> Iterator[ast.Call]:
     """Steps of a scaler that its class makes, keeps to itself, and never updates: no loop need be in sight for that."""
     events = events_of(program)
     calls = [(call, scope) for scope in program.module.scopes.values() for call in scope.calls]
-    if "caler" not in program.module.text or any(isinstance(c.func, ast.Attribute) and c.func.attr == "update" and "scal" in ast.unparse(c.func.value).lower() for c, _ in calls):
+    if "caler" not in program.module.text or any(_updates(call) for call, _ in calls):
         return
     for call, scope in calls:
         around = program.graph.class_around(scope)
@@ -44,6 +44,11 @@ def _never_updated(program: Program) -> Iterator[ast.Call]:
         passed = [a for c, _ in calls for a in [*c.args, *(k.value for k in c.keywords)]]
         if not any(isinstance(a, ast.Attribute) and a.attr == holder.attr for a in passed) and _scales(program, scope):
             yield call
+
+
+def _updates(call: ast.Call) -> bool:
+    func = call.func
+    return isinstance(func, ast.Attribute) and func.attr == "update" and "scal" in ast.unparse(func.value).lower()
 
 
 def _scales(program: Program, scope: Scope) -> bool:

@@ -70,4 +70,6 @@ def _computes(program: Program, use: ast.Name) -> bool:
     if inside_receiver:
         parent = program.module.parents[place]
         return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.MatMult)
-    return name not in {"print", "len", "isinstance", "float", "append", "detach", "update", "log"} and not isinstance(place, FUNCTIONS)
+    return name not in {"print", "len", "isinstance", "float", "append", "detach", "update", "log"} and not isinstance(
+        place, FUNCTIONS
+    )

@@ -17,7 +17,12 @@ _HOOK = "register_post_accumulate_grad_hook"
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for optimizers that step in hooks, in a program that scales its loss."""
-    calls = [(call, scope) for scope in program.module.scopes.values() for call in scope.calls if _steps(program, call, scope)]
+    calls = [
+        (call, scope)
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if _steps(program, call, scope)
+    ]
     events = events_of(program) if calls else None
     if events is None or not any(events.what(c, s) == "scale" for s in program.module.scopes.values() for c in s.calls):
         return

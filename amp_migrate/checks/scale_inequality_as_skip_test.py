@@ -31,7 +31,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         update = _update_between(program, scope, left, right)
         if left is None or right is None or update is None:
             continue
-        yield finding_at(program, node, RULE, message, related=[(update, "the scale may change here")], fix=_fix(program, node, left, right))
+        yield finding_at(
+            program,
+            node,
+            RULE,
+            message,
+            related=[(update, "the scale may change here")],
+            fix=_fix(program, node, left, right),
+        )
 
 
 def _taken(program: Program, expr: ast.expr, scope: Scope) -> ast.Call | None:
@@ -46,7 +53,9 @@ def _taken(program: Program, expr: ast.expr, scope: Scope) -> ast.Call | None:
 
 def _is_get_scale(program: Program, expr: ast.expr, scope: Scope) -> bool:
     func = expr.func if isinstance(expr, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr == "get_scale" and events_of(program).is_scaler(func.value, scope)
+    return (
+        isinstance(func, ast.Attribute) and func.attr == "get_scale" and events_of(program).is_scaler(func.value, scope)
+    )
 
 
 def _update_between(program: Program, scope: Scope, left: ast.Call | None, right: ast.Call | None) -> ast.Call | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
-from amp_migrate.checks._regions import is_autocast, regions, Region
+from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
 from amp_migrate.edits import AddArgument
 from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
@@ -24,14 +24,23 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     calls = [c for s in program.module.scopes.values() for c in s.calls if is_autocast(program, c)]
     if not enabled or len(calls) > len(regions(program)) or any(_dtype(r) != "bfloat16" for r in enabled):
         return
-    message = "bfloat16 has the range of float32 and needs no scaler, which costs a synchronisation per step; switch it off"
+    message = (
+        "bfloat16 has the range of float32 and needs no scaler, which costs a synchronisation per step; switch it off"
+    )
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if events_of(program).what(call, scope) != "created":
                 continue
             given = next((k.value for k in call.keywords if k.arg == "enabled"), None)
             if given is None or (isinstance(given, ast.Constant) and given.value):
-                yield finding_at(program, call, RULE, message, related=[(enabled[0].place, "bfloat16 here")], fix=_fix(program, call, given))
+                yield finding_at(
+                    program,
+                    call,
+                    RULE,
+                    message,
+                    related=[(enabled[0].place, "bfloat16 here")],
+                    fix=_fix(program, call, given),
+                )
 
 
 def _dtype(region: Region) -> str | None:

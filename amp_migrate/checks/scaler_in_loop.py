@@ -17,9 +17,7 @@ RULE = Rule("scaler-in-loop", severity="error")
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for scalers that live for one step."""
-    message = (
-        "a scaler per step never adapts: if its first scale overflows, no step is ever taken; make it once, before the loop"
-    )
+    message = "a scaler per step never adapts: if its first scale overflows, no step is ever taken; make it once, before the loop"
     for made in repeated(program):
         if made.often == "batch":
             related = [(made.caller, "called in a loop here")] if made.caller is not None else []
@@ -31,7 +29,11 @@ def _fix(program: Program, made: Made) -> Fix | None:
     if made.loop is None:
         return None
     code = Code(program, made.call)
-    around = [a for a in program.module.ancestors(made.call) if isinstance(a, LOOPS) and program.module.scope_of(a) is code.scope]
+    around = [
+        a
+        for a in program.module.ancestors(made.call)
+        if isinstance(a, LOOPS) and program.module.scope_of(a) is code.scope
+    ]
     outermost = around[-1]
     read = {n.id for n in ast.walk(made.call) if isinstance(n, ast.Name)}
     bound = {n.id for n in ast.walk(outermost) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -20,7 +20,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for scalers made over one whose state was loaded on every path before."""
     if "load_state_dict" not in program.module.text:
         return
-    message = "the state that was loaded is lost: a new scaler takes the place of the restored one; make it first, then load"
+    message = (
+        "the state that was loaded is lost: a new scaler takes the place of the restored one; make it first, then load"
+    )
     for scope in program.module.scopes.values():
         for call in scope.calls:
             statement = program.module.parents[call]

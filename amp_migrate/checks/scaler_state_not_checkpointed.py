@@ -32,7 +32,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             scaler = _scaler(program, scope) if program.effects.is_optimizer(func.value, scope) else None
             if scaler is None or _handled(program, scope, func.attr):
                 continue
-            found = _saved(program, call, scaler) if func.attr == "state_dict" else _loaded(program, call, scope, scaler)
+            found = (
+                _saved(program, call, scaler) if func.attr == "state_dict" else _loaded(program, call, scope, scaler)
+            )
             if found is not None and found[0] not in told:
                 told.add(found[0])
                 message = _SAVED if func.attr == "state_dict" else _LOADED
@@ -62,18 +64,24 @@ def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
     if what in {"scale", "scaler-step"}:
         return call.func.value if isinstance(call.func, ast.Attribute) else None
     parent = program.module.parents[call]
-    is_live = what == "created" and isinstance(parent, ast.Assign) and events_of(program).is_scaler(parent.targets[0], scope)
+    is_live = (
+        what == "created" and isinstance(parent, ast.Assign) and events_of(program).is_scaler(parent.targets[0], scope)
+    )
     return parent.targets[0] if is_live and isinstance(parent, ast.Assign) else None
 
 
 def _handled(program: Program, scope: Scope, method: str) -> bool:
     """Whether the same method of something called a scaler is used in this scope, or around it."""
     node = scope.node
-    for inner in ast.walk(node) if isinstance(node, FUNCTIONS) else [c for c in scope.calls]:
+    for inner in ast.walk(node) if isinstance(node, FUNCTIONS) else list(scope.calls):
         if isinstance(inner, ast.Attribute) and inner.attr in {"loss_scale", "grad_scaler_state"}:
             return True
         func = inner.func if isinstance(inner, ast.Call) else None
-        if isinstance(func, ast.Attribute) and func.attr == method and "scal" in (dotted_name(func.value) or "").lower():
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == method
+            and "scal" in (dotted_name(func.value) or "").lower()
+        ):
             return True
     return False
 
@@ -83,14 +91,21 @@ def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix
     if isinstance(parent, ast.Dict):
         if isinstance(outer := program.module.parents[parent], ast.keyword) and outer.arg == "metadata":
             return None  # told, not stored
-        if any("scal" in ast.unparse(n).lower() or "amp" in ast.unparse(n).lower() for n in parent.keys if n is not None):
+        if any(
+            "scal" in ast.unparse(n).lower() or "amp" in ast.unparse(n).lower() for n in parent.keys if n is not None
+        ):
             return None
         return parent, _add_entry(program, parent, scaler)
     if isinstance(parent, ast.keyword):
         holder = program.module.parents[parent]
         assert isinstance(holder, ast.Call)
         return None if any(k.arg and "scal" in k.arg.lower() for k in holder.keywords) else (holder, None)
-    if isinstance(parent, ast.Call) and parent.args and parent.args[0] is call and program.canonical(parent.func) == "torch.save":
+    if (
+        isinstance(parent, ast.Call)
+        and parent.args
+        and parent.args[0] is call
+        and program.canonical(parent.func) == "torch.save"
+    ):
         return parent, None
     return None
 
@@ -109,7 +124,12 @@ def _loaded(program: Program, call: ast.Call, scope: Scope, scaler: str) -> tupl
     code = Code(program, call)
     holder = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant) else None
     text = dotted_name(holder) if holder is not None else None
-    if text is None or not code.alone() or _may_be_none(program, scope, scaler) or not _made_before(program, call, scope, scaler):
+    if (
+        text is None
+        or not code.alone()
+        or _may_be_none(program, scope, scaler)
+        or not _made_before(program, call, scope, scaler)
+    ):
         return call, None
     lines = f'if {text}.get("scaler"):\n    {scaler}.load_state_dict({text}["scaler"])'
     edit = InsertAfter(code.span(code.statement), (Template(lines),))
@@ -128,7 +148,9 @@ def _may_be_none(program: Program, scope: Scope, scaler: str) -> bool:
     """A scaler that some programs leave out: None by default, or made under a condition."""
     found = _bindings(program, scope, scaler)
     for statement, value in found:
-        if isinstance(value, (ast.IfExp, ast.Constant)) or any(isinstance(a, ast.If) for a in program.module.ancestors(statement)):
+        if isinstance(value, (ast.IfExp, ast.Constant)) or any(
+            isinstance(a, ast.If) for a in program.module.ancestors(statement)
+        ):
             return True
         if isinstance(statement, ast.arg) and _defaults_to_none(program, statement):
             return True
@@ -140,13 +162,18 @@ def _defaults_to_none(program: Program, parameter: ast.arg) -> bool:
     if not isinstance(arguments, ast.arguments):
         return True
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaulted = [*positional[len(positional) - len(arguments.defaults) :], *(a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d)]
+    defaulted = [
+        *positional[len(positional) - len(arguments.defaults) :],
+        *(a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d),
+    ]
     return parameter in defaulted
 
 
 def _made_before(program: Program, call: ast.Call, scope: Scope, scaler: str) -> bool:
     """A name of this scope must be bound above."""
     return all(
-        program.module.scope_of(statement) is not scope or isinstance(statement, ast.arg) or getattr(statement, "lineno", 0) < call.lineno
+        program.module.scope_of(statement) is not scope
+        or isinstance(statement, ast.arg)
+        or getattr(statement, "lineno", 0) < call.lineno
         for statement, _ in _bindings(program, scope, scaler)
     )

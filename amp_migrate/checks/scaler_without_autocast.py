@@ -17,7 +17,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for a scaler in a module without autocast."""
     if "autocast" in program.module.text:
         return
-    message = "without autocast there is nothing to scale for; run forward and loss under autocast, unless the model does it"
+    message = (
+        "without autocast there is nothing to scale for; run forward and loss under autocast, unless the model does it"
+    )
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if events_of(program).what(call, scope) == "created" and not is_disabled(call):

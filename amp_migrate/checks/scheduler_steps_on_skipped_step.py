@@ -31,4 +31,6 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     name = (dotted_name(holder) or "").rpartition(".")[2]
                     kind = program.values.kind(holder, scope)
                     if kind is Kind.SCHEDULER or (kind is Kind.UNKNOWN and scheduler_name(name)):
-                        yield finding_at(program, step, RULE, message, related=[(call, "the scaler may skip this step")])
+                        yield finding_at(
+                            program, step, RULE, message, related=[(call, "the scaler may skip this step")]
+                        )

@@ -42,7 +42,9 @@ def _object(program: Program, expr: ast.expr, scope: Scope) -> Object | None:
     home = scope.lookup(name)
     if "." in name:
         around = program.graph.class_around(scope)
-        home = program.module.scopes[around] if around is not None and name.partition(".")[0] == scope.self_name else None
+        home = (
+            program.module.scopes[around] if around is not None and name.partition(".")[0] == scope.self_name else None
+        )
         name = "self." + name.partition(".")[2]
     bindings = home.bindings.get(name, []) if home is not None else []
     made = bool(bindings) and all(b.value is not None and is_autocast(program, b.value) for b in bindings)

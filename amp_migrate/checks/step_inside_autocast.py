@@ -25,7 +25,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if events_of(program).what(call, scope) not in {"bare-step", "scaler-step"}:
                 continue
             region = region_of(program, call)
-            if region is None or region.off or region.is_false("cache_enabled") or spanned_step(program, region) is not None:
+            if (
+                region is None
+                or region.off
+                or region.is_false("cache_enabled")
+                or spanned_step(program, region) is not None
+            ):
                 continue
             edits = move_tail(program, region)
             fix = Fix("safe", "move backward, step and update behind the region", edits) if edits else None

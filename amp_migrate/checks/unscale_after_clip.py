@@ -17,9 +17,7 @@ RULE = Rule("unscale-after-clip", severity="error", without_amp=True)
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for `unscale_` behind the clip that it was meant for."""
-    message = (
-        "the gradients were clipped before they are unscaled here, so they end up at `max_norm / scale`; unscale, then clip"
-    )
+    message = "the gradients were clipped before they are unscaled here, so they end up at `max_norm / scale`; unscale, then clip"
     yield from broken(program, RULE, message, _swap, "unscale before clipping")
 
 

@@ -7,6 +7,7 @@ import ast
 from amp_migrate.model.mistakes import events_of, mistakes
 from amp_migrate.model.program import Program
 
+
 def protocol_failures(text: str) -> list[str]:
     """One message per broken rule of the protocol in a program, with its line; empty where there is none.
 

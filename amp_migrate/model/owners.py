@@ -10,7 +10,23 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.names import dotted_name
 
-_ROLE = {"optimizer", "optimizers", "optim", "opt", "optimiser", "solver", "net", "network", "model", "models", "self", "params", "", "module", "torch"}
+_ROLE = {
+    "optimizer",
+    "optimizers",
+    "optim",
+    "opt",
+    "optimiser",
+    "solver",
+    "net",
+    "network",
+    "model",
+    "models",
+    "self",
+    "params",
+    "",
+    "module",
+    "torch",
+}
 
 
 class Owners:

@@ -42,23 +42,36 @@ class Relevance:
     def _is_idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
         if isinstance(statement, (ast.Return, ast.Continue, ast.Break, ast.Raise)):
             return False
-        if self.events.of_node(statement, scope) or any(tracks or not self._only_computes(n, scope) for n in self.nodes(statement, scope)):
+        if self.events.of_node(statement, scope) or any(
+            tracks or not self._only_computes(n, scope) for n in self.nodes(statement, scope)
+        ):
             return False
-        names = [n for n in shallow(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)]
+        names = [
+            n for n in shallow(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
+        ]
         if not names:
             return True
         return not tracks and not any(self._matters(n) for n in names) and not self._names_scaler(statement)
 
     def _only_computes(self, node: ast.AST, scope: Scope) -> bool:
         """A call that matters only where models are followed."""
-        return isinstance(node, ast.Call) and self.events.what(node, scope) is None and self.events.callee(node, scope) is None and not self._may_hide(node, scope)
+        return (
+            isinstance(node, ast.Call)
+            and self.events.what(node, scope) is None
+            and self.events.callee(node, scope) is None
+            and not self._may_hide(node, scope)
+        )
 
     def _matters(self, node: ast.Name | ast.Attribute) -> bool:
         name = node.id if isinstance(node, ast.Name) else node.attr
         return name in self.tested or bool(re.search(r"(?i)scal|optim|opt", name))
 
     def _names_scaler(self, statement: ast.stmt) -> bool:
-        return any("scal" in (n.id if isinstance(n, ast.Name) else n.attr).lower() for n in shallow(statement) if isinstance(n, (ast.Name, ast.Attribute)))
+        return any(
+            "scal" in (n.id if isinstance(n, ast.Name) else n.attr).lower()
+            for n in shallow(statement)
+            if isinstance(n, (ast.Name, ast.Attribute))
+        )
 
     @property
     def tested(self) -> set[str]:
@@ -86,7 +99,11 @@ class Relevance:
             return True
         if not isinstance(node, ast.Call):
             return False
-        return self.events.callee(node, scope) is not None or self.computes(node, scope) is not None or self._may_hide(node, scope)
+        return (
+            self.events.callee(node, scope) is not None
+            or self.computes(node, scope) is not None
+            or self._may_hide(node, scope)
+        )
 
     def computes(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function in sight that a call runs, if that runs models of its own accord."""
@@ -100,7 +117,9 @@ class Relevance:
             return False
         if isinstance(call.func, ast.Attribute) and self._is_role(call.func.value, scope):
             return True
-        return self._is_role(call.func, scope) or any(self._is_role(a, scope) for a in [*call.args, *(k.value for k in call.keywords)])
+        return self._is_role(call.func, scope) or any(
+            self._is_role(a, scope) for a in [*call.args, *(k.value for k in call.keywords)]
+        )
 
     def _is_role(self, expr: ast.expr, scope: Scope) -> bool:
         if isinstance(expr, ast.Starred):
@@ -108,7 +127,11 @@ class Relevance:
         name = dotted_name(expr)
         if name is None:
             return False
-        return name in self.holders or self.events.is_scaler(expr, scope) or self.events.program.effects.is_optimizer(expr, scope)
+        return (
+            name in self.holders
+            or self.events.is_scaler(expr, scope)
+            or self.events.program.effects.is_optimizer(expr, scope)
+        )
 
     @property
     def holders(self) -> set[str]:
@@ -117,7 +140,11 @@ class Relevance:
             self._holders = set()
             for scope in self.module.scopes.values():
                 for call in scope.calls:
-                    if isinstance(call.func, ast.Attribute) and self.events.what(call, scope) not in {None, "backward", "clip"}:
+                    if isinstance(call.func, ast.Attribute) and self.events.what(call, scope) not in {
+                        None,
+                        "backward",
+                        "clip",
+                    }:
                         for expr in [call.func.value, *call.args]:
                             base = (dotted_name(expr) or "").rpartition(".")[0]
                             self._holders |= {base} if base else set()

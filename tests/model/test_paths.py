@@ -181,6 +181,8 @@ def test_other_names(name: str) -> None:
     assert not amp_name(name)
 
 
-@pytest.mark.parametrize(("text", "expected"), [("'fp16'", True), ("torch.float32", False), ("'bf16'", False), ("'sgd'", None)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("'fp16'", True), ("torch.float32", False), ("'bf16'", False), ("'sgd'", None)]
+)
 def test_values_of_the_switch(text: str, expected: bool | None) -> None:
     assert amp_value(text) is expected
