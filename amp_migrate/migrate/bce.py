@@ -63,7 +63,8 @@ class ProbabilityLosses:
                     if direct or step.uses & changed:
                         if self._effect(step.statement) & Effect.FORWARD:
                             raise self._refuse(
-                                step.statement, "the model's output and the loss are computed in one statement"
+                                step.statement,
+                                "the model runs inside the statement of the loss, where no sigmoid is in reach",
                             )
                         late[step.statement] = None
                         changed |= step.defines

@@ -477,6 +477,8 @@ def _plain_number(value: ast.expr) -> bool:
     """Arithmetic on Python numbers: `1.0 / float(n)`."""
     if isinstance(value, ast.BinOp):
         return _plain_number(value.left) and _plain_number(value.right)
+    if isinstance(value, ast.UnaryOp):
+        return _plain_number(value.operand)
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in ("float", "int", "len", "max", "min")
     return isinstance(value, ast.Constant)

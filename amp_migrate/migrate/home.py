@@ -358,6 +358,13 @@ class Wiring:
                 function,
                 f"`{function.name}` is passed around as a value, so its callers cannot all be given the scaler",
             )
+        elsewhere = self.program.neighbours.user_of(function.name) if not sites and self.program.neighbours else None
+        if elsewhere is not None:
+            raise Refusal(
+                "callers-in-other-modules",
+                function,
+                f"`{function.name}` is called in {elsewhere}, which would have to make the scaler and pass it",
+            )
         if not sites:
             raise Refusal(
                 "callers-unknown",

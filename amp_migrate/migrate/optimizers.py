@@ -48,25 +48,16 @@ def _is_script(scope: Scope) -> bool:
 
 
 def _manual_update(node: ast.AST) -> bool:
-    """`w -= lr * w.grad`, `w.data.sub_(lr * w.grad)`, `w.data = w.data - lr * w.grad`."""
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Sub, ast.Add)):
-        return _has_grad(node.value)
-    if (
-        isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.BinOp)
-        and isinstance(node.value.op, (ast.Sub, ast.Add))
-    ):
-        return _has_grad(node.value)
-    called = (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("sub_", "add_", "copy_")
-    )
-    return (
-        called
-        and isinstance(node, ast.Call)
-        and any(_has_grad(a) for a in [*node.args, *(k.value for k in node.keywords)])
-    )
+    """`w -= lr * w.grad`, `w.data.sub_(lr * w.grad)`, `w.data = w.data - lr * w.grad`; not `norm += w.grad.norm() ** 2`."""
+    if isinstance(node, ast.AugAssign) and not _has_grad(node.target):
+        scaled = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Mult)
+        return _has_grad(node.value) and (isinstance(node.op, ast.Sub) or (isinstance(node.op, ast.Add) and scaled))
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Sub):
+        return _has_grad(node.value.right) and not _has_grad(node.targets[0])
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)) or _has_grad(node.func.value):
+        return False
+    given = [*node.args, *(k.value for k in node.keywords)]
+    return node.func.attr in {"sub_", "add_"} and any(_has_grad(g) for g in given)
 
 
 def _has_grad(node: ast.AST) -> bool:

@@ -130,8 +130,20 @@ class Planner:
         casts_after(self.program, scope, regions, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
             return LoopPlan(loop, regions, helpers, "", tuple(hazards.casts), ())
+        screen.refuse_remote(self.program, backwards)
         steps = [edit for stepper in loop.steppers for edit in self._cycle(stepper)]
-        return LoopPlan(loop, regions, helpers, self._scaler(loop), tuple(hazards.casts), tuple(steps))
+        scaler = self._scaler(loop)
+        self._check_switch(scope, regions, backwards[0])
+        return LoopPlan(loop, regions, helpers, scaler, tuple(hazards.casts), tuple(steps))
+
+    def _check_switch(self, scope: Scope, regions: Regions, node: ast.AST) -> None:
+        """The scaler and the regions must speak of one device; a name hidden by a parameter cannot be given to both."""
+        made = {s.device_type == '"cuda"' for s in self.wiring.switches_for(scope)}
+        used = {self.switches.at(scope, r.first).device_type == '"cuda"' for r in regions.regions}
+        if self.switches.use.other and len(made | used) > 1:
+            raise Refusal(
+                "unsupported-shape", node, "the device that the loop uses has no name where the scaler would be made"
+            )
 
     def _forwards(self, stepper: Stepper) -> list[Region]:
         """`self.forward()` before `self.backward_G()`: the forward that the helper's loss continues."""

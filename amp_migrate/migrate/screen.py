@@ -113,18 +113,26 @@ def screen_training(program: Program, scope: Scope, backwards: list[ast.Call]) -
 
 def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
     for name in program.module.imports.names.values():
-        if name.startswith(("torch.distributed.autograd", "torch.distributed.rpc")):
-            raise Refusal(
-                "distributed-autograd",
-                backwards[0],
-                "distributed autograd runs backward on other machines, out of a scaler's reach",
-            )
+        if name.startswith("torch.distributed.autograd"):
+            raise _on_other_machines(backwards[0])
+        if name.partition(".")[0] == "higher":
+            raise Refusal("double-backward", backwards[0], "`higher` differentiates through the optimizer's steps")
         if name.startswith(_SHARDED):
             raise Refusal(
                 "sharded",
                 backwards[0],
                 f"`{name}` shards parameters: found_inf must be shared between ranks (ShardedGradScaler)",
             )
+
+
+def _on_other_machines(node: ast.AST) -> Refusal:
+    return Refusal("distributed-autograd", node, "backward runs on other machines too, out of a scaler's reach")
+
+
+def refuse_remote(program: Program, backwards: list[ast.Call]) -> None:
+    """Raise Refusal where modules may live on other machines, after every nearer reason was looked for."""
+    if any(name.startswith("torch.distributed.rpc") for name in program.module.imports.names.values()):
+        raise _on_other_machines(backwards[0])
 
 
 def _refuse_compiled(program: Program, scope: Scope) -> None:

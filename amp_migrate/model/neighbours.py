@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 Definition: TypeAlias = "tuple[Program, Function | ast.ClassDef]"
 _LEVELS = 6
 _HOPS = 5
+_MOST = 300
 _LARGEST = 400_000
 _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
@@ -36,6 +39,22 @@ class Neighbours:
             program = _load(file, Path(file).stat().st_mtime_ns)
             if program is not None:
                 return _definition(program, attributes[0], hops)
+        return None
+
+    def user_of(self, name: str) -> str | None:
+        """A file near this one that imports the module and mentions `name`, relative to this file's folder."""
+        here = Path(self.path).absolute()
+        word, module = name.encode(), here.stem.encode()
+        if not here.is_file():
+            return None
+        near = [*here.parent.glob("*.py"), *here.parent.parent.glob("*.py"), *here.parent.glob("*/*.py")]
+        for file in near[:_MOST]:
+            try:
+                text = file.read_bytes() if file != here and file.stat().st_size < _LARGEST else b""
+            except OSError:
+                continue
+            if word in text and re.search(rb"(?m)^\s*(from|import)\s[^\n]*\b" + re.escape(module) + rb"\b", text):
+                return str(Path(os.path.relpath(file, here.parent)))
         return None
 
 
