@@ -81,7 +81,7 @@ def check_scaler(trace: Trace) -> None:
     assert trace.scales
     assert all(scale > 0 for scale in trace.scales)
     assert trace.calls["scale"] == trace.calls["backward"] > 0
-    assert 0 < trace.calls["update"] <= trace.calls["step"]
+    assert 0 < trace.calls["update"] <= max(trace.calls["step"], trace.calls["unscale_"])
 
 
 def succeeded(trace: Trace) -> Trace:

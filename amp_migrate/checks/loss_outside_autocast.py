@@ -61,7 +61,9 @@ def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
     if name.startswith("torch.nn.functional."):
         return name.endswith(_LOSSES)
     if program.effects.is_bce(call, scope):
-        return False  # it belongs outside; whether its probabilities are float32 is `bce-under-autocast`'s and the model's
+        return (
+            False  # it belongs outside; whether its probabilities are float32 is `bce-under-autocast`'s and the model's
+        )
     value = program.values.of(call.func, scope)
     return value.kind is Kind.CRITERION and (value.name or "").startswith("torch.nn.")
 

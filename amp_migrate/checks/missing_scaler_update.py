@@ -39,7 +39,11 @@ def _never_updated(program: Program) -> Iterator[ast.Call]:
     for call, scope in calls:
         around = program.graph.class_around(scope)
         holder = receiver(call) if events.what(call, scope) == "scaler-step" else None
-        if around is None or not isinstance(holder, ast.Attribute) or program.values.kind(holder, scope) is not Kind.SCALER:
+        if (
+            around is None
+            or not isinstance(holder, ast.Attribute)
+            or program.values.kind(holder, scope) is not Kind.SCALER
+        ):
             continue
         passed = [a for c, _ in calls for a in [*c.args, *(k.value for k in c.keywords)]]
         if not any(isinstance(a, ast.Attribute) and a.attr == holder.attr for a in passed) and _scales(program, scope):

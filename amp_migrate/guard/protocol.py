@@ -20,6 +20,13 @@ def protocol_failures(text: str) -> list[str]:
     return [*found, *_forgotten(program)]
 
 
+def protocol_mistakes(text: str) -> list[tuple[str, str]]:
+    """The same as pairs of rule and scope."""
+    program = Program(text, "<output>")
+    found = [(m.rule, program.module.scope_of(m.node).qualname) for m in mistakes(program)]
+    return [*found, *(("missing-scaler-update", "") for _ in _forgotten(program))]
+
+
 def _forgotten(program: Program) -> list[str]:
     """Scalers that step somewhere in the module and are updated nowhere in it; no loop need be in sight for that."""
     events = events_of(program)

@@ -12,6 +12,8 @@ from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, FileStatus, LoopOutcome
 
+_WOULD_BREAK = "the loop keeps gradients, or uses them, in a way that the scaler's protocol does not allow"
+
 
 def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = True) -> FileOutcome:
     """Plan and rewrite one module.
@@ -38,23 +40,21 @@ def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = Tr
 
 
 def _new_mistakes(text: str, outcome: FileOutcome, settings: Settings, plan: Plan) -> dict[str, Refusal]:
-    """Loops whose rewrite would break a rule of severity error that the original keeps, by scope."""
+    """Loops whose rewrite would break a rule of severity error, or the protocol, by scope, with the rule as the reason."""
+    from amp_migrate.guard.protocol import protocol_mistakes
     from amp_migrate.lint.judgement import brought_in
 
     if outcome.output is None:
         return {}
+    new = [(f.rule, f.scope, f.message) for f in brought_in(text, outcome.output, outcome.path, settings)]
+    if plan.introduced.scalers and not new:
+        new = [(rule, scope, _WOULD_BREAK) for rule, scope in protocol_mistakes(outcome.output)]
+    migrated = {loop.scope: loop for loop in plan.loops if loop.status == "migrated"}
     found: dict[str, Refusal] = {}
-    for finding in brought_in(text, outcome.output, outcome.path, settings):
-        scopes = {loop.scope for loop in plan.loops if loop.status == "migrated"}
-        named = {s for s in scopes if finding.scope == s or finding.scope.startswith(f"{s}.")} or scopes
-        found |= {scope: Refusal(finding.rule, plan_position(plan, scope), finding.message) for scope in named}
+    for rule, scope, message in new:
+        named = {s for s in migrated if scope == s or scope.startswith(f"{s}.")} or set(migrated)
+        found |= {s: Refusal(rule, ast.Pass(lineno=migrated[s].line, col_offset=0), message) for s in named}
     return found
-
-
-def plan_position(plan: Plan, scope: str) -> ast.AST:
-    """A node at the line of a scope's loop, for messages."""
-    line = next(loop.line for loop in plan.loops if loop.scope == scope)
-    return ast.Pass(lineno=line, col_offset=0)
 
 
 def _status(plan: Plan) -> FileStatus:
@@ -73,7 +73,6 @@ def _syntax(path: str, error: SyntaxError) -> FileOutcome:
 
 def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bool) -> FileOutcome:
     from amp_migrate.guard import check
-    from amp_migrate.guard.protocol import protocol_failures
     from amp_migrate.writer import WriteError, apply
 
     try:
@@ -83,8 +82,7 @@ def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bo
             path, "failed", tuple(plan.loops), error=f"{path}: {error}; nothing was written, please report this"
         )
     again = (lambda new: migrate_text(new, path, settings, guarded=False).output) if guarded else None
-    protocol = protocol_failures if guarded and plan.introduced.scalers else None
-    failures = check(text, output, plan.introduced, again=again, protocol=protocol)
+    failures = check(text, output, plan.introduced, again=again)
     if failures:
         first = failures[0]
         message = f"{path}:{first.line}: the guard's check `{first.check}` failed: {first.message}; nothing was written, please report this"

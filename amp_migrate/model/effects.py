@@ -72,6 +72,19 @@ _ACTIVATIONS = {
     f"torch.nn.{name}"
     for name in ("Sigmoid", "ReLU", "LeakyReLU", "Tanh", "Softmax", "LogSoftmax", "GELU", "ELU", "Softplus")
 }
+_SCALE_FREE = {
+    "zero_",
+    "detach_",
+    "requires_grad_",
+    "mul_",
+    "div_",
+    "shape",
+    "device",
+    "dtype",
+    "is_sparse",
+    "size",
+    "numel",
+}
 _GRADIENTS = {"grad", "_grad"}
 _BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 # In-place methods on `p.grad` that bound or scale it, as a clipper does.
@@ -255,15 +268,15 @@ class Effects:
         return bool(_LOGGERS.search(last)) and last not in ("set_grad_enabled", "no_grad", "enable_grad", "zero_grad")
 
     def _only_tested(self, node: ast.Attribute) -> bool:
-        """`p.grad is None`, `if p.grad:` and resets (`p.grad.zero_()`, `p.grad.detach_()`) read no values."""
+        """`p.grad is None`, resets (`p.grad.zero_()`) and constant factors (`p.grad /= n`) make no use of the values."""
         parent = self.module.parents[node]
-        if isinstance(parent, ast.Compare) and any(
-            isinstance(c, ast.Constant) and c.value is None for c in parent.comparators
-        ):
-            return True
+        if isinstance(parent, ast.Compare):
+            return any(isinstance(c, ast.Constant) and c.value is None for c in parent.comparators)
         if isinstance(parent, ast.Attribute) and parent.attr == "data":
-            parent = self.module.parents[parent]
-        return isinstance(parent, ast.Attribute) and parent.attr in ("zero_", "detach_", "requires_grad_")
+            node, parent = parent, self.module.parents[parent]
+        if isinstance(parent, ast.AugAssign) and parent.target is node:
+            return isinstance(parent.op, (ast.Mult, ast.Div))
+        return isinstance(parent, ast.Attribute) and parent.attr in _SCALE_FREE
 
     def writes_gradients(self, node: ast.AST) -> bool:
         """Whether gradients are rewritten other than by bounding or scaling them."""

@@ -212,7 +212,9 @@ def _flattened(node: ast.AST) -> Iterator[ast.AST]:
         for name in here._fields:
             value = getattr(here, name, None)
             if isinstance(value, list):
-                children.extend(child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED))
+                children.extend(
+                    child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED)
+                )
             elif isinstance(value, ast.AST) and name not in {"ctx", "op"} and not isinstance(value, _NESTED):
                 children.append(value)
         children.reverse()

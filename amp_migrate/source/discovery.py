@@ -20,7 +20,7 @@ SKIPPED_FOLDERS = frozenset(
     """
     .bzr .direnv .eggs .git .hg .hypothesis .ipynb_checkpoints .mypy_cache .nox .pytest_cache .pytype .ruff_cache .svn
     .tox .venv __pycache__ __pypackages__ _build build dist node_modules site-packages venv
-    """.split()  # noqa: SIM905 - forty lines of list otherwise
+    """.split()
 )
 
 

@@ -7,13 +7,13 @@ class WriteError(ValueError):
     """The edits cannot be applied; the text is left as it was."""
 
 
-class UnparsableModule(WriteError):  # noqa: N818 -- reads as what happened
+class UnparsableModule(WriteError):
     """LibCST cannot read the module."""
 
 
-class SpanNotFound(WriteError):  # noqa: N818
+class SpanNotFound(WriteError):
     """A span meets no syntax node, or LibCST would not print the module as it was."""
 
 
-class EditConflict(WriteError):  # noqa: N818
+class EditConflict(WriteError):
     """Two edits contradict each other, or one contradicts what the module already says."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amp_migrate.lint import fix_text
 
 from amp_migrate import pages
+from amp_migrate.lint import fix_text
 
 from .cases import FixCase, blocks, fix_cases, settings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amp_migrate.lint import lint_text
 
 from amp_migrate import pages
 from amp_migrate.config import Settings
+from amp_migrate.lint import lint_text
 
 from .cases import Block, blocks, settings
 

@@ -183,6 +183,7 @@ def test_a_forward_shared_by_two_backwards_belongs_to_the_first() -> None:
         """
         fake = model(x)
         d_loss = other(fake.detach()).mean()
+        second.zero_grad()
         d_loss.backward()
         second.step()
         g_loss = other(fake).mean()
@@ -196,6 +197,7 @@ def test_a_forward_shared_by_two_backwards_belongs_to_the_first() -> None:
         WITH:
             fake = model(x)
             d_loss = other(fake.detach()).mean()
+        second.zero_grad()
         scaler.scale(d_loss).backward()
         scaler.step(second)
         WITH:
@@ -205,6 +207,19 @@ def test_a_forward_shared_by_two_backwards_belongs_to_the_first() -> None:
         scaler.update()
         """
     )
+
+
+def test_gradients_that_are_never_cleared_are_refused() -> None:
+    never = """
+        fake = model(x)
+        d_loss = other(fake.detach()).mean()
+        d_loss.backward()
+        second.step()
+        g_loss = other(fake).mean()
+        g_loss.backward()
+        optimizer.step()
+        """
+    assert verdict(never, before=SECOND) == ("refused", "update-while-accumulating")
 
 
 def test_autograd_backward_scales_the_list() -> None:
