@@ -78,8 +78,10 @@ _MATMULS = {"matmul", "mm", "bmm", "addmm", "linear", "conv1d", "conv2d", "conv3
 class Hazards:
     """Collects the casts that make a set of statements, and what they call, safe in half precision."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, float16: bool = True) -> None:
+        """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's."""
         self.program = program
+        self.float16 = float16
         self.casts: dict[ReplaceExpression, str] = {}
         """The casts, with the rule that asks for each."""
 
@@ -87,7 +89,7 @@ class Hazards:
         """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
         self._check_here(statements, scope, tainted)
         for program, function, call in abroad(self.program, statements, scope):
-            elsewhere = Hazards(program)
+            elsewhere = Hazards(program, float16=self.float16)
             elsewhere._check_here(function.body, program.scope(function), frozenset())
             if elsewhere.casts and not (call is not None and self._cast_arguments(call, program, function, elsewhere)):
                 edit, rule = next(iter(elsewhere.casts.items()))
@@ -122,17 +124,25 @@ class Hazards:
 
     def _check_here(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         for node, where in reachable(self.program, statements, scope):
+            if self.float16:
+                self._range(node, where)
             if isinstance(node, ast.Call):
-                self._constant(node, where)
                 self._kernel(node, where)
                 self._strict_method(node, where)
                 self._sparse(node)
                 self._own_gradient(node, where)
-            elif isinstance(node, ast.BinOp):
-                self._tiny(node, where)
             elif isinstance(node, ast.Assign):
                 self._index_write(node, where, tainted if where is scope else None)
-                self._constant_write(node, where)
+
+    def _range(self, node: ast.AST, scope: Scope) -> None:
+        """What float16 cannot hold: too large a constant or product, too small an addend."""
+        if isinstance(node, ast.Call):
+            self._constant(node, scope)
+            self._gram(node, scope)
+        elif isinstance(node, ast.BinOp):
+            self._tiny(node, scope)
+        elif isinstance(node, ast.Assign):
+            self._constant_write(node, scope)
 
     def written(self, node: ast.Assign, scope: Scope, halves: frozenset[str]) -> None:
         """The index writes of a statement outside of autocast, of names that may be half."""
@@ -286,6 +296,42 @@ class Hazards:
                 call,
                 f"`{ast.unparse(call.func)}` has no half kernel for sparse tensors: give it a `torch.autocast(..., enabled=False)` of its own",
             )
+
+    def _gram(self, call: ast.Call, scope: Scope) -> None:
+        """The product of a flattened feature map with its own transpose sums over all pixels, beyond what half can hold."""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if name not in {"mm", "bmm", "matmul"} or not isinstance(call.func, ast.Attribute):
+            return
+        operands = call.args if self.program.canonical(call.func) is not None else [call.func.value, *call.args]
+        if len(operands) != 2 or not isinstance(operands[0], ast.Name):
+            return
+        flat = operands[0].id
+        if self._made_by(flat, {"view", "reshape", "flatten"}, scope) and self._transposed(operands[1], flat, scope):
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"the Gram matrix of `{flat}` may pass float16's largest value: keep it out of autocast, or use bfloat16",
+            )
+
+    def _made_by(self, name: str, methods: set[str], scope: Scope) -> bool:
+        home = scope.lookup(name)
+        values = [b.value for b in home.bindings[name] if b.value is not None] if home is not None else []
+        return any(
+            isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr in methods for v in values
+        )
+
+    def _transposed(self, expr: ast.expr, name: str, scope: Scope) -> bool:
+        """`f.t()`, `f.transpose(1, 2)`, `f.T`, or a variable set to one of them."""
+        if isinstance(expr, ast.Name) and (home := scope.lookup(expr.id)) is not None:
+            values = [
+                b.value for b in home.bindings[expr.id] if b.value is not None and not isinstance(b.value, ast.Name)
+            ]
+            return any(self._transposed(v, name, home) for v in values)
+        inner = expr.func if isinstance(expr, ast.Call) else expr
+        turned = isinstance(inner, ast.Attribute) and inner.attr in {"t", "T", "transpose", "permute", "mT"}
+        return (
+            turned and isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == name
+        )
 
     def _own_gradient(self, call: ast.Call, scope: Scope) -> None:
         """A `torch.autograd.Function` with matrix products or extension calls, without `custom_fwd`."""

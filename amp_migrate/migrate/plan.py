@@ -119,7 +119,7 @@ class Planner:
             raise Skip(
                 "cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing"
             )
-        hazards = Hazards(self.program)
+        hazards = Hazards(self.program, float16=self.settings.dtype != "bfloat16")
         late = ProbabilityLosses(self.program, scope, backwards, hazards).late()
         regions = RegionFinder(self.program, scope, backwards, late).find()
         helpers = tuple(r for s in loop.steppers if s.scope is not scope for r in self._forwards(s))
