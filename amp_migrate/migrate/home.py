@@ -490,8 +490,9 @@ class Wiring:
     def _lasts(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
         """One place for each time that optimizers are (re)built: the last of a run, and none inside a training loop."""
         ordered = sorted({id(a): a for a in anchors}.values(), key=lambda a: (a.lineno, a.col_offset))
+        first = [a for a in ordered if not self._before_epochs(a)[1]]
         kept: list[ast.stmt] = []
-        for anchor in self._after_branches(ordered):
+        for anchor in self._after_branches(first or ordered):  # one that is rebuilt between epochs keeps its scaler
             earlier = kept[-1] if kept else None
             if earlier is not None and self._covers(earlier, anchor):
                 if self.program.module.parents[earlier] is not self.program.module.parents[anchor]:

@@ -270,3 +270,47 @@ def test_one_loop_of_two_is_migrated() -> None:
     assert [(loop.scope, loop.status) for loop in outcome.loops] == [("good", "migrated"), ("bad", "refused")]
     assert outcome.output is not None
     assert outcome.output.endswith(bad)
+
+
+SWITCHED = """
+optimizer = None
+if name == "sgd":
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+if name == "adam":
+    optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+    if epoch == 1:
+        optimizer = torch.optim.ASGD(model.parameters())
+"""
+
+
+def test_two_ifs_and_a_rebuild_between_epochs_share_one_scaler() -> None:
+    new = output(TOP + MODEL + SWITCHED)
+    assert new.count("GradScaler(") == 1
+    assert f"    optimizer = torch.optim.Adam(model.parameters())\n{SCALER}for epoch" in new
+
+
+EACH_EPOCH = """
+def train(epoch):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 / epoch)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+
+
+for epoch in range(1, 4):
+    train(epoch)
+"""
+
+
+def test_an_optimizer_built_in_every_epoch_does_not_make_a_scaler_in_every_epoch() -> None:
+    new = output(TOP + MODEL + EACH_EPOCH)
+    assert f"{SCALER}def train(epoch):" in new
+    assert new.count("GradScaler(") == 1

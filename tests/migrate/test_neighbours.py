@@ -83,10 +83,14 @@ def test_a_hazard_in_the_model_refuses_the_loop(case: tuple[str, str], tmp_path:
 def test_the_message_names_the_other_file(tmp_path: Path) -> None:
     files = {"models.py": net("x = x.masked_fill(x > 0, -1e9)"), "train.py": train("from models import Net")}
     message = project(tmp_path, files).loops[0].message
-    assert message is not None and "models.py:12" in message and "x.float()" in message
+    assert message is not None
+    assert "models.py:12" in message
+    assert "x.float()" in message
 
 
-@pytest.mark.parametrize("line", ["x = x.relu()", "x = x.float().masked_fill(x > 0, -1e9)", "x = x.masked_fill(x > 0, -1e4)"])
+@pytest.mark.parametrize(
+    "line", ["x = x.relu()", "x = x.float().masked_fill(x > 0, -1e9)", "x = x.masked_fill(x > 0, -1e4)"]
+)
 def test_a_sound_model_does_not(line: str, tmp_path: Path) -> None:
     outcome = project(tmp_path, {"models.py": net(line), "train.py": train("from models import Net")})
     assert [loop.status for loop in outcome.loops] == ["migrated"]
@@ -168,7 +172,8 @@ def test_callers_in_another_file_are_named(tmp_path: Path) -> None:
     main = "from train import train_one_epoch\n\ntrain_one_epoch(None, [], None, None, None)\n"
     loop = project(tmp_path, {"main.py": main, "train.py": "import torch\n" + ENGINE}).loops[0]
     assert (loop.status, loop.reason) == ("refused", "callers-in-other-modules")
-    assert loop.message is not None and "main.py" in loop.message
+    assert loop.message is not None
+    assert "main.py" in loop.message
 
 
 def test_without_callers_they_are_unknown(tmp_path: Path) -> None:
