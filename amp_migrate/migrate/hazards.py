@@ -199,6 +199,8 @@ class Hazards:
             or not self._may_be_half(call.func.value, scope)
         ):
             return
+        if name.endswith("_") and self._cast_where_made(call.func.value, scope):
+            return
         if name.endswith("_"):
             raise Refusal(
                 "big-constant-in-half",
@@ -213,12 +215,27 @@ class Hazards:
             isinstance(target, ast.Subscript)
             and self._huge(node.value, scope)
             and self._may_be_half(target.value, scope)
+            and not self._cast_where_made(target.value, scope)
         ):
             raise Refusal(
                 "big-constant-in-half",
                 node,
                 f"`{ast.unparse(node.value)}` does not fit into float16 and turns into an infinity",
             )
+
+    def _cast_where_made(self, expr: ast.expr, scope: Scope) -> bool:
+        """A local that is written in place is made float where it gets its values: `scores = (q @ k).float()`."""
+        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
+        if home is not scope or not isinstance(expr, ast.Name) or not scope.is_function:
+            return False
+        bindings = scope.bindings[expr.id]
+        values = [b.value for b in bindings if b.how == "assign" and b.index is None and b.value is not None]
+        if len(values) != len(bindings) or any(isinstance(v, (ast.Tuple, ast.List, ast.Constant)) for v in values):
+            return False
+        for value in values:
+            if self._may_be_half(value, scope):
+                self.cast(value, "big-constant-in-half")
+        return True
 
     def _huge(self, expr: ast.expr, scope: Scope) -> bool:
         value = self._number(expr, scope)

@@ -117,6 +117,41 @@ def test_what_the_region_calls_is_seen() -> None:
     assert "return scores.float().masked_fill(mask == 0, -1e9).softmax(-1)\n" in output(head)
 
 
+IN_PLACE = {
+    "filled": "scores.masked_fill_(mask == 0, -1e9)",
+    "written by index": "scores[mask == 0] = -1e9",
+}
+
+
+@pytest.mark.parametrize("write", IN_PLACE.values(), ids=IN_PLACE)
+def test_a_local_that_is_written_in_place_is_float_from_the_start(write: str) -> None:
+    head = text(
+        f"""
+        import torch
+        from torch import nn
+
+
+        class Attention(nn.Module):
+            def forward(self, q, k, mask):
+                scores = torch.matmul(q, k) / 8
+                {write}
+                return scores.softmax(-1)
+
+
+        def train(loader):
+            model = Attention().cuda()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for q, k, mask in loader:
+                loss = model(q.cuda(), k.cuda(), mask.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """
+    )
+    new = output(head)
+    assert f"        scores = (torch.matmul(q, k) / 8).float()\n        {write}\n" in new
+
+
 def test_what_the_region_does_not_call_stays() -> None:
     unused = "def show(scores, mask):\n    return scores.masked_fill(mask, -1e9)\n\n\n"
     new = body(f"loss = criterion(model(x), y)\n{STEP}", before=unused)
