@@ -129,6 +129,12 @@ class Blame:
     ) -> None:
         self.report(found.rule, node, self.nodes[found.where], "clipped here", path, frame)
 
+    def _broke_double_unscale(
+        self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame
+    ) -> None:
+        first = path.marks.get(("unscale", scaler, found.optimizer or ""))
+        self.report(found.rule, node, first, "unscaled here", path, frame)
+
     def _broke_grad_read_before_unscale(
         self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame
     ) -> None:
