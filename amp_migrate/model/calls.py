@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.names import dotted_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +38,23 @@ class CallGraph:
 
     def class_named(self, expr: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The class definition that a name refers to."""
-        if not isinstance(expr, ast.Name):
-            return None
-        home = scope.lookup(expr.id)
-        found = [b.statement for b in home.bindings[expr.id]] if home else []
-        return next((node for node in found if isinstance(node, ast.ClassDef)), None)
+        return next((node for node in self._definitions(expr, scope) if isinstance(node, ast.ClassDef)), None)
+
+    def _definitions(self, expr: ast.expr, scope: Scope) -> list[ast.AST]:
+        """What binds a name, here or in the file of the program that it is imported from."""
+        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
+        found = [b.statement for b in home.bindings[expr.id]] if home and isinstance(expr, ast.Name) else []
+        if any(isinstance(node, (*FUNCTIONS, ast.ClassDef)) for node in found) or len(self.module.files) == 1:
+            return found
+        dotted = dotted_name(expr)
+        origin = self.module.elsewhere(dotted, scope) if dotted is not None else None
+        return [b.statement for b in origin[0].bindings[origin[1]]] if origin else found
 
     def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         """The class and its bases in this module, nearest first."""
         found = [cls]
-        for base in (b for c in found for b in c.bases):  # grows while it is read
-            parent = self.class_named(base, self.module.scopes[cls].parent or self.module.root)
+        for owner, base in ((c, b) for c in found for b in c.bases):  # grows while it is read
+            parent = self.class_named(base, self.module.scopes[owner].parent or self.module.root)
             if parent is not None and parent not in found:
                 found.append(parent)
         return found
@@ -75,10 +82,11 @@ class CallGraph:
 
     def function_named(self, name: str, scope: Scope) -> Function | None:
         """The function definition that a plain name refers to."""
-        home = scope.lookup(name)
-        if home is None:
-            return None
-        found = [b.statement for b in home.bindings[name]]
+        return self.function_at(ast.Name(name, ast.Load()), scope)
+
+    def function_at(self, expr: ast.expr, scope: Scope) -> Function | None:
+        """The function definition that a name, or an attribute of another file's module, refers to."""
+        found = self._definitions(expr, scope)
         return found[-1] if found and isinstance(found[-1], FUNCTIONS) else None
 
     def sites(self, function: Function) -> list[CallSite]:
@@ -86,9 +94,9 @@ class CallGraph:
         scope = self.module.scopes[function]
         owner = scope.owner
         found = []
-        for call, caller in self._calls.get(function.name, ()):
+        for call, caller in self._called(function.name):
             if owner is None:
-                if isinstance(call.func, ast.Name) and self.function_named(function.name, caller) is function:
+                if self.function_at(call.func, caller) is function:
                     found.append(CallSite(call, caller, bound=False))
             elif isinstance(call.func, ast.Attribute):
                 found.append(CallSite(call, caller, bound=scope.self_name is not None))
@@ -96,17 +104,18 @@ class CallGraph:
 
     def constructions(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
         """Calls `Cls(...)` in this module."""
-        return [
-            (call, caller)
-            for call, caller in self._calls.get(cls.name, ())
-            if isinstance(call.func, ast.Name) and self.class_named(call.func, caller) is cls
-        ]
+        return [(call, caller) for call, caller in self._called(cls.name) if self.class_named(call.func, caller) is cls]
+
+    def _called(self, name: str) -> list[tuple[ast.Call, Scope]]:
+        """Calls of something that is defined as `name`, under whatever name the caller's file gives it."""
+        return [site for local in sorted(self.module.local_names(name)) for site in self._calls.get(local, ())]
 
     def escapes(self, function: Function) -> bool:
         """Whether the function is used other than by calling it (callback, table, decorator registry)."""
         called = {id(call.func) for calls in self._calls.values() for call, _ in calls}
+        names = self.module.local_names(function.name)
         for node in self.module.parents:
-            named = isinstance(node, ast.Name) and node.id == function.name and isinstance(node.ctx, ast.Load)
+            named = isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)
             attribute = (
                 isinstance(node, ast.Attribute) and node.attr == function.name and isinstance(node.ctx, ast.Load)
             )
@@ -117,9 +126,9 @@ class CallGraph:
     def _other_name(self, node: ast.AST, function: Function) -> bool:
         """Whether a name or attribute that reads like `function` is something else."""
         owner = self.module.scopes[function].owner
-        if isinstance(node, ast.Name):
-            return owner is not None or self.function_named(node.id, self.module.scope_of(node)) is not function
-        return owner is None or not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+        if owner is None:
+            return not isinstance(node, ast.expr) or self.function_at(node, self.module.scope_of(node)) is not function
+        return not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
 
 
 def _last_name(func: ast.expr) -> str | None:

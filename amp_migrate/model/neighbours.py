@@ -5,22 +5,20 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.places import candidates
 from amp_migrate.model.syntax import FUNCTIONS, Function
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 Definition: TypeAlias = "tuple[Program, Function | ast.ClassDef]"
-_LEVELS = 6
 _HOPS = 5
 _MOST = 300
 _LARGEST = 400_000
-_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 class Neighbours:
@@ -33,8 +31,8 @@ class Neighbours:
         """The class or function of the project that `canonical` names, through re-exports; None outside the project."""
         if hops == 0:
             return None
-        for file, attributes in _modules(self.path, canonical):
-            if len(attributes) != 1:
+        for file, attributes in candidates(self.path, canonical):
+            if len(attributes) != 1 or not os.path.isfile(file):
                 continue
             program = _load(file, Path(file).stat().st_mtime_ns)
             if program is not None:
@@ -62,38 +60,15 @@ def _definition(program: Program, name: str, hops: int) -> Definition | None:
     for binding in reversed(program.module.root.bindings.get(name, [])):
         if isinstance(binding.statement, (*FUNCTIONS, ast.ClassDef)):
             return program, binding.statement
-        if binding.how == "import" and program.neighbours is not None:
+        if binding.how == "import" and program.module.neighbours is not None:
             origin = program.module.imports.names.get(name)
-            return program.neighbours.find(origin, hops - 1) if origin else None
+            return program.module.neighbours.find(origin, hops - 1) if origin else None
     for star in program.module.imports.stars if name not in program.module.root.bindings else ():
-        found = program.neighbours.find(f"{star}.{name}", hops - 1) if program.neighbours is not None else None
+        neighbours = program.module.neighbours
+        found = neighbours.find(f"{star}.{name}", hops - 1) if neighbours is not None else None
         if found is not None:
             return found
     return None
-
-
-def _modules(path: str, canonical: str) -> Iterator[tuple[str, list[str]]]:
-    """Files that may be the module of a dotted name, with what is left of the name behind the module."""
-    level = len(canonical) - len(canonical.lstrip("."))
-    parts = canonical.lstrip(".").split(".")
-    here = Path(path).absolute().parent
-    folders = [here.parents[level - 2] if level > 1 else here] if level else list(_folders(here))
-    for folder in folders:
-        for cut in range(len(parts) - 1, 0 if not level else -1, -1):
-            base = folder.joinpath(*parts[:cut])
-            for file in (base.with_suffix(".py") if cut else base / "__init__.py", base / "__init__.py"):
-                if file.is_file():
-                    yield str(file), parts[cut:]
-
-
-def _folders(here: Path) -> Iterator[Path]:
-    """Where absolute imports may start: the file's folder and those above, up to the project's root."""
-    for folder in (here, *here.parents[:_LEVELS]):
-        yield folder
-        if (folder / "src").is_dir():
-            yield folder / "src"
-        if any((folder / name).exists() for name in _ROOTS):
-            return
 
 
 @lru_cache(maxsize=128)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,10 +26,21 @@ class Program:
 
     def __init__(self, text: str, path: str, neighbours: Neighbours | None = None) -> None:
         """Parse and index `text`; `neighbours` finds what it imports. Raises SyntaxError, ValueError or RecursionError."""
-        self.module = Module(text, path)
-        self.neighbours = neighbours
+        self._index(Module(text, path, neighbours))
+
+    @classmethod
+    def of_files(cls, texts: Mapping[str, str], neighbours: bool = True) -> Program:
+        """Several files as one program; `texts` by path. Raises SyntaxError, ValueError or RecursionError."""
+        from amp_migrate.model.linking import Linked
+
+        program = cls.__new__(cls)
+        program._index(Linked(texts, neighbours))
+        return program
+
+    def _index(self, module: Module) -> None:
+        self.module = module
         self.graph = CallGraph(self.module)
-        self.values = Values(self.module, self.graph, neighbours)
+        self.values = Values(self.module, self.graph)
         self.effects = Effects(self.module, self.graph, self.values)
         self._memory: dict[object, Any] = {}
 

@@ -7,11 +7,14 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.edits import Span
 from amp_migrate.model.scoping import ScopeBuilder
 from amp_migrate.names import Imports, imports_of
+
+if TYPE_CHECKING:
+    from amp_migrate.model.neighbours import Neighbours
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 ScopeNode: TypeAlias = ast.Module | Function | ast.ClassDef | ast.Lambda
@@ -45,6 +48,11 @@ class Scope:
     outer: set[str] = field(default_factory=set)
     """Names declared `global` or `nonlocal`."""
     calls: list[ast.Call] = field(default_factory=list)
+
+    @property
+    def root(self) -> Scope:
+        """The scope of the file."""
+        return self.module.root
 
     @property
     def is_function(self) -> bool:
@@ -89,16 +97,20 @@ class Scope:
 class Module:
     """The parsed text of one file."""
 
-    def __init__(self, text: str, path: str) -> None:
-        """Parse `text` (no byte order mark). Raises SyntaxError, ValueError (NUL bytes) or RecursionError."""
+    def __init__(self, text: str, path: str, neighbours: Neighbours | None = None, whole: Module | None = None) -> None:
+        """Parse `text` (no byte order mark); `neighbours` finds what it imports, `whole` holds the program it is a file of.
+
+        Raises SyntaxError, ValueError (NUL bytes) or RecursionError.
+        """
         self.text = text
         self.path = path
+        self.neighbours = neighbours
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the program's escapes and comparisons, which are not our business
             self.tree = ast.parse(text)
-        self.parents: dict[ast.AST, ast.AST] = {}
-        self.scopes: dict[ast.AST, Scope] = {}
-        self.block_lists: dict[ast.stmt, list[ast.stmt]] = {}
+        self.parents: dict[ast.AST, ast.AST] = whole.parents if whole else {}
+        self.scopes: dict[ast.AST, Scope] = whole.scopes if whole else {}
+        self.block_lists: dict[ast.stmt, list[ast.stmt]] = whole.block_lists if whole else {}
         self._canonical: dict[ast.expr, str | None] = {}
         self.identifiers: set[str] = set()
         self.import_statements: list[ast.Import | ast.ImportFrom] = []
@@ -106,9 +118,22 @@ class Module:
         self.scopes[self.tree] = self.root
         ScopeBuilder(self).build()
 
+    @property
+    def files(self) -> tuple[Module, ...]:
+        """The files of the program, itself alone where it is one file."""
+        return (self,)
+
     @cached_property
     def imports(self) -> Imports:
         return imports_of(self.import_statements)
+
+    def elsewhere(self, dotted: str, scope: Scope) -> tuple[Scope, str] | None:
+        """Where a name that a file of this program imports is bound: the scope of another file of it, and the name there."""
+        return None
+
+    def local_names(self, name: str) -> frozenset[str]:
+        """The names by which the files of this program call something that is defined as `name`."""
+        return frozenset((name,))
 
     def canonical(self, expr: ast.expr) -> str | None:
         """The library name behind an expression of this module, remembered."""

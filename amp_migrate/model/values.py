@@ -17,7 +17,7 @@ from amp_migrate.model.kinds import (
     optimizer_name,
     scheduler_name,
 )
-from amp_migrate.model.neighbours import Definition, Neighbours
+from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Module, Scope, shallow
 from amp_migrate.names import dotted_name
 
@@ -40,10 +40,9 @@ _MODEL_METHODS = {
 class Values:
     """Answers `kind` for the expressions of one module."""
 
-    def __init__(self, module: Module, graph: CallGraph, neighbours: Neighbours | None = None) -> None:
+    def __init__(self, module: Module, graph: CallGraph) -> None:
         self.module = module
         self.graph = graph
-        self.neighbours = neighbours
         self._cache: dict[tuple[int, int], tuple[ast.expr, Value]] = {}  # holds the node, so that its id stays its own
         self._tentative: dict[tuple[int, int], tuple[ast.expr, Value]] = {}
         self._busy: set[tuple[int, int]] = set()
@@ -147,7 +146,14 @@ class Values:
         own = home.owner
         if own is not None and name == home.self_name and isinstance(own.node, ast.ClassDef):
             return self._instance(own.node, None)
-        return self._join(self._binding(binding, name, home) for binding in home.bindings[name])
+        return self._join(self._binding(binding, name, home) for binding in home.bindings[name]) or self._linked(
+            name, scope
+        )
+
+    def _linked(self, dotted: str, scope: Scope) -> Value:
+        """A variable of another file of this program."""
+        origin = self.module.elsewhere(dotted, scope)
+        return self._name(origin[1], origin[0]) if origin is not None else UNKNOWN
 
     def _binding(self, binding: Binding, name: str, home: Scope) -> Value:
         if binding.how == "parameter":
@@ -260,6 +266,8 @@ class Values:
         canonical = self.module.canonical(expr)
         if canonical is not None and canonical.startswith("torch.") and self._imported(expr, scope):
             return OTHER
+        if canonical is not None and (linked := self._linked(dotted_name(expr) or "", scope)):
+            return linked
         holder = self.of(expr.value, scope)
         if holder.cls is not None:
             found = self.class_attribute(holder.cls, expr.attr)
@@ -309,11 +317,11 @@ class Values:
         canonical = self.module.canonical(expr.func)
         if canonical is not None and (found := library_kind(canonical)) is not Kind.UNKNOWN:
             return self._library(found, canonical, expr, scope)
-        if (abroad := self.abroad(expr.func, scope)) is not None:
-            return self._made_abroad(abroad, expr)
         cls = self.graph.class_named(expr.func, scope)
         if cls is not None:
             return self._instance(cls, expr)
+        if (abroad := self.abroad(expr.func, scope)) is not None:
+            return self._made_abroad(abroad, expr)
         if _from_torch_optim(expr, self.module):
             return Value(Kind.OPTIMIZER, expr, "torch.optim")
         if isinstance(expr.func, ast.Name) and expr.func.id in _CONTAINERS:
@@ -329,21 +337,26 @@ class Values:
 
     def abroad(self, func: ast.expr, scope: Scope) -> Definition | None:
         """The definition in another module of the project that an imported name refers to."""
-        if self.neighbours is None:
+        neighbours = scope.module.neighbours
+        if neighbours is None:
             return None
         canonical = self.module.canonical(func)
         if canonical is None:
             return self._from_star(func, scope)
         if canonical.startswith("torch.") or not self._imported(func, scope):
             return None
-        return self.neighbours.find(canonical)
+        linked = self.module.elsewhere(dotted_name(func) or "", scope) is not None
+        return neighbours.find(canonical) if not linked else None
 
     def _from_star(self, func: ast.expr, scope: Scope) -> Definition | None:
         """A name that only `from losses import *` can have brought."""
-        stars = [s for s in self.module.imports.stars if not s.startswith("torch")]
-        if not stars or self.neighbours is None or not isinstance(func, ast.Name) or scope.lookup(func.id) is not None:
+        stars = [s for s in scope.module.imports.stars if not s.startswith("torch")]
+        neighbours = scope.module.neighbours
+        if not stars or neighbours is None or not isinstance(func, ast.Name) or scope.lookup(func.id) is not None:
             return None
-        return next((d for star in stars if (d := self.neighbours.find(f"{star}.{func.id}")) is not None), None)
+        if self.module.elsewhere(func.id, scope) is not None:
+            return None
+        return next((d for star in stars if (d := neighbours.find(f"{star}.{func.id}")) is not None), None)
 
     def _made_abroad(self, definition: Definition, expr: ast.Call) -> Value:
         """An instance of a class of another module, or what a function there returns."""
@@ -414,7 +427,7 @@ class Values:
     def _inherited_kind(self, lineage: list[ast.ClassDef]) -> Kind | None:
         """The kind of a base class in another module of the project, where it is a telling one."""
         for base in (b for c in lineage for b in c.bases):
-            abroad = self.abroad(base, self.module.root)
+            abroad = self.abroad(base, self.module.scope_of(base).root)
             if abroad is not None and isinstance(abroad[1], ast.ClassDef):
                 kind = abroad[0].values.class_kind(abroad[1])
                 if kind not in (Kind.OBJECT, Kind.WRAPPER):
@@ -441,9 +454,12 @@ class Values:
         """The function or method in this module that `call` runs."""
         func = call.func
         if isinstance(func, ast.Name):
-            return self.graph.function_named(func.id, scope)
+            return self.graph.function_at(func, scope)
         if not isinstance(func, ast.Attribute):
             return None
+        linked = self.graph.function_at(func, scope)
+        if linked is not None:
+            return linked
         if isinstance(func.value, ast.Call) and isinstance(func.value.func, ast.Name) and func.value.func.id == "super":
             around = self.graph.class_around(scope)
             bases = self.graph.lineage(around)[1:] if around is not None else []

@@ -1,0 +1,160 @@
+"""Several files as one module: names lead from file to file, and byte spans of different files never meet.
+
+What a module answers about a node is asked of the file that holds the node. The text of the program is the texts of its
+files, one after the other, so that a span says which file it lies in.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from amp_migrate.edits import Span
+from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.places import candidates
+from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.names import Imports, imports_of
+
+_HOPS = 6
+
+
+class Linked(Module):
+    """The files of one program, parsed and indexed together."""
+
+    def __init__(self, texts: Mapping[str, str], neighbours: bool = True) -> None:
+        """`texts` by path, the first one foremost; `neighbours`: look at other files on disk, too.
+
+        Raises SyntaxError (with its file's name), ValueError or RecursionError.
+        """
+        self.parents, self.scopes, self.block_lists = {}, {}, {}
+        self._canonical = {}
+        self._files = tuple(self._file(text, path, neighbours) for path, text in texts.items())
+        first = self._files[0]
+        self.path, self.tree, self.root, self.neighbours = first.path, first.tree, first.root, first.neighbours
+        self.text = "".join(file.text for file in self._files)
+        self.identifiers = set().union(*(file.identifiers for file in self._files))
+        self.import_statements = [statement for file in self._files for statement in file.import_statements]
+        self._by_path = {_absolute(file.path): file for file in self._files}
+
+    def _file(self, text: str, path: str, neighbours: bool) -> Module:
+        try:
+            return Module(text, path, Neighbours(path) if neighbours else None, self)
+        except SyntaxError as error:
+            error.filename = path
+            raise
+
+    @property
+    def files(self) -> tuple[Module, ...]:
+        """The files, in the order given."""
+        return self._files
+
+    @cached_property
+    def imports(self) -> Imports:
+        """What any of the files imports."""
+        return imports_of(self.import_statements)
+
+    @cached_property
+    def _bases(self) -> dict[int, int]:
+        """Where the text of each file begins, by the id of its module."""
+        bases, offset = {}, 0
+        for file in self._files:
+            bases[id(file)] = offset
+            offset += len(file.text.encode()) + 1  # a byte between two files belongs to neither
+        return bases
+
+    def file_of(self, node: ast.AST) -> Module | None:
+        """The file that holds `node`; None for a node made on the way."""
+        while not isinstance(node, ast.Module):
+            up = self.parents.get(node)
+            if up is None:
+                return None
+            node = up
+        return self.scopes[node].module
+
+    def canonical(self, expr: ast.expr) -> str | None:
+        """The library name behind an expression, by the imports of its file."""
+        if expr not in self._canonical:
+            file = self.file_of(expr)
+            self._canonical[expr] = (file.imports if file else self.imports).canonical(expr)
+        return self._canonical[expr]
+
+    def span(self, node: ast.stmt | ast.expr) -> Span:
+        """Byte range of `node` in the joined text."""
+        file = self.file_of(node)
+        assert file is not None
+        own, base = file.span(node), self._bases[id(file)]
+        return Span(own.start + base, own.end + base)
+
+    def place(self, span: Span) -> tuple[Module, int]:
+        """The file that a span lies in, and where that file begins."""
+        file = max((f for f in self._files if self._bases[id(f)] <= span.start), key=lambda f: self._bases[id(f)])
+        return file, self._bases[id(file)]
+
+    def source(self, node: ast.AST) -> str:
+        """The text of `node` as written."""
+        file = self.file_of(node)
+        return file.source(node) if file is not None else ast.unparse(node)
+
+    # -- names that lead from file to file
+
+    def elsewhere(self, dotted: str, scope: Scope) -> tuple[Scope, str] | None:
+        """Where an imported name is bound: the scope of another file, and the name there."""
+        head, _, rest = dotted.partition(".")
+        home = scope.lookup(head)
+        if home is not None and not all(b.how == "import" for b in home.bindings[head]):
+            return None
+        return next(
+            (found for name in _origins(scope.module, head, rest) if (found := self._find(scope.module, name, _HOPS))),
+            None,
+        )
+
+    def _find(self, file: Module, canonical: str, hops: int) -> tuple[Scope, str] | None:
+        """Follow a dotted name through re-exports; None where it leaves the program."""
+        if hops == 0:
+            return None
+        for path, attributes in candidates(file.path, canonical):
+            target = self._by_path.get(path)
+            if target is None:
+                if os.path.isfile(path):
+                    return None
+                continue
+            if len(attributes) == 1:
+                return self._bound(target, attributes[0], hops)
+        return None
+
+    def _bound(self, file: Module, name: str, hops: int) -> tuple[Scope, str] | None:
+        bindings = file.root.bindings.get(name)
+        if bindings and bindings[-1].how != "import":
+            return file.root, name
+        onward = _origins(file, name, "") if bindings else [f"{star}.{name}" for star in file.imports.stars]
+        return next((found for origin in onward if (found := self._find(file, origin, hops - 1))), None)
+
+    @cached_property
+    def _renamed(self) -> dict[str, set[str]]:
+        """Local names by the last part of what they stand for."""
+        found: dict[str, set[str]] = {}
+        for file in self._files:
+            for local, origin in file.imports.names.items():
+                found.setdefault(origin.rpartition(".")[2], set()).add(local)
+        return found
+
+    def local_names(self, name: str) -> frozenset[str]:
+        """The names by which the files of this program call something that is defined as `name`."""
+        return frozenset((name, *self._renamed.get(name, ())))
+
+
+def _origins(file: Module, head: str, rest: str) -> Iterator[str]:
+    """The dotted names that a name of a file may stand for."""
+    origin = file.imports.names.get(head)
+    tail = f".{rest}" if rest else ""
+    if origin is not None:
+        yield f"{origin}{tail}"
+    else:
+        for star in file.imports.stars:
+            yield f"{star}.{head}{tail}" if not star.endswith(".") else f"{star}{head}{tail}"
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path)
