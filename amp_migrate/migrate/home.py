@@ -358,7 +358,11 @@ class Wiring:
                 function,
                 f"`{function.name}` is passed around as a value, so its callers cannot all be given the scaler",
             )
-        elsewhere = self.program.module.neighbours.user_of(function.name) if not sites and self.program.module.neighbours else None
+        elsewhere = (
+            self.program.module.neighbours.user_of(function.name)
+            if not sites and self.program.module.neighbours
+            else None
+        )
         if elsewhere is not None:
             raise Refusal(
                 "callers-in-other-modules",

@@ -7,17 +7,28 @@ files, one after the other, so that a span says which file it lies in.
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 
 from amp_migrate.edits import Span
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.places import candidates
+from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.names import Imports, imports_of
 
 _HOPS = 6
+
+
+class LinkedProgram(Program):
+    """Several files with everything that can be asked about them as one program."""
+
+    module: Linked
+
+    def __init__(self, texts: Mapping[str, str], neighbours: bool = True) -> None:
+        """`texts` by path; see `Linked`."""
+        self._index(Linked(texts, neighbours))
 
 
 class Linked(Module):
@@ -117,7 +128,7 @@ class Linked(Module):
         for path, attributes in candidates(file.path, canonical):
             target = self._by_path.get(path)
             if target is None:
-                if os.path.isfile(path):
+                if Path(path).is_file():
                     return None
                 continue
             if len(attributes) == 1:
@@ -157,4 +168,4 @@ def _origins(file: Module, head: str, rest: str) -> Iterator[str]:
 
 
 def _absolute(path: str) -> str:
-    return os.path.abspath(path)
+    return str(Path(path).resolve())

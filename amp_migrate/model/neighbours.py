@@ -32,7 +32,7 @@ class Neighbours:
         if hops == 0:
             return None
         for file, attributes in candidates(self.path, canonical):
-            if len(attributes) != 1 or not os.path.isfile(file):
+            if len(attributes) != 1 or not Path(file).is_file():
                 continue
             program = _load(file, Path(file).stat().st_mtime_ns)
             if program is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ def candidates(path: str, canonical: str) -> Iterator[tuple[str, list[str]]]:
     """Files that may be the module of a dotted name, likeliest first, with what is left of the name behind the module."""
     level = len(canonical) - len(canonical.lstrip("."))
     parts = canonical.lstrip(".").split(".")
-    here = Path(os.path.abspath(path)).parent
+    here = Path(path).resolve().parent
     if level > len(here.parents) + 1:
         return
     folders = (here.parents[level - 2] if level > 1 else here,) if level else absolute_starts(here)

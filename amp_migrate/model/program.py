@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,15 +27,6 @@ class Program:
     def __init__(self, text: str, path: str, neighbours: Neighbours | None = None) -> None:
         """Parse and index `text`; `neighbours` finds what it imports. Raises SyntaxError, ValueError or RecursionError."""
         self._index(Module(text, path, neighbours))
-
-    @classmethod
-    def of_files(cls, texts: Mapping[str, str], neighbours: bool = True) -> Program:
-        """Several files as one program; `texts` by path. Raises SyntaxError, ValueError or RecursionError."""
-        from amp_migrate.model.linking import Linked
-
-        program = cls.__new__(cls)
-        program._index(Linked(texts, neighbours))
-        return program
 
     def _index(self, module: Module) -> None:
         self.module = module
