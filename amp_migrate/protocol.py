@@ -22,6 +22,7 @@ Kind = Literal[
     "scaler-step",
     "bare-step",
     "update",
+    "set-scale",
     "zero-grad",
     "forward",
     "autocast-enter",
@@ -237,6 +238,8 @@ def _scaler(state: State, event: Event) -> tuple[State, list[Violation]]:
         is_due = state.has_scale and any(held.checked for _, held in state.optimizers)
         found = [] if is_due else [Violation("double-or-stray-update", None, event.where)]
         return replace(_wiped(state), updates=min(state.updates + 1, 2)), found
+    if event.kind == "set-scale":  # `update(new_scale)` needs no inf checks
+        return _wiped(state), []
     if event.kind == "scaler-created":
         return _created(state, event)
     if event.kind == "forward":

@@ -39,6 +39,8 @@ class Seen:
     steps: dict[str, set[ast.AST]] = field(default_factory=dict)
     updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
     """`update()` calls of each scaler with the loops around them."""
+    kept: dict[str, set[str]] = field(default_factory=dict)
+    """Scalers and optimizers that were handed to the constructor of what a variable holds."""
 
 
 class Blame:

@@ -127,7 +127,10 @@ class Effects:
         if value.cls is not None and self.graph.method(value.cls, "backward") is not None:
             return False
         name = dotted_name(receiver) or ""
-        return value.kind in (Kind.UNKNOWN, Kind.OTHER) and name.rpartition(".")[2] not in _BACKWARD_OWNERS
+        # A criterion has no `backward`: the name is that of a loss, from a function with a capital (`CE_Loss(...)`).
+        return (
+            value.kind in (Kind.UNKNOWN, Kind.OTHER, Kind.CRITERION) and name.rpartition(".")[2] not in _BACKWARD_OWNERS
+        )
 
     def is_step(self, call: ast.Call, scope: Scope) -> bool:
         """`X.step(...)` where X is, or is used as, an optimizer (or a wrapper of one)."""

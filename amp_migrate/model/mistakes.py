@@ -10,12 +10,13 @@ from amp_migrate.model.blame import Mistake, Seen
 from amp_migrate.model.collecting import Collector
 from amp_migrate.model.events import Events, Trait, What
 from amp_migrate.model.execution import LIMIT, Executor
+from amp_migrate.model.kinds import scheduler_name
 from amp_migrate.model.owners import Owners
-from amp_migrate.model.paths import Frame, Path, identity
+from amp_migrate.model.paths import Frame, Path, identity, place
 from amp_migrate.model.program import Program
 from amp_migrate.model.relevance import HARMLESS
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.protocol import Event, Kind, OptimizerState, State, advance
+from amp_migrate.protocol import Event, Kind, OptimizerState, Stage, State, Violation, advance
 
 _CLIPPER = re.compile(r"(?i)clip")
 _KINDS: dict[str, Kind] = {"unscale": "unscale", "scaler-step": "scaler-step", "bare-step": "bare-step"}
@@ -194,10 +195,7 @@ class Protocol(Collector):
         if scaler is None:
             self._lose_all(path)
             return
-        if not node.args and not node.keywords:
-            self._apply(scaler, "update", [], node, path, frame)
-        else:
-            path.lost |= {scaler}
+        self._apply(scaler, "set-scale" if node.args or node.keywords else "update", [], node, path, frame)
         path.marks["update", scaler] = node
         path.marks["known", scaler] = node
         self._forget(path, ("left", scaler))
@@ -243,7 +241,8 @@ class Protocol(Collector):
     def _on_clip(self, node: ast.Call, path: Path, frame: Frame) -> None:
         for scaler, name in self._readers(node, path, frame):
             held = self._state(scaler, path).of(name)
-            if "unscaled" in held.gradients and not held.gradients & {"scaled", "stale"}:
+            known = self._follows(scaler, name, path)
+            if known and "unscaled" in held.gradients and not held.gradients & {"scaled", "stale"}:
                 self._good |= {("clip-without-unscale", node), ("grad-read-before-unscale", node)}
             self._apply(scaler, "clip", [name], node, path, frame)
 
@@ -253,7 +252,7 @@ class Protocol(Collector):
             return
         for scaler, name in self._readers(node, path, frame):
             held = self._state(scaler, path).of(name)
-            if "unscaled" in held.gradients or "used" in held.gradients:
+            if self._follows(scaler, name, path) and held.gradients & {"unscaled", "used"}:
                 self._good.add(("grad-read-before-unscale", node))
             self._apply(scaler, "read-gradients", [name], node, path, frame)
 
@@ -311,30 +310,54 @@ class Protocol(Collector):
             return path
         if (self.program.canonical(call.func) or "").startswith("torch."):
             return path
-        lost = set()
-        for given in [*call.args, *(k.value for k in call.keywords), call.func]:
-            own = identity(given, frame, path)
-            if own is None:
-                continue
-            roles = {*self._scalers(), *self.seen.owners.optimizers}
-            lost |= {r for r in roles if r == own or (given is not call.func and r.startswith(own + "."))}
-        if self._is_foreign_method(call, frame):
-            own = identity(call.func.value, frame, path)  # type: ignore[attr-defined]
-            lost |= {
-                r
-                for r in {*self._scalers(), *self.seen.owners.optimizers}
-                if own is not None and r.startswith(own + ".")
-            }
+        lost = self._handed(call, path, frame)
+        keeper = self._keeper(call, path, frame)
+        if keeper is not None:
+            if not scheduler_name(keeper.rpartition(":")[2].rpartition(".")[2]):
+                self.seen.kept.setdefault(keeper, set()).update(lost)
+            return path
         if not lost - path.lost:
             return path
         path = path.fork()
         path.lost |= lost
         return path
 
+    def _handed(self, call: ast.Call, path: Path, frame: Frame) -> set[str]:
+        """Scalers and optimizers that a call can get at: its arguments, what they hold, and what its receiver keeps."""
+        roles = {*self._scalers(), *self.seen.owners.optimizers}
+        found = set()
+        for given in [*call.args, *(k.value for k in call.keywords), call.func]:
+            own = identity(given, frame, path)
+            if own is not None:
+                found |= {r for r in roles if r == own or (given is not call.func and r.startswith(own + "."))}
+                found |= self.seen.kept.get(own, set())
+        own = identity(call.func.value, frame, path) if isinstance(call.func, ast.Attribute) else None
+        if own is not None:
+            found |= self.seen.kept.get(own, set())
+            if self._is_foreign_method(call, frame):
+                found |= {r for r in roles if r.startswith(own + ".")}
+        return found
+
+    def _keeper(self, call: ast.Call, path: Path, frame: Frame) -> str | None:
+        """The variable that keeps an object made of a scaler or an optimizer: only what is called of it can use them."""
+        statement = self.program.module.parents[call]
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            return None
+        own = place(statement.targets[0], frame, path)
+        if own is None or not (
+            scheduler_name(own.rpartition(":")[2].rpartition(".")[2]) or _last(call.func)[:1].isupper()
+        ):
+            return None
+        return own
+
     def _lose_all(self, path: Path) -> None:
         path.lost |= {*self._scalers(), *self.seen.owners.optimizers}
 
     # -- the state machine
+
+    def _follows(self, scaler: str, name: str, path: Path) -> bool:
+        """Whether the state of this optimizer and its gradients is known on the path."""
+        return not {scaler, name, "~" + name} & path.lost
 
     def _state(self, scaler: str, path: Path) -> State:
         return path.scalers.get(scaler) or State(has_scale=True)
@@ -355,7 +378,12 @@ class Protocol(Collector):
 
     def _apply(self, scaler: str, kind: Kind, names: list[str], node: ast.AST, path: Path, frame: Frame) -> None:
         usable = tuple(n for n in names if n not in path.lost and "~" + n not in path.lost)
-        if scaler in path.lost or (names and not usable):
+        if scaler in path.lost:
+            return
+        for name in names:
+            if "~" + name in path.lost and name not in path.lost:
+                self._advance_stage(scaler, kind, name, node, path, frame)
+        if names and not usable:
             return
         self.nodes.append(node)
         before = self._state(scaler, path)
@@ -365,6 +393,16 @@ class Protocol(Collector):
         path.scalers[scaler] = after
         for violation in violations:
             self.violated(violation, scaler, kind, before, node, path, frame)
+
+    def _advance_stage(self, scaler: str, kind: Kind, name: str, node: ast.AST, path: Path, frame: Frame) -> None:
+        """What can be told of an optimizer without knowing its gradients: that it is stepped again before an update."""
+        stages: dict[Kind, Stage] = {"unscale": "unscaled", "scaler-step": "stepped"}
+        if kind not in stages:
+            return
+        before = self._state(scaler, path)
+        if before.of(name).stage == "stepped":
+            self.violated(Violation("missing-scaler-update", name), scaler, kind, before, node, path, frame)
+        self._hold(scaler, name, OptimizerState(stages[kind], checked=True), path)
 
 
 def events_of(program: Program) -> Events:

@@ -27,6 +27,7 @@ class Relevance:
         self._idle: dict[tuple[int, bool], bool] = {}
         self._tested: set[str] | None = None
         self._holders: set[str] | None = None
+        self._keepers: set[str] | None = None
 
     def leads(self, statement: ast.stmt, scope: Scope) -> bool:
         """Whether a compound statement holds events or exits."""
@@ -129,6 +130,7 @@ class Relevance:
             return False
         return (
             name in self.holders
+            or name in self.keepers
             or self.events.is_scaler(expr, scope)
             or self.events.program.effects.is_optimizer(expr, scope)
         )
@@ -149,6 +151,18 @@ class Relevance:
                             base = (dotted_name(expr) or "").rpartition(".")[0]
                             self._holders |= {base} if base else set()
         return self._holders
+
+    @property
+    def keepers(self) -> set[str]:
+        """Names of objects whose constructors, out of sight, are handed an optimizer or a scaler."""
+        if self._keepers is None:
+            self._keepers = set()
+            for scope in self.module.scopes.values():
+                for call in scope.calls:
+                    parent = self.module.parents[call]
+                    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and self._may_hide(call, scope):
+                        self._keepers |= {dotted_name(parent.targets[0]) or ""} - {""}
+        return self._keepers
 
 
 def _identifiers(node: ast.AST) -> set[str]:
