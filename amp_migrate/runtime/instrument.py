@@ -20,6 +20,8 @@ from amp_migrate.runtime.events import Event, Listener, Site
 
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
+NOWHERE = Site("", 0)
+"""Of events that end what another one began: nobody asks for their line."""
 CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm")
 
 
@@ -95,7 +97,7 @@ class Instrument:
         setattr(owner, name, wrapper)
 
     def _after_backward(self, *_: Any, **__: Any) -> None:
-        self._emit("backwarded")
+        self._emit("backwarded", site=NOWHERE)
 
     def _on_zero(self, owner: Any, *_: Any, **__: Any) -> None:
         self._emit("zero", tensors=tuple(_parameters(owner)))
@@ -150,7 +152,7 @@ class Instrument:
 
     def _after_update(self, scaler: Any, *_: Any, **__: Any) -> None:
         if scaler.is_enabled():
-            self._emit("updated", scaler=scaler)
+            self._emit("updated", scaler=scaler, site=NOWHERE)
 
     def _wrap_reader(self, module: Any, name: str) -> None:
         function = getattr(module, name)
@@ -191,8 +193,7 @@ class Instrument:
         def wrapper(scaler: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
             if not scaler.is_enabled():
                 return step(scaler, optimizer, *arguments, **keywords)
-            site = call_site()
-            self._emit("step", site=site, scaler=scaler, optimizer=optimizer)
+            self._emit("step", scaler=scaler, optimizer=optimizer)
             self._inside.append("step")
             self._stepping, self._taken = optimizer, False
             try:
@@ -201,7 +202,7 @@ class Instrument:
                 self._inside.pop()
                 self._stepping = None
             taken = self._taken and not _found_inf(scaler, optimizer)
-            self._emit("stepped", site=site, scaler=scaler, optimizer=optimizer, taken=taken)
+            self._emit("stepped", site=NOWHERE, scaler=scaler, optimizer=optimizer, taken=taken)
             return result
 
         kind.step = wrapper
@@ -209,12 +210,12 @@ class Instrument:
     def _before_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         if self._stepping is not optimizer:
             self._emit("step", optimizer=optimizer)
-        self._emit("gradients", optimizer=optimizer)
+        self._emit("gradients", optimizer=optimizer, site=NOWHERE)
 
     def _after_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
         self._taken = True
         if self._stepping is not optimizer:
-            self._emit("stepped", optimizer=optimizer)
+            self._emit("stepped", optimizer=optimizer, site=NOWHERE)
 
 
 def _parameters(owner: Any) -> list[Any]:

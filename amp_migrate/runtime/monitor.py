@@ -7,6 +7,7 @@ that changed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from amp_migrate.runtime.events import Event, Site
 from amp_migrate.runtime.trace import Violation
 
 _SAMPLE = 16
+_advance = functools.lru_cache(maxsize=4096)(protocol.advance)  # every step of a program takes the same few ways
 _CLIPPERS = {"clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"}
 MESSAGES = {
     "bare-optimizer-step": "the optimizer applies gradients that still carry the loss scale",
@@ -71,7 +73,7 @@ class Monitor:
         self._step = step
         self._optimizers: dict[int, tuple[Any, _Optimizer]] = {}
         self._scalers: dict[int, _Scaler] = {}
-        self._places: list[Site] = []
+        self._places: dict[Site, int] = {}
         self._found: dict[tuple[str, str, int], Violation] = {}
         self._backward: Event | None = None
         self._float16_forward = False
@@ -98,16 +100,16 @@ class Monitor:
 
     def _advance(self, kind: protocol.Kind, event: Event, names: Iterable[str] = ()) -> None:
         """Tell the state machine of the event's scaler; of every scaler where none is named."""
-        if not any(place == event.site for place in self._places):
-            self._places.append(event.site)
-        told = protocol.Event(kind, tuple(names), self._places.index(event.site))
+        told = protocol.Event(kind, tuple(names), self._places.setdefault(event.site, len(self._places)))
         regions = int(_autocast_on())
         for scaler in self._scalers.values():
             if event.scaler is None or scaler.scaler is event.scaler:
-                state = dataclasses.replace(scaler.state, regions=regions)
-                scaler.state, violations = protocol.advance(state, told)
+                state = scaler.state
+                if state.regions != regions:
+                    state = dataclasses.replace(state, regions=regions)
+                scaler.state, violations = _advance(state, told)
                 for violation in violations:
-                    self._report(violation.rule, self._places[violation.where])
+                    self._report(violation.rule, list(self._places)[violation.where])
 
     def _optimizer(self, optimizer: Any) -> _Optimizer:
         if id(optimizer) not in self._optimizers:

@@ -16,6 +16,10 @@ from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.naming import parameter_names
 from amp_migrate.runtime.trace import Trace
 
+_EVERY_NORM = 10
+"""So many first attempts of an optimizer, and one in so many later, have the norm of their gradients taken: it reads
+every gradient once more, which is most of what measuring costs."""
+
 
 class StopProgram(BaseException):
     """Raised in the user's program when enough steps are done; no `except Exception` catches it."""
@@ -39,6 +43,7 @@ class Probe:
         self._counts: list[int] = []
         self._stamps: list[tuple[int, Any]] = []
         self._had_gradient: set[int] = set()
+        self._waiting: list[list[Any]] = []
         self._progress = progress
         self._shown = 0.0
         self._stops = 0
@@ -69,17 +74,28 @@ class Probe:
     def _on_gradients(self, event: Event) -> None:
         """Right before the optimizer applies them, so unscaled (fused optimizers unscale in their kernel)."""
         index = self._index(event.optimizer)
-        parameters = [p for group in event.optimizer.param_groups for p in group["params"]]
-        if not self._counts[index]:
+        attempt = self._counts[index]
+        sampled = attempt < max(_EVERY_NORM, self.job.record_gradients) or attempt % _EVERY_NORM == 0
+        parameters = _parameters(event.optimizer) if sampled else []
+        self._look_for_gradients(index, parameters)
+        if not sampled:
+            return
+        if not attempt:
             self._name(parameters)
-        present = [p.grad for p in parameters if p.grad is not None]
-        self._had_gradient.update(id(p) for p in parameters if p.grad is not None)
         inverse = getattr(event.optimizer, "grad_scale", None)
         if self._norms:
-            self._norms[-1] = _norm(present, inverse)
-        if self._counts[index] < self.job.record_gradients:
+            self._norms[-1] = _norm([p.grad for p in parameters if p.grad is not None], inverse)
+        if attempt < self.job.record_gradients:
             kept = [None if p.grad is None else _kept(p.grad, inverse) for p in parameters]
-            self.gradients.append((index, self._counts[index], kept))
+            self.gradients.append((index, attempt, kept))
+
+    def _look_for_gradients(self, index: int, parameters: list[Any]) -> None:
+        """Which parameters have had one; `parameters` are asked for whether any is new to the optimizer."""
+        if parameters:
+            self._waiting[index] = [p for p in parameters if id(p) not in self._had_gradient]
+        if any(p.grad is not None for p in self._waiting[index]):
+            self._had_gradient.update(id(p) for p in self._waiting[index] if p.grad is not None)
+            self._waiting[index] = [p for p in self._waiting[index] if p.grad is None]
 
     def _on_stepped(self, event: Event) -> None:
         index = self._index(event.optimizer)
@@ -105,6 +121,7 @@ class Probe:
                 return index
         self.optimizers.append(optimizer)
         self._counts.append(0)
+        self._waiting.append([])
         return len(self.optimizers) - 1
 
     def _show(self) -> None:
@@ -164,8 +181,7 @@ class Probe:
         """What the optimizers train, each once."""
         found: dict[int, Any] = {}
         for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                found.update((id(parameter), parameter) for parameter in group["params"])
+            found.update((id(parameter), parameter) for parameter in _parameters(optimizer))
         return list(found.values())
 
     def save_tensors(self, folder: Path) -> None:
@@ -176,10 +192,14 @@ class Probe:
     def _named_gradients(self) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
         for index, attempt, kept in self.gradients:
-            parameters = [p for group in self.optimizers[index].param_groups for p in group["params"]][: len(kept)]
+            parameters = _parameters(self.optimizers[index])[: len(kept)]
             names = [self._names.get(id(parameter), "") for parameter in parameters]
             result.append({"optimizer": index, "attempt": attempt, "names": names, "gradients": kept})
         return result
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _scale(scaler: Any) -> torch.Tensor | None:

@@ -1,0 +1,41 @@
+"""What the probe writes down of a run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from amp_migrate.runtime.supervise import Supervisor
+from tests.runtime.programs import BEFORE
+from tests.runtime.test_supervise import job
+
+
+def test_norms_are_sampled_after_the_first_steps(supervisor: Supervisor, tmp_path: Path) -> None:
+    (trace,) = supervisor.run(job(tmp_path, BEFORE, steps=24))
+    taken = [i for i, norm in enumerate(trace.gradient_norms) if math.isfinite(norm)]
+    assert taken == [*range(10), 10, 20]
+    assert all(0 < trace.gradient_norms[i] < 100 for i in taken)
+
+
+LATE = (
+    BEFORE.replace(
+        "        scheduler.step()\n",
+        "        scheduler.step()\n"
+        "        if epoch == 2:\n"
+        "            optimizer.add_param_group({'params': [late, never]})\n"
+        "        extra = late.sum() if epoch > 3 else 0\n",
+    )
+    .replace(
+        "    for epoch",
+        "    late, never = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))\n"
+        "    extra = 0\n    for epoch",
+    )
+    .replace("y.to(device))\n", "y.to(device)) + extra\n")
+)
+
+
+def test_a_parameter_without_a_gradient_is_named_and_a_late_one_is_not(supervisor: Supervisor, tmp_path: Path) -> None:
+    (trace,) = supervisor.run(job(tmp_path, LATE, steps=24))
+    assert trace.status in ("stopped", "finished"), trace.error
+    assert len(trace.without_gradient) == 1
+    assert len(trace.parameter_names) == 6
