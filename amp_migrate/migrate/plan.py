@@ -27,6 +27,7 @@ from amp_migrate.migrate.hazards import Hazards
 from amp_migrate.migrate.home import Wiring
 from amp_migrate.migrate.leaving import casts_after
 from amp_migrate.migrate.loop import Loop, Stepper, find_loop
+from amp_migrate.migrate.penalties import Penalties
 from amp_migrate.migrate.refusal import Refusal, Skip
 from amp_migrate.migrate.region import Hoist, Region, RegionFinder, Regions, receivers
 from amp_migrate.migrate.scheduler import guard_edits
@@ -120,13 +121,15 @@ class Planner:
                 "cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing"
             )
         hazards = Hazards(self.program, float16=self.settings.dtype != "bfloat16")
-        late = ProbabilityLosses(self.program, scope, backwards, hazards).late()
+        penalties = Penalties(self.program, scope, hazards)
+        late = ProbabilityLosses(self.program, scope, backwards, hazards).late() | penalties.late()
         regions = RegionFinder(self.program, scope, backwards, late).find()
         helpers = tuple(r for s in loop.steppers if s.scope is not scope for r in self._forwards(s))
         for region in regions.regions:
             hazards.check(region.statements(), scope, regions.tainted)
         for hoist in regions.hoists:
             hazards.check([hoist.statement], scope, regions.tainted)
+        penalties.casts(regions, late)
         casts_after(self.program, scope, regions, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
             return LoopPlan(loop, regions, helpers, "", tuple(hazards.casts), ())

@@ -97,6 +97,7 @@ class RegionFinder:
         self.late = late
         self.flow = flow_of(scope, program)
         self.tainted: set[str] = set()
+        self._around_late = {id(a) for s in late for a in (s, *program.module.ancestors(s)) if isinstance(a, ast.stmt)}
 
     def find(self) -> Regions:
         """All regions of the scope. Raises Refusal where a loss has no forward in sight or the run cannot be wrapped."""
@@ -106,7 +107,7 @@ class RegionFinder:
             at = self.program.module.statement_of(call)
             inline = [e for e in receivers(call, self.program) if self._computes(e)]
             found = self._members(call, at)
-            if not found and not inline:
+            if not found and not inline and not self._late_forward(call, at):
                 raise self._no_forward(call)
             for statement in found:
                 top, block = self._top(statement, at)
@@ -118,6 +119,11 @@ class RegionFinder:
         return Regions(
             tuple(self._stretched(r, hoists) for r in regions), self._rebased(hoists, regions), frozenset(self.tainted)
         )
+
+    def _late_forward(self, call: ast.Call, at: ast.stmt) -> bool:
+        """Whether every forward behind a backward is one that must stay in float32: then it needs no region at all."""
+        steps = (s for expr in receivers(call, self.program) for s in self.flow.slice(expr, at))
+        return any(s.statement in self.late for s in steps)
 
     def _computes(self, expr: ast.expr) -> bool:
         """Whether a receiver runs a model or a loss function, rather than only joining losses."""
@@ -137,6 +143,7 @@ class RegionFinder:
     def _members(self, call: ast.Call, at: ast.stmt) -> list[ast.stmt]:
         """Statements of the loss's slice that carry gradients from a forward on, in source order."""
         tainted: set[str] = set()
+        floats: set[str] = set()
         members: list[Step] = []
         for expr in receivers(call, self.program):
             for step in self.flow.slice(expr, at, self._without_gradient):
@@ -151,13 +158,23 @@ class RegionFinder:
                         members.append(step)  # it runs on values that are half
                     continue
                 if self._runs_forward(step.statement) or step.uses & tainted:
-                    members.append(step)
+                    if self._stays_float(step, tainted, floats):
+                        floats |= step.defines
+                    else:
+                        members.append(step)
+                        floats -= step.defines
                     tainted |= step.defines
         members.sort(key=lambda s: s.order)
         if not any(self._runs_forward(m.statement) for m in members):
             members = []
         self.tainted |= tainted
-        return [m.statement for m in members if m.statement not in self.late]
+        return [m.statement for m in members]
+
+    def _stays_float(self, step: Step, tainted: set[str], floats: set[str]) -> bool:
+        """Arithmetic on nothing but what late statements gave, as a penalty is made of gradients in float32."""
+        if step.statement in self.late:
+            return True
+        return not self._runs_forward(step.statement) and step.uses & tainted <= floats
 
     def _in_turn(self, statement: ast.stmt, at: ast.stmt) -> bool:
         """Whether a statement runs in each turn of the loop that steps: a graph from before it would be used up."""
@@ -212,7 +229,12 @@ class RegionFinder:
         top, block = member, module.block_of(member)
         while not any(id(sibling) in around for sibling in block):
             parent = module.statement_around(top)
-            if parent is None or self._effect(parent) & BARRIER or self._acts(parent):
+            if (
+                parent is None
+                or self._effect(parent) & BARRIER
+                or self._acts(parent)
+                or id(parent) in self._around_late
+            ):
                 break
             top, block = parent, module.block_of(parent)
         if id(top) in around:
@@ -259,7 +281,7 @@ class RegionFinder:
 
     def _keep_out(self, statement: ast.stmt) -> bool:
         """A target computed under `no_grad` inside a run, a loss that must stay in float32."""
-        if statement in self.late:
+        if id(statement) in self._around_late:
             return True
         no_grad = isinstance(statement, (ast.With, ast.AsyncWith)) and any(
             is_no_grad(i.context_expr, self.program) for i in statement.items

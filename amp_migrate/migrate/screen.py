@@ -173,8 +173,11 @@ def _refuse_second_order(program: Program, function: ast.AST) -> None:
     for node in own_nodes(function):
         if not isinstance(node, ast.Call):
             continue
-        gradient = program.canonical(node.func) in ("torch.autograd.grad", "torch.func.grad") or (
-            isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "grad")
+        canonical = program.canonical(node.func)
+        gradient = canonical == "torch.func.grad" or (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("backward", "grad")
+            and canonical != "torch.autograd.grad"  # migrate.penalties keeps those in float32
         )
         creates = any(k.arg == "create_graph" and not is_false(k.value) for k in node.keywords)
         if gradient and creates:

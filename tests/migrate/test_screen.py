@@ -27,7 +27,7 @@ BODIES = {
         ),
         "step-with-closure",
     ),
-    "a gradient penalty": (
+    "nothing but a gradient": (
         "grads = torch.autograd.grad(model(x).sum(), x, create_graph=True)\nloss = grads[0].norm()\n" + STEP,
         "double-backward",
     ),

@@ -1,0 +1,128 @@
+"""Which values of a scope may be half precision outside of its autocast regions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.migrate.flow import Step, flow_of, header
+from amp_migrate.migrate.region import Regions
+from amp_migrate.model.effects import inner_statements
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.names import dotted_name
+
+# What is asked of a tensor without using its values, and what gives a number.
+_FACTS = {
+    "size", "shape", "device", "dtype", "dim", "ndim", "numel", "type", "is_cuda", "get_device", "requires_grad", "item", "tolist",
+    "argmax", "argmin", "long", "int", "bool", "float", "double", "numpy", "eq", "ne", "gt", "lt", "ge", "le", "grad", "backward",
+}  # fmt: skip
+# Views and copies that a cast may follow.
+_VIEWS = {
+    "data", "detach", "clone", "view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous", "cuda", "cpu", "permute", "expand",
+    "transpose", "repeat", "expand_as", "view_as",
+}  # fmt: skip
+_FRESH = {
+    "FloatTensor",
+    "Tensor",
+    "LongTensor",
+    "from_numpy",
+    "rand",
+    "randn",
+    "zeros",
+    "ones",
+    "randint",
+    "arange",
+    "tensor",
+    "full",
+}
+_COUNTED = {"len", "print", "isinstance", "type", "range", "int", "float", "bool", "str", "id"}
+
+
+class Halves:
+    """Follows the outputs of models under autocast through the statements of one scope."""
+
+    def __init__(self, program: Program, scope: Scope, regions: Regions, late: frozenset[ast.stmt]) -> None:
+        """`late`: statements whose half inputs are cast, so that they and what they give are float32."""
+        self.program = program
+        self.scope = scope
+        self.flow = flow_of(scope, program)
+        inside = [s for region in regions.regions for top in region.statements() for s in (top, *inner_statements(top))]
+        self.inside = {id(s) for s in inside} | {id(h.statement) for h in regions.hoists}
+        self.floats: set[ast.stmt] = set(late)
+        """Statements whose results are float32, by where they stand or by a cast."""
+        self._known: dict[tuple[str, int], bool] = {}
+
+    def makes(self, step: Step) -> bool:
+        """Whether a statement gives half values."""
+        statement = step.statement
+        if statement in self.floats:
+            return False
+        if id(statement) in self.inside and runs_forward(self.program, self.scope, statement):
+            return True
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.expr) and self._fresh(value):
+            return False
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Expr)):
+            return False
+        return any(True for root in header(statement) for _ in self.tensors(root, step.order))
+
+    def forget(self) -> None:
+        """Start over, after `floats` has grown."""
+        self._known.clear()
+
+    def holds(self, name: str, before: int) -> bool:
+        """Whether a name may hold a half value at statement number `before`."""
+        key = (name, before)
+        if key not in self._known:
+            self._known[key] = False  # for loops
+            self._known[key] = any(self.makes(step) for step in self.flow.reaching(name, before))
+        return self._known[key]
+
+    def tensors(self, root: ast.AST, order: int) -> Iterator[ast.expr]:
+        """The largest views of half values whose numbers `root` uses."""
+        for node in shallow(root):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+                name = dotted_name(node)
+                if name is not None and self.holds(name, order) and not self._asked_only(node):
+                    yield self._view(node)
+
+    def _asked_only(self, node: ast.expr) -> bool:
+        parent = self.scope.module.parents[node]
+        if isinstance(parent, ast.Attribute):
+            return parent.attr in _FACTS
+        called = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _COUNTED
+        return called or isinstance(parent, ast.Call) and parent.func is node
+
+    def _view(self, expr: ast.expr) -> ast.expr:
+        """`fake.detach().view(n, -1)` around `fake`."""
+        parents = self.scope.module.parents
+        while True:
+            parent = parents[expr]
+            if isinstance(parent, ast.Subscript) and parent.value is expr:
+                expr = parent
+            elif isinstance(parent, ast.Attribute) and parent.attr in _VIEWS:
+                called = parents[parent]
+                expr = called if isinstance(called, ast.Call) and called.func is parent else parent
+            else:
+                return expr
+
+    def _fresh(self, value: ast.expr) -> bool:
+        """`torch.FloatTensor(x).to(device)`, `torch.rand(x.size())`: a tensor of its own dtype, whatever it is made of."""
+        while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
+            if isinstance(value, ast.Call):
+                head, _, last = (self.scope.module.canonical(value.func) or "").rpartition(".")
+                if head == "torch" and last in _FRESH:
+                    return True
+            value = value.func if isinstance(value, ast.Call) else value.value
+        return False
+
+
+def runs_forward(program: Program, scope: Scope, statement: ast.stmt) -> bool:
+    """Whether a statement itself runs a model, other than inside a loss function."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Call) and program.values.kind(value.func, scope) is Kind.CRITERION:
+        return False
+    calls = (n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call))
+    return any(program.effects.is_forward(call, scope) for call in calls)
