@@ -1,0 +1,301 @@
+"""What each function and class of apex is called in torch, and how its arguments change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from amp_migrate.apex.initialize import Initialize
+from amp_migrate.apex.names import ApexNames
+from amp_migrate.edits import Span, Template
+from amp_migrate.model.syntax import Module
+from amp_migrate.names import dotted_name
+
+CLASSES = {
+    "apex.parallel.DistributedDataParallel": "nn.parallel.DistributedDataParallel",
+    "apex.normalization.FusedLayerNorm": "nn.LayerNorm",
+}
+_SYNC_BATCH_NORM = "nn.SyncBatchNorm.convert_sync_batchnorm"
+_DDP_DROPPED = {
+    "message_size",
+    "delay_allreduce",
+    "shared_param",
+    "allreduce_trigger_params",
+    "retain_allreduce_buffers",
+    "allreduce_always_fp32",
+    "num_allreduce_streams",
+    "allreduce_communicators",
+    "prof",
+}
+_ADAM_DROPPED = {"bias_correction", "adam_w_mode", "set_grad_none", "master_weights"}
+_ADAM_KEPT = {"params", "lr", "betas", "eps", "weight_decay", "amsgrad", "capturable"}
+_SGD_DROPPED = {"wd_after_momentum", "materialize_master_grads", "set_grad_none"}
+_SGD_KEPT = {"params", "lr", "momentum", "dampening", "weight_decay", "nesterov"}
+# What autocast runs in half anyway, so that registering it says nothing new.
+_HALF_ANYWAY = {"einsum", "matmul", "bmm", "mm", "linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm"}
+
+
+class Refused(Exception):
+    """Something of apex for which there is no sure replacement."""
+
+    def __init__(self, reason: str, node: ast.AST, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.line: int = getattr(node, "lineno", 1)
+        self.message = message
+
+
+class Replacements:
+    """The templates, for one module that calls torch `torch`."""
+
+    def __init__(self, module: Module, names: ApexNames, torch: str, note: Callable[[ast.AST, str], None]) -> None:
+        self.module = module
+        self.names = names
+        self.torch = torch
+        self.note = note
+        self.used_torch = False
+        self._calls: dict[str, Callable[[ast.Call], Template]] = {
+            "apex.amp.initialize": self._initialize,
+            "apex.amp.state_dict": lambda call: Template("None"),
+            "apex.amp.master_params": self._master_params,
+            "apex.fp16_utils.to_python_float": self._to_python_float,
+            "apex.parallel.DistributedDataParallel": self._distributed,
+            "apex.parallel.convert_syncbn_model": self._sync_batch_norm,
+            "apex.optimizers.FusedAdam": self._adam,
+            "apex.optimizers.FusedSGD": self._sgd,
+        }
+
+    def call(self, call: ast.Call, name: str) -> Template | None:
+        """What a call of apex becomes, None where it stays. Raises Refused."""
+        make = self._calls.get(name)
+        return make(call) if make is not None else None
+
+    def reference(self, node: ast.Name | ast.Attribute, name: str) -> Template | None:
+        """A class of apex that is named; names that an import binds stay, and the import changes."""
+        if name not in CLASSES or (isinstance(node, ast.Name) and name != "apex.normalization.FusedLayerNorm"):
+            return None
+        return self._text(CLASSES[name])
+
+    def _text(self, rest: str) -> Template:
+        self.used_torch = True
+        return Template(f"{self.torch}.{rest}")
+
+    # apex.amp
+
+    def _initialize(self, call: ast.Call) -> Template:
+        made = Initialize(call)
+        given = made.given
+        if given is None:
+            raise Refused("apex-form", call, "the arguments of `amp.initialize` cannot be told apart")
+        if not isinstance(given, ast.Tuple) or given.elts[0] is not made.argument("models"):
+            return Template("$0", (self._span(given),))
+        return Template("($0, $1)", (self._span(given.elts[0]), self._span(given.elts[1])))
+
+    def without_state(self, node: ast.Dict) -> Template | None:
+        """A checkpoint without the entry of `amp.state_dict()`."""
+        state = {i for i, value in enumerate(node.values) if self.is_state(value)}
+        if not state:
+            return None
+        entries: list[tuple[ast.expr | None, ast.expr]] = list(zip(node.keys, node.values, strict=True))
+        first = [self._start(key, value) for key, value in entries]
+        spans = [(start, self._span(value).end) for start, (_, value) in zip(first, entries, strict=True)]
+        parts = [[*([key] if key is not None else []), value] for key, value in entries]
+        return self._cut(node, spans, parts, state)
+
+    def is_state(self, value: ast.expr) -> bool:
+        """`amp.state_dict()`, or that if AMP is on, else None."""
+        if isinstance(value, ast.IfExp):
+            other = isinstance(value.orelse, ast.Constant) and value.orelse.value is None
+            return other and self.is_state(value.body)
+        return isinstance(value, ast.Call) and self.names.canonical(value.func) == "apex.amp.state_dict"
+
+    def _start(self, key: ast.expr | None, value: ast.expr) -> int:
+        if key is not None:
+            return self._span(key).start
+        return self.module.text.encode().rindex(b"**", 0, self._span(value).start)
+
+    def _master_params(self, call: ast.Call) -> Template:
+        optimizer = call.args[0] if len(call.args) == 1 and not call.keywords else None
+        if optimizer is None:
+            raise Refused("apex-form", call, "`amp.master_params` takes one optimizer")
+        model = self._model_of(optimizer)
+        if model is not None:
+            return Template(f"{model}.parameters()")
+        if any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(optimizer)):
+            raise Refused("apex-form", call, "the optimizer of `amp.master_params` has no name")
+        return Template('[p for group in $0.param_groups for p in group["params"]]', (self._span(optimizer),))
+
+    def _model_of(self, optimizer: ast.expr) -> str | None:
+        """The model whose parameters the optimizer was made for, by the same name in the same scope."""
+        wanted = dotted_name(optimizer)
+        module = self.module
+        scope = module.scope_of(optimizer)
+        found: set[str | None] = set()
+        for other in module.scopes.values():
+            for statement in other.body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Assign) and any(dotted_name(t) == wanted for t in node.targets):
+                        found.add(_parameters_of(node.value))
+        model = found.pop() if len(found) == 1 else None
+        if model is None or wanted is None:
+            return None
+        home, there = scope.lookup(model.partition(".")[0]), scope.lookup(wanted.partition(".")[0])
+        return model if home is not None and home is there and home is scope else None
+
+    def _to_python_float(self, call: ast.Call) -> Template:
+        if len(call.args) != 1 or call.keywords:
+            raise Refused("apex-form", call, "`to_python_float` takes one tensor")
+        return Template("$0.item()", (self._span(call.args[0]),))
+
+    # apex.parallel and apex.optimizers
+
+    def _distributed(self, call: ast.Call) -> Template:
+        given = {k.arg: k.value for k in call.keywords}
+        if len(call.args) > 1 or None in given:
+            raise Refused("apex-form", call, "the arguments of apex's DistributedDataParallel cannot be told apart")
+        if not all(_is(given.get(name), value) for name, value in (("gradient_average", True),)):
+            raise Refused("apex-form", call, "torch's DistributedDataParallel always averages the gradients")
+        if not _is(given.get("gradient_predivide_factor"), 1.0):
+            raise Refused("apex-form", call, "torch's DistributedDataParallel has no gradient_predivide_factor")
+        if "delay_allreduce" in given:
+            why = "find_unused_parameters=True, if some parameters get no gradient"
+            self.note(call, f"delay_allreduce is gone with apex's DistributedDataParallel; torch's wants {why}")
+        dropped = _DDP_DROPPED | {"gradient_average", "gradient_predivide_factor"}
+        func = None if isinstance(call.func, ast.Name) else self._text(CLASSES["apex.parallel.DistributedDataParallel"])
+        return self._called(call, func.text if func else None, dropped)
+
+    def _sync_batch_norm(self, call: ast.Call) -> Template:
+        if len(call.args) > 2 or not {k.arg for k in call.keywords} <= {"process_group", "channel_last", "module"}:
+            raise Refused("apex-form", call, "the arguments of `convert_syncbn_model` have no counterpart in torch")
+        return self._called(call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"})
+
+    def _adam(self, call: ast.Call) -> Template:
+        given = self._keywords(call, _ADAM_KEPT | _ADAM_DROPPED, 2)
+        if not _is(given.get("bias_correction"), True):
+            raise Refused("apex-optimizer", call, "FusedAdam without bias correction has no counterpart in torch")
+        if not _is(given.get("master_weights"), False):
+            raise Refused("apex-optimizer", call, "FusedAdam with master weights has no counterpart in torch")
+        decay = given.get("weight_decay")
+        parameters = call.args[0] if call.args else given.get("params")
+        no_groups = parameters is not None and _parameters_of(ast.Call(ast.Name("_"), [parameters], [])) is not None
+        mode = given.get("adam_w_mode")
+        if mode is not None and not isinstance(mode, ast.Constant):
+            raise Refused("apex-optimizer", call, "adam_w_mode decides when the program runs: choose Adam or AdamW")
+        coupled = mode is not None and not mode.value
+        undecayed = no_groups and (decay is None or _is(decay, 0))
+        name = "optim.Adam" if coupled or undecayed else "optim.AdamW"
+        added = "" if decay is not None or name == "optim.Adam" else "weight_decay=0.0"
+        return self._called(call, self._text(name).text, _ADAM_DROPPED, added)
+
+    def _sgd(self, call: ast.Call) -> Template:
+        given = self._keywords(call, _SGD_KEPT | _SGD_DROPPED, 6)
+        if not _is(given.get("wd_after_momentum"), False):
+            raise Refused(
+                "apex-optimizer", call, "FusedSGD with weight decay after momentum has no counterpart in torch"
+            )
+        return self._called(call, self._text("optim.SGD").text, _SGD_DROPPED)
+
+    def _keywords(self, call: ast.Call, known: set[str], positional: int) -> dict[str | None, ast.expr]:
+        given = {k.arg: k.value for k in call.keywords}
+        strange = [str(name) for name in given if name not in known]
+        if strange or len(call.args) > positional or any(isinstance(a, ast.Starred) for a in call.args):
+            raise Refused("apex-optimizer", call, "the arguments of this optimizer of apex cannot be told apart")
+        return given
+
+    # text
+
+    def _span(self, node: ast.expr) -> Span:
+        return self.module.span(node)
+
+    def _called(self, call: ast.Call, func: str | None, dropped: set[str], added: str = "") -> Template:
+        """The call under another name, without some keywords."""
+        members: list[tuple[tuple[int, int], list[ast.expr]]] = []
+        out: set[int] = set()
+        for argument in call.args:
+            members.append(((self._span(argument).start, self._span(argument).end), [argument]))
+        for keyword in call.keywords:
+            if keyword.arg in dropped:
+                out.add(len(members))
+            end = self._span(keyword.value).end
+            start = end - len((ast.get_source_segment(self.module.text, keyword) or "").encode())
+            members.append(((start, end), [keyword.value]))
+        name = func or "$0"
+        rest = self._cut_text(
+            self._span(call.func).end, call, [m[0] for m in members], [m[1] for m in members], out, 1 - bool(func)
+        )
+        text = rest.text
+        if added:
+            head = text.rstrip()[:-1].rstrip()
+            text = f"{head}{' ' if head.endswith(',') else ', '}{added})"
+        parts = rest.parts if func else (self._span(call.func), *rest.parts)
+        return Template(f"{name}{text}", parts)
+
+    def _cut(
+        self, node: ast.expr, spans: list[tuple[int, int]], parts: list[list[ast.expr]], out: set[int]
+    ) -> Template:
+        return self._cut_text(self._span(node).start, node, spans, parts, out, 0)
+
+    def _cut_text(
+        self,
+        start: int,
+        node: ast.expr,
+        spans: list[tuple[int, int]],
+        parts: list[list[ast.expr]],
+        out: set[int],
+        first: int,
+    ) -> Template:
+        """The text of `node` from `start` without the members in `out`, the expressions of the others as parts."""
+        data = self.module.text.encode()
+        text, found = b"", list[Span]()
+        here, dropped_before = start, False
+        for i, (begin, end) in enumerate(spans):
+            if i in out:
+                if i == len(spans) - 1 or all(j in out for j in range(i, len(spans))):
+                    text = text if dropped_before else text + _opening(data[here:begin], i == 0)
+                    here, dropped_before = end, True
+                    continue
+                text += data[here:begin] if not dropped_before else b""
+                here, dropped_before = end, True
+                continue
+            text += data[here:begin] if not dropped_before else b""
+            inner = begin
+            for part in parts[i]:
+                span = self._span(part)
+                text += data[inner : span.start] + f"${len(found) + first}".encode()
+                found.append(span)
+                inner = span.end
+            here, dropped_before = inner, False
+        tail = data[here : self._span(node).end]
+        if dropped_before:
+            tail = tail.lstrip(b" \t,") if b"\n" not in tail else tail.lstrip(b", \t")
+        return Template((text + tail).decode(), tuple(found))
+
+
+def _opening(gap: bytes, is_first: bool) -> bytes:
+    """What stands before a last member that goes: the bracket stays, a comma between members does not."""
+    if is_first:
+        return gap.rstrip()
+    trailing_comma = gap.lstrip()[:1] == b"," and b"\n" in gap
+    return b"," if trailing_comma else b""
+
+
+def _parameters_of(value: ast.expr) -> str | None:
+    """`model` of `Optimizer(model.parameters(), ...)`."""
+    if not isinstance(value, ast.Call):
+        return None
+    given = value.args[0] if value.args else next((k.value for k in value.keywords if k.arg == "params"), None)
+    plain = isinstance(given, ast.Call) and not given.args and not given.keywords
+    if not plain or not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+        return None
+    return dotted_name(given.func.value) if given.func.attr == "parameters" else None
+
+
+def _is(value: ast.expr | None, wanted: object) -> bool:
+    """Not given, or the literal `wanted`."""
+    return value is None or (isinstance(value, ast.Constant) and value.value == wanted)
+
+
+def registers_half(call: ast.Call) -> bool:
+    """`amp.register_half_function(torch, "einsum")`: a function that autocast runs in half by itself."""
+    named = call.args[1] if len(call.args) == 2 else None
+    return isinstance(named, ast.Constant) and named.value in _HALF_ANYWAY

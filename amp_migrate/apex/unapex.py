@@ -1,0 +1,201 @@
+"""Step one: a module that uses `apex.amp` becomes the plain float32 program that it stands for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from amp_migrate.apex.expressions import Expressions, marked
+from amp_migrate.apex.initialize import (
+    both,
+    condition,
+    level_switch,
+    optimizer_statement,
+    tests_above,
+    tight,
+)
+from amp_migrate.apex.names import ApexNames, is_removed
+from amp_migrate.apex.replacements import CLASSES, Refused, Replacements
+from amp_migrate.apex.result import Result, edits_of, plain_of
+from amp_migrate.apex.statements import Needed, Seen, Statements
+from amp_migrate.edits import AddImport, Edit
+from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.outcome import LoopOutcome, Note
+
+
+@dataclass(frozen=True)
+class Unapexed:
+    """One module without apex, and what the migrator has to know about it."""
+
+    text: str
+    """The plain float32 program; the module itself where it is refused."""
+    switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What had switched apex on, by the scope (its qualified name) that asked: texts that mean the same, the first that
+    can be read where a scaler is made is the one to use. None: it was always on."""
+    notes: tuple[Note, ...] = ()
+    """Lines count in the module as it was."""
+    refusals: tuple[LoopOutcome, ...] = ()
+    scaled: tuple[tuple[str, int], ...] = ()
+    """The scopes that scale a loss, and where: these must be migrated, or nothing is."""
+    always_off: bool = False
+    """Every opt_level is the literal O0."""
+
+
+def unapex(text: str, path: str) -> Unapexed | None:
+    """The plain program of a module, None where it does not use what apex has removed.
+
+    Nothing is proved here: `amp_migrate.apex.erase.proved` does that. Raises SyntaxError as `ast.parse` does.
+    """
+    if "apex" not in text:
+        return None
+    module = Module(text, path)
+    names = ApexNames(module)
+    if not any(is_removed(name) for name in _used(module, names)):
+        return None
+    try:
+        return _unapexed(module, names)
+    except Refused as refused:
+        return Unapexed(
+            text, refusals=(LoopOutcome(refused.line, "<module>", "refused", refused.reason, refused.message),)
+        )
+
+
+def _used(module: Module, names: ApexNames) -> set[str]:
+    """What the module imports of apex, and names of it."""
+    found = {
+        f"{s.module}.{a.name}"
+        for s in module.import_statements
+        if isinstance(s, ast.ImportFrom) and not s.level
+        for a in s.names
+    }
+    found |= {a.name for s in module.import_statements if isinstance(s, ast.Import) for a in s.names}
+    for node in list(module.parents):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            found.add(names.canonical(node) or "")
+    return found
+
+
+def _unapexed(module: Module, names: ApexNames) -> Unapexed:
+    needed = Needed()
+    for _ in range(4):  # what is left decides which imports stay, and these decide what is left
+        walk, notes, results, torch = _walked(module, names, needed)
+        wanted = _needed(module, names, plain_of(results))
+        if wanted == needed:
+            break
+        needed = wanted
+    edits: list[Edit] = list(edits_of(results))
+    if torch is not None:
+        edits.append(torch)
+    from amp_migrate.writer import WriteError, apply
+
+    try:
+        output = apply(module.text, edits)
+    except WriteError as error:
+        raise Refused("apex-form", module.tree, f"the edits cannot be made: {error}") from error
+    seen = walk.seen
+    levels = [call.level for call, _ in seen.initialized]
+    return Unapexed(
+        output,
+        _switches(walk),
+        tuple(dict.fromkeys([*notes, *_notes(seen)])),
+        scaled=tuple((module.scope_of(s).qualname, s.lineno) for s in seen.scaled),
+        always_off=bool(levels) and all(isinstance(e, ast.Constant) and e.value == "O0" for e in levels),
+    )
+
+
+def _walked(
+    module: Module, names: ApexNames, needed: Needed
+) -> tuple[Statements, list[Note], list[Result], AddImport | None]:
+    notes: list[Note] = []
+
+    def note(node: ast.AST, message: str) -> None:
+        notes.append(Note(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, message))
+
+    local = module.imports.local("torch")
+    known = local is not None and local in module.root.bindings
+    replacements = Replacements(module, names, local if known and local else "torch", note)
+    walk = Statements(module, names, Expressions(module, names, replacements), needed)
+    results = walk.block(module.tree.body)
+    torch = AddImport("torch") if replacements.used_torch and not known else None
+    return walk, notes, results, torch
+
+
+def _needed(module: Module, names: ApexNames, plain: tuple[ast.stmt, ...]) -> Needed:
+    """The imports and flags that the plain program still reads. Raises Refused for what apex has removed."""
+    imports: set[str] = set()
+    for node, name in marked(plain):
+        if isinstance(getattr(node, "ctx", None), ast.Store):
+            continue
+        if is_removed(name) and name not in CLASSES:
+            raise _unknown(node, name)
+        imports.add(ast.unparse(node).partition(".")[0])
+    flags = {
+        n.id
+        for s in plain
+        for n in ast.walk(s)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in module.root.bindings
+    }
+    exported = set() if _is_script(module) else set(module.root.bindings)
+    return Needed(frozenset(imports), frozenset(flags | exported))
+
+
+def _is_script(module: Module) -> bool:
+    """Whether nobody is likely to import from the module."""
+    return "__main__" in module.text
+
+
+def _unknown(node: ast.AST, name: str) -> Refused:
+    half = ("FP16_Optimizer", "network_to_half", "FP16Model", "prep_param_lists", "tofp16", "convert_network")
+    if name.rpartition(".")[2] in half or name.startswith("apex.fp16_utils"):
+        return Refused("apex-half-by-hand", node, f"`{name}` keeps the model in half by hand, with masters and a scale")
+    if name.endswith("LARC"):
+        return Refused("apex-optimizer", node, "LARC wraps the optimizer, and torch has no counterpart")
+    return Refused("apex-form", node, f"`{name}` has no counterpart in torch.amp here")
+
+
+def _notes(seen: Seen) -> list[Note]:
+    found = []
+    for call, statement in seen.initialized:
+        found += [Note(statement.lineno, statement.col_offset + 1, message) for message in call.notes()]
+    return found
+
+
+def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
+    """By scope, the texts that mean that apex was on."""
+    found: dict[str, tuple[str, ...]] = {}
+    module, seen = walk.module, walk.seen
+    for call, statement in seen.initialized:
+        scope = module.scope_of(statement)
+        made = optimizer_statement(module, call, statement, scope)
+        asked = [_tested(walk, test, way, scope) for test, way in tests_above(module, statement, made)]
+        level = level_switch(module, call.level, scope)
+        enabled = call.argument("enabled")
+        asked += [level] if level else []
+        asked += [condition(module, enabled, scope)] if enabled is not None and ast.unparse(enabled) != "True" else []
+        if any(asked):
+            found.setdefault(scope.qualname, _combined(asked))
+    for node in seen.scaled if not seen.initialized else ():
+        scope = module.scope_of(node)
+        asked = [
+            _tested(walk, test, way, scope) for test, way in tests_above(module, node, None) if test in seen.merged
+        ]
+        if asked:
+            found.setdefault(scope.qualname, _combined(asked))
+    return found
+
+
+def _tested(walk: Statements, test: ast.expr, way: bool, scope: Scope) -> list[str]:
+    """What a condition around a call of apex says, without asking whether apex is there; nothing where that is all."""
+    if walk.expressions.truth(test) is not None:
+        return [""]
+    plain = walk.expressions.test(test, [])
+    return condition(walk.module, plain, scope) if way else [f"not {tight(plain)}"]
+
+
+def _combined(asked: list[list[str]]) -> tuple[str, ...]:
+    """Every combination of the alternatives, those by the nearest definitions first."""
+    texts = [""]
+    for alternatives in asked:
+        texts = [both(text, one) if text and one else text or one for text in texts for one in alternatives]
+    return tuple(dict.fromkeys(text for text in texts if text))
