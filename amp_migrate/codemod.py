@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import codecs
-from dataclasses import replace
 from pathlib import Path
 
 import libcst as cst
@@ -25,7 +24,7 @@ class AmpMigrateCommand(CodemodCommand):
 
     def __init__(self, context: CodemodContext, dtype: str = "float16", device: str | None = None) -> None:
         super().__init__(context)
-        self.settings = replace(Settings(), dtype=dtype, device=device)
+        self.settings = Settings()._replace(dtype=dtype, device=device)
 
     @staticmethod
     def add_args(arg_parser: argparse.ArgumentParser) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 DTYPES = ("float16", "bfloat16", "auto")
 OLDEST_TORCH = (1, 6)
 """The first torch with `torch.cuda.amp`."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """Options of every command; the defaults are those of the command line."""
 
     dtype: str = "float16"
@@ -41,8 +38,7 @@ class ConfigError(ValueError):
     """A setting that cannot be used; the message names the file and the key, or the flag's value."""
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(NamedTuple):
     """Settings, and the folder that the file's `exclude` and `per-file-ignores` are relative to."""
 
     settings: Settings
@@ -63,7 +59,7 @@ def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Confi
     folder, table = _nearest(start)
     table.setdefault("target_torch", _bound(start))
     given = {key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])}
-    return Config(dataclasses.replace(Settings(), **{**table, **given}), folder)
+    return Config(Settings()._replace(**{**table, **given}), folder)
 
 
 def _common(paths: Sequence[Path]) -> Path:

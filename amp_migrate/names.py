@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Several public paths of one thing; the model knows the right-hand one.
 _ALIASES = (
@@ -65,8 +65,7 @@ _STAR = {
 _CONVENTIONS = {"torch": "torch", "nn": "torch.nn", "optim": "torch.optim", "F": "torch.nn.functional"}
 
 
-@dataclass(frozen=True)
-class Imports:
+class Imports(NamedTuple):
     """What the import statements of one module bind, wherever they stand."""
 
     names: dict[str, str]

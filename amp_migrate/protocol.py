@@ -10,8 +10,7 @@ are used, not where they are made: a generator's loss may leave scaled gradients
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal[
     "scaled-backward",
@@ -49,8 +48,7 @@ PER_OPTIMIZER: frozenset[Kind] = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """Something that happens in a training step."""
 
     kind: Kind
@@ -60,8 +58,7 @@ class Event:
     """The caller's mark, such as a line; violations carry it."""
 
 
-@dataclass(frozen=True, order=True)
-class Violation:
+class Violation(NamedTuple):
     """A broken rule, the optimizer concerned (if one is), and the mark of the event to blame."""
 
     rule: str
@@ -69,8 +66,7 @@ class Violation:
     where: int = 0
 
 
-@dataclass(frozen=True)
-class OptimizerState:
+class OptimizerState(NamedTuple):
     """One optimizer, as the scaler sees it, and what its gradients hold."""
 
     stage: Stage = "ready"
@@ -81,8 +77,7 @@ class OptimizerState:
     """Where scaled gradients were clipped."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """One scaler and all optimizers it may meet; the default is a scaler that was just created."""
 
     optimizers: frozenset[tuple[str, OptimizerState]] = frozenset()
@@ -103,7 +98,7 @@ class State:
     def with_optimizer(self, name: str, optimizer: OptimizerState) -> State:
         """The state with that optimizer's replaced."""
         others = {pair for pair in self.optimizers if pair[0] != name}
-        return replace(self, optimizers=frozenset(others | {(name, optimizer)}))
+        return self._replace(optimizers=frozenset(others | {(name, optimizer)}))
 
 
 Outcome = tuple[State, "tuple[Violation, ...]"]
@@ -134,7 +129,7 @@ def _one(state: State, event: Event, name: str) -> tuple[State, list[Violation]]
     if event.kind in {"scaler-step", "bare-step"}:
         return _step(state, event, name)
     if event.kind == "optimizer-created":
-        return replace(state.with_optimizer(name, OptimizerState()), optimizer_is_new=True), []
+        return state.with_optimizer(name, OptimizerState())._replace(optimizer_is_new=True), []
     return _gradients(state, event, name)
 
 
@@ -142,12 +137,12 @@ def _backward(state: State, event: Event, name: str) -> tuple[State, list[Violat
     found = [Violation("backward-inside-autocast", None, event.where)] if state.regions else []
     is_scaled = event.kind == "scaled-backward"
     if is_scaled:
-        state = replace(state, has_scale=True, optimizer_is_new=False)
+        state = state._replace(has_scale=True, optimizer_is_new=False)
     if not name:
         return state, found
     held = state.of(name)
     new: frozenset[Gradient] = frozenset({"scaled" if is_scaled else "plain"})
-    return state.with_optimizer(name, replace(held, gradients=held.gradients | new)), found
+    return state.with_optimizer(name, held._replace(gradients=held.gradients | new)), found
 
 
 def _step(state: State, event: Event, name: str) -> tuple[State, list[Violation]]:
@@ -159,12 +154,12 @@ def _step(state: State, event: Event, name: str) -> tuple[State, list[Violation]
         found.append(Violation("clip-without-unscale", name, held.clipped))
     if state.regions:
         found.append(Violation("step-inside-autocast", name, event.where))
-        state = replace(state, stepped_in_region=True)
+        state = state._replace(stepped_in_region=True)
     if not is_bare:
         used: frozenset[Gradient] = frozenset({"used"} if held.gradients else set())
-        held = replace(held, stage="stepped", gradients=used, checked=True, clipped=None)
+        held = held._replace(stage="stepped", gradients=used, checked=True, clipped=None)
     else:
-        held = replace(held, clipped=None)
+        held = held._replace(clipped=None)
     return state.with_optimizer(name, held), found
 
 
@@ -207,10 +202,10 @@ def _gradients(state: State, event: Event, name: str) -> tuple[State, list[Viola
     held = state.of(name)
     is_scaled = bool(held.gradients & {"scaled", "stale"})
     if event.kind == "zero-grad":
-        return state.with_optimizer(name, replace(held, gradients=frozenset(), clipped=None)), []
+        return state.with_optimizer(name, held._replace(gradients=frozenset(), clipped=None)), []
     if event.kind == "clip":
         clipped = event.where if is_scaled and held.clipped is None else held.clipped
-        return state.with_optimizer(name, replace(held, clipped=clipped)), []
+        return state.with_optimizer(name, held._replace(clipped=clipped)), []
     if event.kind == "read-gradients":
         return state, [Violation("grad-read-before-unscale", name, event.where)] if is_scaled else []
     found = [Violation(rule, name, event.where) for rule in _unscale_rules(state, held)]
@@ -237,7 +232,7 @@ def _scaler(state: State, event: Event) -> tuple[State, list[Violation]]:
     if event.kind == "update":
         is_due = state.has_scale and any(held.checked for _, held in state.optimizers)
         found = [] if is_due else [Violation("double-or-stray-update", None, event.where)]
-        return replace(_wiped(state), updates=min(state.updates + 1, 2)), found
+        return _wiped(state)._replace(updates=min(state.updates + 1, 2)), found
     if event.kind == "set-scale":  # `update(new_scale)` needs no inf checks
         return _wiped(state), []
     if event.kind == "scaler-created":
@@ -246,24 +241,24 @@ def _scaler(state: State, event: Event) -> tuple[State, list[Violation]]:
         is_late = bool(state.regions) and state.stepped_in_region
         return state, [Violation("loop-inside-autocast", None, event.where)] if is_late else []
     regions = max(state.regions + (1 if event.kind == "autocast-enter" else -1), 0)
-    return replace(state, regions=regions, stepped_in_region=state.stepped_in_region and regions > 0), []
+    return state._replace(regions=regions, stepped_in_region=state.stepped_in_region and regions > 0), []
 
 
 def _created(state: State, event: Event) -> tuple[State, list[Violation]]:
     """A second scaler forgets what the first learnt, unless an optimizer was built anew with it."""
     rule = "scaler-created-per-epoch" if state.updates > 1 else "scaler-in-loop"
     is_repeated = state.has_scale and not state.optimizer_is_new
-    fresh = replace(_wiped(state), has_scale=False, updates=0)
+    fresh = _wiped(state)._replace(has_scale=False, updates=0)
     return fresh, [Violation(rule, None, event.where)] if is_repeated else []
 
 
 def _wiped(state: State) -> State:
     """Every stage back to ready; gradients that are still scaled belong to a scale that may be gone."""
     wiped = {(name, _aged(held)) for name, held in state.optimizers}
-    return replace(state, optimizers=frozenset(wiped))
+    return state._replace(optimizers=frozenset(wiped))
 
 
 def _aged(held: OptimizerState) -> OptimizerState:
     stale: frozenset[Gradient] = frozenset({"stale"})
     gradients = (held.gradients - {"scaled"}) | stale if "scaled" in held.gradients else held.gradients
-    return replace(held, stage="ready", gradients=gradients, checked=False)
+    return held._replace(stage="ready", gradients=gradients, checked=False)

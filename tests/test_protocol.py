@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -143,7 +141,7 @@ def test_a_loop_reaches_a_fixed_point() -> None:
     state = State()
     for _ in range(8):
         for event in events("+ F - B U C S u Z"):
-            state, _ = advance(state, replace(event, where=0))
+            state, _ = advance(state, event._replace(where=0))
         seen.add(state)
     assert len(seen) == 2
 

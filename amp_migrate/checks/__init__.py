@@ -13,16 +13,15 @@ import functools
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib import import_module
+from typing import NamedTuple
 
 from amp_migrate.config import Settings
 from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.program import Program
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A rule and the function that looks for it."""
 
     rule: Rule

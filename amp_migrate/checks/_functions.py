@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from amp_migrate.edits import Edit, ReplaceStatement, Template
 from amp_migrate.model.program import Program
@@ -14,8 +14,7 @@ FORWARD = {"torch.amp.custom_fwd", "torch.cuda.amp.custom_fwd"}
 BACKWARD = {"torch.amp.custom_bwd", "torch.cuda.amp.custom_bwd"}
 
 
-@dataclass(frozen=True, eq=False)
-class Custom:
+class Custom(NamedTuple):
     """A class derived from `torch.autograd.Function`, and its methods."""
 
     program: Program

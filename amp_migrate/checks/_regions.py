@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from amp_migrate.model.mistakes import events_of
 from amp_migrate.model.program import Program
@@ -24,8 +24,7 @@ _POSITIONS = {
 _OLD_POSITIONS = ("enabled", "dtype", "cache_enabled")
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
+class Region(NamedTuple):
     """Code that runs under one `autocast(...)` call."""
 
     program: Program

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from amp_migrate.model.events import Trait, is_disabled
 from amp_migrate.model.kinds import Kind
@@ -18,8 +17,7 @@ Often = Literal["batch", "epoch"]
 _EPOCH_FUNCTION = re.compile(r"(?i)^_?(train|fit|run)_?(one|single|an?)?_?epoch$|^train_(func|fn)$|^train$")
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
+class Made(NamedTuple):
     """A scaler that is made again and again."""
 
     call: ast.Call

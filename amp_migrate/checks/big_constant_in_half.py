@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from amp_migrate.config import Settings
 from amp_migrate.edits import ReplaceExpression, Template
@@ -21,8 +21,7 @@ _RAISES = "does not fit into float16, so this raises under autocast"
 _INFINITE = "does not fit into float16 and becomes an infinity without a word"
 
 
-@dataclass(frozen=True)
-class _Hit:
+class _Hit(NamedTuple):
     place: ast.expr | ast.stmt
     constant: ast.expr
     tensor: ast.expr

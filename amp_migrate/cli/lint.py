@@ -6,9 +6,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -27,8 +26,7 @@ from amp_migrate.source.errors import SourceError
 _RULES = "RULE[,RULE...]"
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """What is printed, and where."""
 
     format: str

@@ -6,8 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.config import Settings
 from amp_migrate.lint import suppress
@@ -22,8 +21,7 @@ _AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
-@dataclass(frozen=True)
-class Crash:
+class Crash(NamedTuple):
     """A rule that failed on a file; it reports nothing there, the others do."""
 
     rule: str
@@ -31,8 +29,7 @@ class Crash:
     trace: str
 
 
-@dataclass(frozen=True)
-class Linted:
+class Linted(NamedTuple):
     """What the rules say about one module. `suppressed` are the rules that comments silence in it."""
 
     findings: tuple[Finding, ...] = ()

@@ -117,7 +117,7 @@ def _with_target(path: str, options: Options) -> Settings:
     if settings.target_torch is not None:
         return settings
     found = target_for(Path(path).absolute().parent, options.folder)
-    return replace(settings, target_torch=found) if found else settings
+    return settings._replace(target_torch=found) if found else settings
 
 
 def _relative(path: str, folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from amp_migrate.edits import Edit, Span
 
@@ -23,8 +23,7 @@ CURRENT_TORCH: Version = (2, 13)
 """Assumed where neither the user nor the project names a version."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """The facts of a rule; its page says the same, and a test compares them."""
 
     name: str
@@ -43,8 +42,7 @@ class Rule:
         return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(NamedTuple):
     """How to mend a finding. `unsafe` ones change what is computed, or guess; `message` says what they do and why."""
 
     safety: Safety

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 
 from amp_migrate.config import Settings
@@ -41,7 +40,7 @@ def _errors(text: str, path: str, settings: Settings) -> list[Finding]:
         program = Program(text, path)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    plain = dataclasses.replace(settings, select=(), ignore=(), extend_select=(), per_file_ignores=())
+    plain = settings._replace(select=(), ignore=(), extend_select=(), per_file_ignores=())
     found = []
     for check in all_checks():
         rule = check.rule

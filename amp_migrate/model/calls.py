@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 from amp_migrate.names import dotted_name
 
 
-@dataclass(frozen=True, eq=False)
-class CallSite:
+class CallSite(NamedTuple):
     """One call of a function in sight, and the scope that evaluates it."""
 
     call: ast.Call

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from amp_migrate.model.conditions import Conditions
 from amp_migrate.model.events import Events
@@ -56,7 +55,7 @@ class Evaluation:
             return Val(constant=(expr.value,))
         value = self.value(expr, path, frame)
         if value is not NOTHING:
-            return replace(value, text=identity(expr, frame, path), flipped=False, amp=None)
+            return value._replace(text=identity(expr, frame, path), flipped=False, amp=None)
         condition = self.conditions.held(expr, path, frame)
         if condition is not None:
             return condition

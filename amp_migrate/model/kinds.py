@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -40,8 +39,7 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, eq=False)
-class Value:
+class Value(NamedTuple):
     """A kind with its evidence."""
 
     kind: Kind

@@ -210,7 +210,7 @@ class Protocol(Collector):
             held = self._state(scaler, path).of(name)
             if held.gradients == {"plain"}:
                 self._credit(node, path.marks.get(("plain", name)))
-                self._hold(scaler, name, replace(held, gradients=frozenset()), path)
+                self._hold(scaler, name, held._replace(gradients=frozenset()), path)
                 continue
             self._apply(scaler, "bare-step", [name], node, path, frame)
 
@@ -370,7 +370,7 @@ class Protocol(Collector):
         for scaler in self._partners(name):
             held = self._state(scaler, path).of(name)
             if "used" in held.gradients:
-                self._hold(scaler, name, replace(held, gradients=held.gradients - {"used"}), path)
+                self._hold(scaler, name, held._replace(gradients=held.gradients - {"used"}), path)
 
     def _forget(self, path: Path, *marks: tuple[str, ...]) -> None:
         for mark in marks:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from amp_migrate.model.syntax import Scope
 from amp_migrate.protocol import State
@@ -19,8 +20,7 @@ _ON = re.compile(r"(?i)^(torch\.)?(float16|fp16|half|amp|native|mixed|16(-mixed)
 _OFF = re.compile(r"(?i)^(torch\.)?(float32|fp32|float|full|bfloat16|bf16|none|no|32|apex)$")
 
 
-@dataclass(frozen=True)
-class Val:
+class Val(NamedTuple):
     """What is known about the value of a name on one path."""
 
     text: str | None = None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import targets
@@ -25,8 +24,7 @@ HALVES = {
 _DEFAULTS = {"cuda": "float16", "mps": "float16", "cpu": "bfloat16", "xpu": "float16"}
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
+class Region(NamedTuple):
     """One `with autocast(...)` or decorator."""
 
     call: ast.Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Module, Scope
 
@@ -17,8 +17,7 @@ _ABOUT_VERSIONS = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Use:
+class Use(NamedTuple):
     """One place where a library name is written in full, and the scope that evaluates it."""
 
     name: str

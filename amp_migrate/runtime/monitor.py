@@ -106,7 +106,7 @@ class Monitor:
             if event.scaler is None or scaler.scaler is event.scaler:
                 state = scaler.state
                 if state.regions != regions:
-                    state = dataclasses.replace(state, regions=regions)
+                    state = state._replace(regions=regions)
                 scaler.state, violations = _advance(state, told)
                 for violation in violations:
                     self._report(violation.rule, list(self._places)[violation.where])

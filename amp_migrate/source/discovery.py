@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.source.errors import SourceError, reading
 
@@ -24,8 +23,7 @@ SKIPPED_FOLDERS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One file: the name to show and to open, and the one without links; `error` where it is none that can be read."""
 
     path: Path
@@ -83,8 +81,7 @@ def _inherited(root: Path) -> tuple[Patterns, ...]:
     return ignore.above(root)
 
 
-@dataclass(frozen=True)
-class _Walk:
+class _Walk(NamedTuple):
     """The walk below one folder; `root` is resolved, and every path is carried as shown and as resolved."""
 
     root: Path
