@@ -6,8 +6,8 @@ offsets into the module's text encoded as UTF-8 (without a byte order mark).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, order=True)
@@ -40,10 +40,14 @@ class WrapStatements:
 
 @dataclass(frozen=True)
 class InsertBefore:
-    """New statements right before the statement at `anchor`, in its block (inside a wrap that starts there)."""
+    """New statements right before the statement at `anchor`, in its block.
+
+    Inside a wrap that starts there; with `above` outside of it, and above the statement's comments.
+    """
 
     anchor: Span
     statements: tuple[Template, ...]
+    above: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,32 @@ Edit: TypeAlias = (
     | AddArgument
     | AddDictEntry
 )
+
+
+def moved(edit: Edit, by: int) -> Edit:
+    """The same edit of a text that begins `by` bytes later."""
+    spans: dict[str, Any] = {f.name: _moved(getattr(edit, f.name), by) for f in fields(edit)}
+    return replace(edit, **spans)
+
+
+def _moved(value: object, by: int) -> object:
+    if isinstance(value, Span):
+        return Span(value.start + by, value.end + by)
+    if isinstance(value, Template):
+        return Template(value.text, tuple(Span(s.start + by, s.end + by) for s in value.parts))
+    return tuple(_moved(item, by) for item in value) if isinstance(value, tuple) else value
+
+
+def place(edit: Edit) -> Span | None:
+    """The whole range that an edit is about; None for an import."""
+    match edit:
+        case WrapStatements(first, last):
+            return Span(first.start, last.end)
+        case InsertBefore(anchor=span) | InsertAfter(anchor=span):
+            return span
+        case AddImport():
+            return None
+        case AddParameter(function=span) | AddArgument(call=span):
+            return span
+        case ReplaceStatement(target=span) | ReplaceExpression(target=span) | AddDictEntry(target=span):
+            return span

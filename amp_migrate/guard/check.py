@@ -39,7 +39,7 @@ def check(
         failures = tuple(_same_program(before, after, introduced, _may_clash(original, introduced)))
     except RecursionError:
         failures = (Failure("same-program", 1, "the file is nested too deeply to be compared"),)
-    return failures or (*_protocol(output, protocol), *_stable(output, again))
+    return failures or (*_protocol(output, protocol), *stable(output, again(output) if again else None))
 
 
 def _parse(text: str) -> ast.Module:
@@ -97,8 +97,8 @@ def _protocol(output: str, protocol: Protocol | None) -> Iterator[Failure]:
         yield Failure("protocol", 1, message)
 
 
-def _stable(output: str, again: Again | None) -> Iterator[Failure]:
-    second = again(output) if again else None
+def stable(output: str, second: str | None) -> Iterator[Failure]:
+    """What a second run would change: `second` is its output, None where it changes nothing."""
     if second is None or second == output:
         return
     old, new = output.splitlines(), second.splitlines()

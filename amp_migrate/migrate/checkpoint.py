@@ -8,7 +8,7 @@ from amp_migrate.edits import AddArgument, AddDictEntry, Edit, InsertAfter, Temp
 from amp_migrate.migrate.home import Wiring
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.names import dotted_name
 from amp_migrate.outcome import Note
 
@@ -22,7 +22,7 @@ class Checkpoints:
         self.program = program
         self.wiring = wiring
         self.edits: list[Edit] = []
-        self.notes: list[Note] = []
+        self.notes: list[tuple[Module, Note]] = []
 
     def plan(self) -> None:
         """Collect edits and notes for every scope."""
@@ -120,4 +120,5 @@ class Checkpoints:
         )
 
     def _note(self, node: ast.expr, message: str) -> None:
-        self.notes.append(Note(node.lineno, node.col_offset + 1, message))
+        file = self.program.module.scope_of(node).module
+        self.notes.append((file, Note(node.lineno, node.col_offset + 1, message)))

@@ -6,13 +6,15 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from amp_migrate.edits import AddArgument, AddParameter, Edit, InsertAfter, InsertBefore, Template
+from amp_migrate.migrate.callers import callers_of, refuse_locked
 from amp_migrate.migrate.refusal import Refusal
-from amp_migrate.migrate.spelling import Spelling
+from amp_migrate.migrate.spelling import Spellings
 from amp_migrate.migrate.switch import Switch, SwitchFinder
 from amp_migrate.model.calls import CallSite, argument
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
+from amp_migrate.model.project import Project
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Function, Scope, blocks
 from amp_migrate.names import dotted_name
 
@@ -39,21 +41,24 @@ class Wiring:
 
     program: Program
     switches: SwitchFinder
-    spelling: Spelling
+    spellings: Spellings
     name: str
+    project: Project = field(default_factory=Project)
     homes: dict[Home, list[ast.stmt]] = field(default_factory=dict)
     """Where each scaler may be made: the statements that make its optimizers."""
     access: dict[int, list[Home]] = field(default_factory=dict)
     """Which scalers a scope may see, by id of the scope."""
     edits: dict[Edit, None] = field(default_factory=dict)
     threaded: set[int] = field(default_factory=set)
+    optional: dict[int, tuple[Function, str]] = field(default_factory=dict)
+    """Functions that may be called without a scaler, and why, by id."""
     stepped: set[str] = field(default_factory=set)
     """Last parts of the names of the optimizers that migrated loops step."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The scaler, and with `--dtype auto` the switch and the dtype, which travel together."""
-        return ("use_amp", "amp_dtype", self.name) if self.spelling.dtype == "auto" else (self.name,)
+        return ("use_amp", "amp_dtype", self.name) if self.spellings.settings.dtype == "auto" else (self.name,)
 
     def snapshot(self) -> Wiring:
         """A copy to go back to when a loop turns out to be refused."""
@@ -65,6 +70,7 @@ class Wiring:
             access=access,
             edits=dict(self.edits),
             threaded=set(self.threaded),
+            optional=dict(self.optional),
             stepped=set(self.stepped),
         )
 
@@ -72,6 +78,7 @@ class Wiring:
         """Forget what was planned since `earlier`."""
         self.homes, self.access = earlier.homes, earlier.access
         self.edits, self.threaded, self.stepped = earlier.edits, earlier.threaded, earlier.stepped
+        self.optional = earlier.optional
 
     def steps_root(self, optimizer: ast.expr, scope: Scope) -> bool:
         """Whether a migrated loop steps an optimizer of this name (parameters may rename it; attributes keep theirs)."""
@@ -156,13 +163,13 @@ class Wiring:
 
     def _above_function(self, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
         """The scaler outlives the calls: a global made before the function, or a refusal."""
-        if home.parent is not self.program.module.root or not isinstance(home.node, FUNCTIONS):
+        if home.parent is not home.root or not isinstance(home.node, FUNCTIONS):
             raise Refusal(
                 "unsupported-shape",
                 optimizers[0],
                 "the optimizer is built anew for every epoch; build it once, beside the model",
             )
-        self._make(Home(self.program.module.root, top=True), [home.node], scope)
+        self._make(Home(home.root, top=True), [home.node], scope)
         return self.name
 
     def _makers(self, name: str, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> list[Binding]:
@@ -314,13 +321,35 @@ class Wiring:
         """Give `function` a parameter for the scaler and pass it at every call, making it where the optimizer is made."""
         if id(function) in self.threaded:
             return
+        found = callers_of(self.program, self.project, function)
+        refuse_locked(self.project, self.program.scope(function).module, function)
         self.threaded.add(id(function))
-        inner = self.program.scope(function)
-        sites = self._callers(function)
+        if found.unknown is not None:
+            self._optional(function, found.unknown)
         for name in self.names:
-            self.edits[AddParameter(self.program.module.span(function), name)] = None
-        for site in sorted(sites, key=lambda s: self._given_none(s, inner, names)):
-            given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+            default = "None" if found.unknown is not None else None
+            self.edits[AddParameter(self.program.module.span(function), name, default)] = None
+        inner = self.program.scope(function)
+        for site in sorted(found.sites, key=lambda s: self._given_none(s, inner, names)):
+            self._pass_at(site, function, names)
+        for peer in found.peers:
+            self.thread(peer, [])
+
+    def _optional(self, function: Function, why: str) -> None:
+        """Callers that nobody sees pass no scaler: for them AMP is off."""
+        if len(self.names) > 1:
+            raise Refusal("callers-unknown", function, f"{why}: its callers cannot all be given the switch")
+        inner = self.program.scope(function)
+        made = self.spellings.of(inner).scaler('"cuda"', "False")
+        top = function.body[1 if ast.get_docstring(function, clean=False) is not None and len(function.body) > 1 else 0]
+        lines = f"if {self.name} is None:\n    {self.name} = {made}"
+        self.edits[InsertBefore(self.program.module.span(top), (Template(lines),), above=True)] = None
+        self.optional[id(function)] = (function, why)
+
+    def _pass_at(self, site: CallSite, function: Function, names: list[str]) -> None:
+        inner = self.program.scope(function)
+        given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+        try:
             if names and any(g is None for g in given):
                 raise Refusal(
                     "callers-unknown",
@@ -328,17 +357,19 @@ class Wiring:
                     f"the call of `{function.name}` does not show which optimizer it passes",
                 )
             value = self._value_at(site, [g for g in given if g is not None], inner, names)
-            self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
-            holder = value.rpartition(".")[0]
-            for name in self.names:
-                given_value = f"{holder}.{name}" if holder else name
-                self.edits[AddArgument(self.program.module.span(site.call), name, given_value)] = None
+        except Refusal as refusal:
+            if id(function) in self.optional and not refusal.files:
+                return  # this caller stays in float32
+            raise
+        self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
+        holder = value.rpartition(".")[0]
+        for name in self.names:
+            given_value = f"{holder}.{name}" if holder else name
+            self.edits[AddArgument(self.program.module.span(site.call), name, given_value)] = None
 
     def _value_at(self, site: CallSite, given: list[ast.expr], inner: Scope, names: list[str]) -> str:
         """The scaler to pass at one call: beside the optimizer that is passed; any in sight where that is None."""
-        if not names:
-            return self.name
-        if not self._given_none(site, inner, names):
+        if names and not self._given_none(site, inner, names):
             return self.provide(given, site.scope, [site.call])
         value = self.visible(site.scope)
         if value is None:
@@ -349,49 +380,6 @@ class Wiring:
         """A call for evaluation: `run(model, loader, optimizer=None)`."""
         given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
         return bool(given) and all(_is_none(g) for g in given)
-
-    def _callers(self, function: Function) -> list[CallSite]:
-        sites = [s for s in self.program.graph.sites(function) if self._may_call(s, function)]
-        if self.program.graph.escapes(function):
-            raise Refusal(
-                "callers-unknown",
-                function,
-                f"`{function.name}` is passed around as a value, so its callers cannot all be given the scaler",
-            )
-        elsewhere = (
-            self.program.module.neighbours.user_of(function.name)
-            if not sites and self.program.module.neighbours
-            else None
-        )
-        if elsewhere is not None:
-            raise Refusal(
-                "callers-in-other-modules",
-                function,
-                f"`{function.name}` is called in {elsewhere}, which would have to make the scaler and pass it",
-            )
-        if not sites:
-            raise Refusal(
-                "callers-unknown",
-                function,
-                f"nothing in sight calls `{function.name}`: its callers, which would have to pass the scaler, are not known",
-            )
-        return sites
-
-    def _may_call(self, site: CallSite, function: Function) -> bool:
-        """Whether a call of a method's name may be a call of this method: `model.train()` is none of `Executor.train`."""
-        called = self.program.values.callee(site.call, site.scope)
-        if called is not None or not isinstance(site.call.func, ast.Attribute):
-            return called is function
-        if self.program.values.of(site.call.func.value, site.scope):
-            return False
-        inner = self.program.scope(function)
-        needed = (
-            len(inner.parameters())
-            - len(function.args.defaults)
-            - len(function.args.kwonlyargs)
-            - (1 if site.bound else 0)
-        )
-        return len(site.call.args) + len(site.call.keywords) >= needed
 
     def _holds_everything(self, function: Function, scope: Scope, loops: list[ast.Call]) -> bool:
         """Whether the function runs all epochs itself and is itself called in no loop."""
@@ -436,7 +424,7 @@ class Wiring:
         if name.partition(".")[0] == stepper.self_name and helper.self_name and helper.owner is not None:
             return f"{helper.self_name}.{name.partition('.')[2]}"
         home = self.access.get(id(stepper), [])
-        if "." not in name and all(h.scope.parent is None for h in home):
+        if "." not in name and all(h.scope is helper.root for h in home):
             return name
         if not isinstance(helper.node, FUNCTIONS):
             raise Refusal("step-elsewhere", helper.node, "this helper cannot be given the scaler")
@@ -461,6 +449,7 @@ class Wiring:
     # -- making it
 
     def _make(self, home: Home, anchors: list[ast.stmt], scope: Scope) -> None:
+        refuse_locked(self.project, home.scope.module, home.scope.node)
         self.homes.setdefault(home, []).extend(anchors)
         for seen in (scope, home.scope):
             if home not in self.access.setdefault(id(seen), []):
@@ -475,9 +464,10 @@ class Wiring:
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
         anchor, moved = (anchor, False) if home.attribute else self._before_epochs(anchor)
         switch = self.switches.at(home.scope, anchor)
+        spelling = self.spellings.of(home.scope)
         prefix = f"{home.attribute}." if home.attribute else ""
-        scaler = Template(f"{prefix}{self.name} = {self.spelling.scaler(switch.device_type, switch.enabled, prefix)}")
-        statements = (*(Template(line) for line in self.spelling.choice(switch.enabled, prefix)), scaler)
+        scaler = Template(f"{prefix}{self.name} = {spelling.scaler(switch.device_type, switch.enabled, prefix)}")
+        statements = (*(Template(line) for line in spelling.choice(switch.enabled, prefix)), scaler)
         span = self.program.module.span(anchor)
         return InsertBefore(span, statements) if home.top or moved else InsertAfter(span, statements)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from amp_migrate.config import Settings
 from amp_migrate.edits import (
@@ -16,13 +17,17 @@ from amp_migrate.edits import (
     ReplaceStatement,
     Template,
     WrapStatements,
+    moved,
+    place,
 )
 from amp_migrate.guard import Introduced
 from amp_migrate.migrate import optimizers, screen
 from amp_migrate.migrate.bce import ProbabilityLosses
 from amp_migrate.migrate.checkpoint import Checkpoints
+from amp_migrate.migrate.company import company
 from amp_migrate.migrate.cycle import Cycle
 from amp_migrate.migrate.evaluation import evaluation_regions
+from amp_migrate.migrate.fences import check_cells, spans_cells
 from amp_migrate.migrate.hazards import Hazards
 from amp_migrate.migrate.home import Wiring
 from amp_migrate.migrate.leaving import casts_after
@@ -31,10 +36,11 @@ from amp_migrate.migrate.penalties import Penalties
 from amp_migrate.migrate.refusal import Refusal, Skip
 from amp_migrate.migrate.region import Hoist, Region, RegionFinder, Regions, receivers
 from amp_migrate.migrate.scheduler import guard_edits
-from amp_migrate.migrate.spelling import free_name, loss_name, spelling
+from amp_migrate.migrate.spelling import Spellings, free_name, loss_name
 from amp_migrate.migrate.switch import SwitchFinder
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.project import Project
+from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
 
 
@@ -53,7 +59,7 @@ class LoopPlan:
 
 @dataclass
 class Plan:
-    """The decisions about one module."""
+    """The decisions about one file."""
 
     loops: list[LoopOutcome] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -61,33 +67,49 @@ class Plan:
     introduced: Introduced = field(default_factory=Introduced)
 
 
-class Planner:
-    """Plans all loops of one module."""
+Blocked: TypeAlias = "Mapping[tuple[str, str], Refusal]"
+"""Loops whose rewrite was judged wrong, by path and scope, with the refusal to give instead."""
 
-    def __init__(self, program: Program, settings: Settings, blocked: Mapping[str, Refusal] | None = None) -> None:
-        """`blocked`: scopes whose rewrite was judged wrong, with the refusal to give instead."""
+
+class Planner:
+    """Plans all loops of a program, which is one file or several."""
+
+    def __init__(
+        self,
+        program: Program,
+        settings: Settings,
+        blocked: Blocked | None = None,
+        project: Project | None = None,
+        switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+    ) -> None:
+        """`project`: the tree that the program's files are part of; `switches`: as `SwitchFinder` takes them."""
         self.blocked = blocked or {}
         self.program = program
         self.settings = settings
-        self.spelling, self.import_torch = spelling(program.module, settings)
-        self.switches = SwitchFinder(program, settings, self.spelling.torch)
-        self.wiring = Wiring(program, self.switches, self.spelling, free_name(program.module))
+        self.project = project or Project()
+        self.spellings = Spellings(settings)
+        self.switches = SwitchFinder(program, settings, self.spellings, switches)
+        self.wiring = Wiring(program, self.switches, self.spellings, free_name(program.module), self.project)
+        self.company: dict[str, None] = {}
+        """Files that the program would have to hold for a loop that was refused."""
         self.planned: list[LoopPlan] = []
         self.hoisted: set[str] = set()
         self.headers: set[str] = set()
 
-    def plan(self) -> Plan:
-        """Decide about every loop and collect the edits of those that are migrated."""
-        plan = Plan()
+    def plan(self) -> dict[str, Plan]:
+        """Decide about every loop and collect the edits of those that are migrated; by path."""
+        plans = {file.path: Plan() for file in self.program.module.files}
         for scope, call, setting in screen.framework_backwards(self.program):
             message = f"a framework runs this loop; switch AMP on with {setting}"
-            plan.loops.append(LoopOutcome(call.lineno, scope.qualname, "refused", "framework-loop", message))
+            loop = LoopOutcome(call.lineno, scope.qualname, "refused", "framework-loop", message)
+            plans[scope.module.path].loops.append(loop)
         for scope in self.program.training_scopes():
-            plan.loops.append(self._decide(scope))
-        plan.loops.sort(key=lambda outcome: outcome.line)
+            plans[scope.module.path].loops.append(self._decide(scope))
+        for plan in plans.values():
+            plan.loops.sort(key=lambda outcome: outcome.line)
         if self.planned:
-            self._collect(plan)
-        return plan
+            self._collect(plans)
+        return plans
 
     def _decide(self, scope: Scope) -> LoopOutcome:
         backwards = self.program.effects.backwards(scope)
@@ -95,11 +117,11 @@ class Planner:
         before = self.wiring.snapshot()
         try:
             self.planned.append(self._plan_loop(scope, backwards))
-        except Skip as skip:
-            self.wiring.restore(before)
-            return LoopOutcome(line, scope.qualname, "skipped", skip.reason, skip.message)
         except Refusal as refusal:
             self.wiring.restore(before)
+            self.company |= dict.fromkeys(refusal.files or company(refusal, scope, self.program, self.project))
+            if isinstance(refusal, Skip):
+                return LoopOutcome(line, scope.qualname, "skipped", refusal.reason, refusal.message)
             return LoopOutcome(line, scope.qualname, "refused", refusal.reason, self._located(refusal, line))
         return LoopOutcome(line, scope.qualname, "migrated")
 
@@ -107,8 +129,8 @@ class Planner:
         return refusal.message if refusal.line == line else f"line {refusal.line}: {refusal.message}"
 
     def _plan_loop(self, scope: Scope, backwards: list[ast.Call]) -> LoopPlan:
-        if scope.qualname in self.blocked:
-            raise self.blocked[scope.qualname]
+        if (scope.module.path, scope.qualname) in self.blocked:
+            raise self.blocked[scope.module.path, scope.qualname]
         screen.screen(self.program, scope, backwards)
         loop = find_loop(self.program, scope, backwards)
         screen.screen_training(self.program, scope, backwards)
@@ -124,6 +146,7 @@ class Planner:
         penalties = Penalties(self.program, scope, hazards)
         late = ProbabilityLosses(self.program, scope, backwards, hazards).late() | penalties.late()
         regions = RegionFinder(self.program, scope, backwards, late).find()
+        check_cells(regions.regions)
         helpers = tuple(r for s in loop.steppers if s.scope is not scope for r in self._forwards(s))
         for region in regions.regions:
             hazards.check(region.statements(), scope, regions.tainted)
@@ -176,26 +199,40 @@ class Planner:
 
     # -- edits
 
-    def _collect(self, plan: Plan) -> None:
-        checkpoints = Checkpoints(self.program, self.wiring)
-        if self.settings.dtype != "bfloat16":
-            checkpoints.plan()
-            plan.notes += checkpoints.notes
+    def _collect(self, plans: dict[str, Plan]) -> None:
         edits: dict[Edit, None] = {}
         for loop in self.planned:
             edits.update(dict.fromkeys(self._loop_edits(loop)))
         if self.settings.dtype != "bfloat16":
+            checkpoints = Checkpoints(self.program, self.wiring)
+            checkpoints.plan()
             edits.update(dict.fromkeys([*self.wiring.constructions(), *self.wiring.edits, *checkpoints.edits]))
+            for file, note in [*checkpoints.notes, *self._optional_notes()]:
+                plans[file.path].notes.append(note)
         if self.settings.eval:
             edits.update(dict.fromkeys(self._evaluation()))
-        if self.import_torch:
-            edits[AddImport("torch")] = None
-        plan.edits = list(edits)
-        plan.introduced = self._introduced(plan.edits)
+        for edit in edits:
+            where = place(edit)
+            assert where is not None
+            file, base = self.program.module.place(where)
+            plans[file.path].edits.append(moved(edit, -base))
+        for file in self.program.module.files:
+            plan = plans[file.path]
+            adds = self.spellings.imports_torch(file) and any(self._names_torch(e, file) for e in plan.edits)
+            plan.edits += [AddImport("torch")] if adds else []
+            plan.introduced = self._introduced(plan.edits, file, adds)
+
+    def _names_torch(self, edit: Edit, file: Module) -> bool:
+        return f"{self.spellings.of(file.root).torch}." in repr(edit)
+
+    def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
+        for function, why in self.wiring.optional.values():
+            message = f"{why}: callers that pass no `{self.wiring.name}` stay in float32"
+            yield self.program.scope(function).module, Note(function.lineno, function.col_offset + 1, message)
 
     def _evaluation(self) -> list[Edit]:
         taken = [loop.loop.scope for loop in self.planned]
-        found = evaluation_regions(self.program, taken)
+        found = [one for one in evaluation_regions(self.program, taken) if not spans_cells(one[1])]
         return [self._wrap(region, self._header(scope, region.first, self._visible(scope))) for scope, region in found]
 
     def _visible(self, scope: Scope) -> str | None:
@@ -234,11 +271,13 @@ class Planner:
         elif not scaler:
             enabled = here.enabled
         else:
-            switched = any(s.enabled is not None for s in self.wiring.switches_for(scope))
+            switched = id(scope.node) in self.wiring.optional or any(
+                s.enabled is not None for s in self.wiring.switches_for(scope)
+            )
             enabled = f"{scaler}.is_enabled()" if switched else None
         if id(scope.node) in self.wiring.threaded:  # every caller is known, so a device is what the callers pass
             here = self.switches.at(scope, place, trusted=True)
-        header = self.spelling.autocast(here.device_type, enabled, prefix)
+        header = self.spellings.of(scope).autocast(here.device_type, enabled, prefix)
         self.headers.add(header)
         return header
 
@@ -265,7 +304,7 @@ class Planner:
         wrapped = Template(f"with {header}:\n    {loss.text}", loss.parts)
         return [ReplaceStatement(span(hoist.statement), (wrapped, backward))]
 
-    def _introduced(self, edits: list[Edit]) -> Introduced:
+    def _introduced(self, edits: list[Edit], file: Module, imports_torch: bool) -> Introduced:
         paths = {self.wiring.name} | {f"{h.attribute}.{self.wiring.name}" for h in self.wiring.homes if h.attribute}
         paths |= {plan.scaler for plan in self.planned if plan.scaler}
         names: set[str] = set()
@@ -280,8 +319,8 @@ class Planner:
             scalers=scalers,
             hoisted=frozenset(self.hoisted),
             names=frozenset(names),
-            imports_torch=self.import_torch,
-            torch=self.spelling.torch,
+            imports_torch=imports_torch,
+            torch=self.spellings.of(file.root).torch,
             float_casts=casts,
             regions=frozenset(self.headers),
             constructors=frozenset(_assigned(edits, "GradScaler(")),

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax import Module, Scope
 
 NEW_API = (2, 4)
 _SCALERS = ("scaler", "grad_scaler", "amp_scaler")
@@ -57,6 +57,27 @@ def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
         local, known = "torch", "torch" in module.identifiers
     new_api = settings.target_torch is None or settings.target_torch >= NEW_API
     return Spelling(local if known and local else "torch", settings.dtype, new_api), not known
+
+
+class Spellings:
+    """How each file of a program writes AMP."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._known: dict[int, tuple[Module, Spelling, bool]] = {}
+
+    def of(self, scope: Scope) -> Spelling:
+        """The spelling in the file of `scope`."""
+        return self._of(scope.module)[1]
+
+    def imports_torch(self, module: Module) -> bool:
+        """Whether `import torch` has to be added to a file before AMP can be written there."""
+        return self._of(module)[2]
+
+    def _of(self, module: Module) -> tuple[Module, Spelling, bool]:
+        if id(module) not in self._known:
+            self._known[id(module)] = (module, *spelling(module, self.settings))
+        return self._known[id(module)]
 
 
 def free_name(module: Module, names: tuple[str, ...] = _SCALERS) -> str:

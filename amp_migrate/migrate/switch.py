@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
+from amp_migrate.migrate.spelling import Spellings
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.names import dotted_name
 
 _SETTINGS_NAMES = (
@@ -122,10 +125,18 @@ def _device_like(expr: ast.expr, scope: Scope, program: Program) -> bool:
 class SwitchFinder:
     """Chooses the switch for one place in the program."""
 
-    def __init__(self, program: Program, settings: Settings, torch: str) -> None:
+    def __init__(
+        self,
+        program: Program,
+        settings: Settings,
+        spellings: Spellings,
+        known: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+    ) -> None:
+        """`known`: what turns AMP on, by path and scope, where the program had AMP of another kind (`apex.Unapexed`)."""
+        self.known = known or {}
         self.program = program
         self.settings = settings
-        self.torch = torch
+        self.spellings = spellings
         self.use = device_use(program)
         self._trusted = False
 
@@ -140,24 +151,45 @@ class SwitchFinder:
         `trusted`: parameters are what the callers in sight pass, for there are no others.
         """
         self._trusted = trusted
+        known = self._known(scope, place)
+        if known is not None:
+            return Switch('"cuda"', known)
+        torch = self.spellings.of(scope).torch
         named = self._device_name(scope, place, self._moved_to(scope))
         if named is not None:
-            return self._from_device(*named)
+            return self._from_device(*named, torch)
         flag = self._flag(scope, place)
         if flag is not None:
             return Switch('"cuda"', flag)
         named = self._device_name(scope, place, self._other_devices(scope))
         if named is not None:
-            return self._from_device(*named)
-        if self._unconditional():
+            return self._from_device(*named, torch)
+        if self._unconditional(scope):
             return Switch('"cuda"', None)
-        return Switch('"cuda"', f"{self.torch}.cuda.is_available()")
+        return Switch('"cuda"', f"{torch}.cuda.is_available()")
 
-    def _from_device(self, text: str, kind: Kind) -> Switch:
+    def _moves(self, scope: Scope) -> list[ast.Call]:
+        """The moves in the file of `scope`; those of the other files where it has none."""
+        near = [c for c in self.use.moves if self.program.module.scope_of(c).module is scope.module]
+        return near or list(self.use.moves)
+
+    def _known(self, scope: Scope, place: ast.stmt) -> str | None:
+        """The first of the known texts, those of this scope before others, that can be read at `place`."""
+        own = self.known.get(scope.module.path, {}).get(scope.qualname, ())
+        others = (text for scopes in self.known.values() for texts in scopes.values() for text in texts)
+        return next((text for text in (*own, *others) if self._readable(text, scope, place)), None)
+
+    def _readable(self, text: str, scope: Scope, place: ast.stmt) -> bool:
+        names = [n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, (ast.Name, ast.Attribute))]
+        whole = {dotted_name(n) for n in names}
+        outer = {d for d in whole if d is not None and not any(o is not None and o.startswith(f"{d}.") for o in whole)}
+        return all(self._bound(d, scope, place) for d in outer if not hasattr(builtins, d))
+
+    def _from_device(self, text: str, kind: Kind, torch: str) -> Switch:
         if kind is Kind.INDEX:
             return Switch('"cuda"', None)
         if kind is not Kind.DEVICE:  # `torch.device` takes a string and a device alike
-            text = f"{self.torch}.device({text})"
+            text = f"{torch}.device({text})"
         if self.use.other:
             return Switch(f"{text}.type", f'{text}.type != "cpu"')
         return Switch('"cuda"', f'{text}.type == "cuda"')
@@ -176,7 +208,7 @@ class SwitchFinder:
     def _moved_to(self, scope: Scope) -> list[tuple[str, ast.expr, Scope]]:
         """Device expressions of `.to(...)` calls as dotted names: those used in this scope first, `device` before others."""
         found: dict[str, tuple[str, ast.expr, Scope]] = {}
-        for call in sorted(self.use.moves, key=lambda c: self.program.module.scope_of(c) is not scope):
+        for call in sorted(self._moves(scope), key=lambda c: self.program.module.scope_of(c) is not scope):
             where = self.program.module.scope_of(call)
             for expr in [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]:
                 text = dotted_name(expr)
@@ -262,7 +294,23 @@ class SwitchFinder:
             return False
         bindings = owner.bindings.get(f"self.{text.partition('.')[2].partition('.')[0]}", [])
         here = [b for b in bindings if self.program.module.scope_of(b.statement) is scope]
-        return any(self._before(b.statement, place) for b in here) if here else bool(bindings) or "." in text
+        if here:
+            return any(self._before(b.statement, place) for b in here)
+        return bool(bindings) or self._inherited(text.partition(".")[2].partition(".")[0], owner)
+
+    def _inherited(self, name: str, owner: Scope) -> bool:
+        """Whether a base class sets the attribute, or is out of sight, so that it may."""
+        assert isinstance(owner.node, ast.ClassDef)
+        lineage = self.program.graph.lineage(owner.node)
+        scopes = [self.program.module.scopes[cls] for cls in lineage]
+        if any(f"self.{name}" in s.bindings or name in s.bindings for s in scopes):
+            return True
+        bases = [(b, s) for cls, s in zip(lineage, scopes, strict=True) for b in cls.bases]
+        return any(
+            self.program.graph.class_named(b, s.parent or s) is None
+            and not (self.program.canonical(b) or dotted_name(b) or "").startswith(("torch.", "object"))
+            for b, s in bases
+        )
 
     def _before(self, statement: ast.AST, place: ast.stmt) -> bool:
         """Whether `statement` ended before or is around `place`, in a block that `place` shares."""
@@ -298,7 +346,7 @@ class SwitchFinder:
     def _flag(self, scope: Scope, place: ast.stmt) -> str | None:
         """`use_cuda`, `args.cuda`: a truth value under which tensors are moved."""
         found: dict[str, None] = {}
-        for call in self.use.moves:
+        for call in self._moves(scope):
             for test in self._tests_of(call):
                 text = dotted_name(test)
                 where = self.program.module.scope_of(call)
@@ -314,7 +362,7 @@ class SwitchFinder:
     def _only_guard(self, scope: Scope, place: ast.stmt) -> str | None:
         """The one condition under which everything is moved, whatever its name: `self.gpu_mode`, `not args.use_cpu`."""
         guards: set[str] = set()
-        for call in self.use.moves:
+        for call in self._moves(scope):
             tests = self._tests_of(call)
             if not tests:
                 return None
@@ -353,16 +401,17 @@ class SwitchFinder:
             here = parent
         return tests
 
-    def _unconditional(self) -> bool:
+    def _unconditional(self, scope: Scope) -> bool:
         """Whether CUDA is used without asking: `.cuda()` or `.to("cuda")` under no condition."""
-        for call in self.use.moves:
+        for call in self._moves(scope):
             if _last(call) == "cuda" or any(_cuda_text(a) for a in call.args):
-                if not self._tests_of(call) and not self._guarded_elsewhere():
+                if not self._tests_of(call) and not self._guarded_elsewhere(self.program.module.scope_of(call).module):
                     return True
         return False
 
-    def _guarded_elsewhere(self) -> bool:
-        names = (self.program.canonical(c.func) for s in self.program.module.scopes.values() for c in s.calls)
+    def _guarded_elsewhere(self, file: Module) -> bool:
+        scopes = (s for s in self.program.module.scopes.values() if s.module is file)
+        names = (self.program.canonical(c.func) for s in scopes for c in s.calls)
         return any(n in ("torch.cuda.is_available", "torch.accelerator.is_available") for n in names)
 
 

@@ -1,60 +1,126 @@
-"""One module from text to outcome: model, plan, edits, guard."""
+"""Files of one program from text to outcome: model, plan, edits, guard. One file is a program of its own."""
 
 from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from amp_migrate.config import Settings
 from amp_migrate.migrate.plan import Plan, Planner
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
+from amp_migrate.model.project import Project
 from amp_migrate.outcome import FileOutcome, FileStatus, LoopOutcome
 
 _WOULD_BREAK = "the loop keeps gradients, or uses them, in a way that the scaler's protocol does not allow"
+_Blocked = dict[tuple[str, str], Refusal]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What became of the files of one program."""
+
+    outcomes: Mapping[str, FileOutcome]
+    """By path."""
+    company: tuple[str, ...] = ()
+    """Other files (resolved) together with which more of its loops might be migrated."""
 
 
 def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = True) -> FileOutcome:
-    """Plan and rewrite one module.
+    """Plan and rewrite one module by itself.
 
     `text` has no byte order mark and its own line ends. Nothing is written here; `FileOutcome.output` is the new text.
     `guarded=False` leaves out the second run, for the guard's own use.
     """
-    if "backward" not in text:
-        return FileOutcome(path, "unchanged")
+    if "apex" in text and guarded:
+        old = _of_apex(text, path, settings)
+        if old is not None:
+            return old
+    return migrate_texts({path: text}, settings, guarded=guarded).outcomes[path]
+
+
+def migrate_texts(
+    texts: Mapping[str, str],
+    settings: Settings,
+    project: Project | None = None,
+    *,
+    guarded: bool = True,
+    switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+) -> Joint:
+    """Plan and rewrite the files of one program, all that belong together or none.
+
+    `texts` by path; `project` is the tree around them, whose other files may turn out to be needed.
+    `switches`: what turns AMP on, by path and scope, where it is known beforehand (`apex.Unapexed.switches`).
+    """
+    if not any("backward" in text for text in texts.values()):
+        return Joint({path: FileOutcome(path, "unchanged") for path in texts})
     try:
-        program = Program(text, path, Neighbours(path))
+        program = _program(texts)
     except SyntaxError as error:
-        return _syntax(path, error)
-    blocked: dict[str, Refusal] = {}
+        path = next((p for p in texts if p == error.filename), next(iter(texts)))
+        others = {other: FileOutcome(other, "unchanged") for other in texts}
+        return Joint({**others, path: _syntax(path, error)})
+    blocked: _Blocked = {}
     while True:
-        plan = Planner(program, settings, blocked).plan()
-        if not plan.edits:
-            return FileOutcome(path, _status(plan), tuple(plan.loops), tuple(plan.notes))
-        outcome = _rewritten(text, path, settings, plan, guarded)
-        wrong = _new_mistakes(text, outcome, settings, plan) if guarded else {}
+        planner = Planner(program, settings, blocked, project, switches)
+        plans = planner.plan()
+        outcomes = _rewritten(texts, settings, plans, project, guarded)
+        wrong = _new_mistakes(texts, outcomes, settings, plans) if guarded else {}
         if not wrong.keys() - blocked.keys():
-            return outcome
+            return Joint(outcomes, tuple(planner.company))
         blocked |= wrong
 
 
-def _new_mistakes(text: str, outcome: FileOutcome, settings: Settings, plan: Plan) -> dict[str, Refusal]:
-    """Loops whose rewrite would break a rule of severity error, or the protocol, by scope, with the rule as the reason."""
+def _program(texts: Mapping[str, str]) -> Program:
+    if len(texts) == 1:
+        [(path, text)] = texts.items()
+        return Program(text, path, Neighbours(path))
+    from amp_migrate.model.linking import LinkedProgram
+
+    return LinkedProgram(texts)
+
+
+def _of_apex(text: str, path: str, settings: Settings) -> FileOutcome | None:
+    """The outcome of a module that uses `apex.amp`."""
+    from amp_migrate.apex import migrate_apex
+
+    def migrate(plain: str, settings: Settings, switches: Mapping[str, tuple[str, ...]]) -> FileOutcome:
+        return migrate_texts({path: plain}, settings, switches={path: switches}).outcomes[path]
+
+    try:
+        return migrate_apex(text, path, settings, migrate)
+    except SyntaxError as error:
+        return _syntax(path, error)
+
+
+def _new_mistakes(
+    texts: Mapping[str, str], outcomes: Mapping[str, FileOutcome], settings: Settings, plans: Mapping[str, Plan]
+) -> _Blocked:
+    """Loops whose rewrite would break a rule of severity error, or the protocol, with the rule as the reason."""
+    found: _Blocked = {}
+    migrated = [(path, loop) for path, plan in plans.items() for loop in plan.loops if loop.status == "migrated"]
+    for path, outcome in outcomes.items():
+        if outcome.output is None:
+            continue
+        for rule, scope, message in _mistakes_in(texts[path], outcome.output, path, settings, plans[path]):
+            own = [loop for file, loop in migrated if file == path]
+            named = [loop for loop in own if scope == loop.scope or scope.startswith(f"{loop.scope}.")]
+            for file, loop in [(path, one) for one in named or own] or migrated:
+                found[file, loop.scope] = Refusal(rule, ast.Pass(lineno=loop.line, col_offset=0), message)
+    return found
+
+
+def _mistakes_in(text: str, output: str, path: str, settings: Settings, plan: Plan) -> list[tuple[str, str, str]]:
     from amp_migrate.guard.protocol import protocol_mistakes
     from amp_migrate.lint.judgement import brought_in
 
-    if outcome.output is None:
-        return {}
-    new = [(f.rule, f.scope, f.message) for f in brought_in(text, outcome.output, outcome.path, settings)]
+    new = [(f.rule, f.scope, f.message) for f in brought_in(text, output, path, settings)]
     if plan.introduced.scalers and not new:
-        new = [(rule, scope, _WOULD_BREAK) for rule, scope in protocol_mistakes(outcome.output)]
-    migrated = {loop.scope: loop for loop in plan.loops if loop.status == "migrated"}
-    found: dict[str, Refusal] = {}
-    for rule, scope, message in new:
-        named = {s for s in migrated if scope == s or scope.startswith(f"{s}.")} or set(migrated)
-        found |= {s: Refusal(rule, ast.Pass(lineno=migrated[s].line, col_offset=0), message) for s in named}
-    return found
+        new = [(rule, scope, _WOULD_BREAK) for rule, scope in protocol_mistakes(output)]
+    return new
 
 
 def _status(plan: Plan) -> FileStatus:
@@ -71,20 +137,67 @@ def _syntax(path: str, error: SyntaxError) -> FileOutcome:
     return FileOutcome(path, "failed", (loop,), error=message)
 
 
-def _rewritten(text: str, path: str, settings: Settings, plan: Plan, guarded: bool) -> FileOutcome:
+def _rewritten(
+    texts: Mapping[str, str],
+    settings: Settings,
+    plans: Mapping[str, Plan],
+    project: Project | None,
+    guarded: bool,
+) -> dict[str, FileOutcome]:
+    outcomes = {path: _file(texts[path], path, plan) for path, plan in plans.items()}
+    failed = next((o for o in outcomes.values() if o.status == "failed"), None)
+    outputs = {path: o.output or texts[path] for path, o in outcomes.items()}
+    if failed is None and guarded and outputs != texts:
+        failed = _unstable(outputs, outcomes, settings, project)
+    if failed is None:
+        return outcomes
+    return {path: _given_up(o, failed) for path, o in outcomes.items()}
+
+
+def _file(text: str, path: str, plan: Plan) -> FileOutcome:
+    """One file rewritten and compared with what it was."""
     from amp_migrate.guard import check
     from amp_migrate.writer import WriteError, apply
 
+    loops, notes = tuple(plan.loops), tuple(plan.notes)
+    if not plan.edits:
+        return FileOutcome(path, _status(plan), loops, notes)
     try:
         output = apply(text, plan.edits)
     except WriteError as error:
-        return FileOutcome(
-            path, "failed", tuple(plan.loops), error=f"{path}: {error}; nothing was written, please report this"
-        )
-    again = (lambda new: migrate_text(new, path, settings, guarded=False).output) if guarded else None
-    failures = check(text, output, plan.introduced, again=again)
-    if failures:
-        first = failures[0]
-        message = f"{path}:{first.line}: the guard's check `{first.check}` failed: {first.message}; nothing was written, please report this"
-        return FileOutcome(path, "failed", tuple(plan.loops), tuple(plan.notes), error=message)
-    return FileOutcome(path, "migrated", tuple(plan.loops), tuple(plan.notes), output)
+        message = f"{path}: {error}; nothing was written, please report this"
+        return FileOutcome(path, "failed", loops, error=message)
+    for failure in check(text, output, plan.introduced):
+        return _guarded(path, failure.line, failure.check, failure.message, FileOutcome(path, "failed", loops, notes))
+    return FileOutcome(path, "migrated", loops, notes, output)
+
+
+def _unstable(
+    outputs: Mapping[str, str], outcomes: Mapping[str, FileOutcome], settings: Settings, project: Project | None
+) -> FileOutcome | None:
+    """The first file that a second run would change again."""
+    from amp_migrate.guard.check import stable
+
+    again = migrate_texts(outputs, settings, project, guarded=False).outcomes
+    for path, outcome in again.items():
+        for failure in stable(outputs[path], outcome.output):
+            return _guarded(path, failure.line, failure.check, failure.message, outcomes[path])
+    return None
+
+
+def _guarded(path: str, line: int, check: str, what: str, outcome: FileOutcome) -> FileOutcome:
+    message = f"{path}:{line}: the guard's check `{check}` failed: {what}; nothing was written, please report this"
+    return replace(outcome, status="failed", output=None, error=message)
+
+
+def _given_up(outcome: FileOutcome, failed: FileOutcome) -> FileOutcome:
+    """Where one file of a program cannot be written, none is."""
+    if outcome.path == failed.path:
+        return failed
+    if outcome.output is None:
+        return outcome
+    error = f"{outcome.path}: left as it is, because {failed.path} belongs to it and failed"
+    return replace(outcome, status="failed", output=None, error=error)
+
+
+__all__ = ["Joint", "migrate_text", "migrate_texts"]

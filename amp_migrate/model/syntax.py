@@ -158,6 +158,10 @@ class Module:
             starts.append(offset)
         return starts
 
+    def place(self, span: Span) -> tuple[Module, int]:
+        """The file that a span of this program lies in, and where that file begins."""
+        return self, 0
+
     def line(self, number: int) -> str:
         """The text of a line, 1-based, without its end."""
         return self._lines[number - 1] if number <= len(self._lines) else ""

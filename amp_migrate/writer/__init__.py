@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from amp_migrate.edits import Edit, Span, WrapStatements
-from amp_migrate.writer.conflicts import place, templates_of, without_repeats
+from amp_migrate.edits import Edit, Span, WrapStatements, place
+from amp_migrate.writer.conflicts import templates_of, without_repeats
 from amp_migrate.writer.errors import EditConflict, SpanNotFound, UnparsableModule, WriteError
 from amp_migrate.writer.locate import locate, parse
 from amp_migrate.writer.transform import Rewriter

@@ -30,6 +30,7 @@ class Wrap:
 class Orders:
     """What to do with one statement."""
 
+    above: list[Template] = field(default_factory=list)
     before: list[Template] = field(default_factory=list)
     after: list[Template] = field(default_factory=list)
     replacement: tuple[Template, ...] | None = None
@@ -59,10 +60,21 @@ class Block:
 
     def lines(self, original: Sequence[cst.CSTNode], updated: Sequence[cst.CSTNode]) -> list[Any]:
         """The new lines of a block; `updated` are the `original` ones after the edits inside them."""
-        units = [unit for old, new in zip(original, updated, strict=True) for unit in self._units(old, new)]
+        units = [
+            unit
+            for old, new in zip(original, updated, strict=True)
+            for unit in (*self._above(old, new), *self._units(old, new))
+        ]
         for unit in units:
             self._settle_orphans(unit)
         return self._nested(units)
+
+    def _above(self, old: Any, new: Any) -> Iterator[_Unit]:
+        """What stands above the statement, its comments and the wraps that start at it."""
+        first = old.body[0] if isinstance(old, cst.SimpleStatementLine) else old
+        orders = self.orders.get(first)
+        if orders is not None and orders.above:
+            yield _Unit(self._built(orders.above, newline_of(new)))
 
     def _settle_orphans(self, unit: _Unit) -> None:
         """Comments above a removed statement go to the next one."""

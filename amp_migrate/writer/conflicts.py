@@ -10,7 +10,6 @@ from typing import Final
 from amp_migrate.edits import (
     AddArgument,
     AddDictEntry,
-    AddImport,
     AddParameter,
     Edit,
     InsertAfter,
@@ -20,6 +19,7 @@ from amp_migrate.edits import (
     Span,
     Template,
     WrapStatements,
+    place,
 )
 from amp_migrate.writer.errors import EditConflict
 
@@ -44,21 +44,6 @@ def without_repeats(edits: Sequence[Edit]) -> list[Edit]:
         if isinstance(one, ReplaceExpression | ReplaceStatement) and _is_lost_in(one, other):
             raise EditConflict(f"{one} would drop {other}")
     return unique
-
-
-def place(edit: Edit) -> Span | None:
-    """The whole range that an edit is about; None for an import."""
-    match edit:
-        case WrapStatements(first, last):
-            return Span(first.start, last.end)
-        case InsertBefore(anchor=span) | InsertAfter(anchor=span):
-            return span
-        case AddImport():
-            return None
-        case AddParameter(function=span) | AddArgument(call=span):
-            return span
-        case ReplaceStatement(target=span) | ReplaceExpression(target=span) | AddDictEntry(target=span):
-            return span
 
 
 def templates_of(edit: Edit) -> Iterator[Template]:

@@ -71,8 +71,9 @@ class Rewriter(cst.CSTTransformer):
 
     def _take(self, edit: Edit) -> None:
         match edit:
-            case InsertBefore(anchor, statements):
-                self._order(anchor).before.extend(statements)
+            case InsertBefore(anchor, statements, above):
+                orders = self._order(anchor)
+                (orders.above if above else orders.before).extend(statements)
             case InsertAfter(anchor, statements):
                 self._order(anchor).after.extend(statements)
             case ReplaceStatement(target, statements):

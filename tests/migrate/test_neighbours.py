@@ -176,9 +176,9 @@ def test_callers_in_another_file_are_named(tmp_path: Path) -> None:
     assert "main.py" in loop.message
 
 
-def test_without_callers_they_are_unknown(tmp_path: Path) -> None:
+def test_without_callers_the_scaler_is_optional(tmp_path: Path) -> None:
     loop = project(tmp_path, {"main.py": "print()\n", "train.py": "import torch\n" + ENGINE}).loops[0]
-    assert (loop.status, loop.reason) == ("refused", "callers-unknown")
+    assert loop.status == "migrated"
 
 
 @pytest.mark.parametrize("broken", ["def f(:\n", "\x00"])

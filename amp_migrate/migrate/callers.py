@@ -1,0 +1,91 @@
+"""Who calls a function that needs the scaler: in its file, in other files of the project, or nobody that can be seen."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.calls import CallSite
+from amp_migrate.model.dispatch import follow
+from amp_migrate.model.program import Program
+from amp_migrate.model.project import Project
+from amp_migrate.model.syntax import Function, Module
+from amp_migrate.names import dotted_name
+
+_PLAIN_MARKS = ("torch.", "functools.", "typing.", "staticmethod", "classmethod", "contextlib.", "abc.", "numpy.")
+_REMEDY = "give amp-migrate these files too, or their folder"
+
+
+@dataclass(frozen=True)
+class Callers:
+    """The calls of a function in sight."""
+
+    sites: tuple[CallSite, ...]
+    peers: tuple[Function, ...] = ()
+    """Functions that the same calls may reach: what one is given the others are given."""
+    unknown: str | None = None
+    """Why there may be more callers; None where these are all."""
+
+
+def callers_of(program: Program, project: Project, function: Function) -> Callers:
+    """Every call of `function`. Raises Refusal where files that may call it are still to be linked, or may not change."""
+    _refuse_unlinked(program, project, function)
+    sites = [s for s in program.graph.sites(function) if may_call(program, s, function)]
+    for site in sites:
+        refuse_locked(project, site.scope.module, function)
+    keeper = _registrar(program, function)
+    if keeper is not None:
+        return Callers(tuple(sites), unknown=f"`{keeper}` may keep `{function.name}` for callers out of sight")
+    if not program.graph.escapes(function):
+        none = f"nothing in sight calls `{function.name}`" if not sites else None
+        return Callers(tuple(sites), unknown=none)
+    followed = follow(program, function)
+    if followed is None:
+        return Callers(tuple(sites), unknown=f"`{function.name}` is passed around as a value")
+    return Callers((*sites, *followed.sites), followed.peers)
+
+
+def _registrar(program: Program, function: Function) -> str | None:
+    """A decorator that may put the function where others find it."""
+    for mark in function.decorator_list:
+        maker = mark.func if isinstance(mark, ast.Call) else mark
+        name = program.canonical(maker) or dotted_name(maker) or ""
+        if not name.startswith(_PLAIN_MARKS):
+            return f"@{ast.unparse(maker)}"
+    return None
+
+
+def _refuse_unlinked(program: Program, project: Project, function: Function) -> None:
+    file = program.module.scopes[function].module
+    linked = {str(Path(f.path).resolve()) for f in program.module.files}
+    users = [u for u in project.users(str(Path(file.path).resolve()), function.name) if u not in linked]
+    if not users and not project.imports and file.neighbours is not None and not program.graph.sites(function):
+        near = file.neighbours.user_of(function.name)
+        users = [str(Path(file.path).resolve().parent / near)] if near else []
+    if users:
+        near = os.path.relpath(users[0], Path(file.path).resolve().parent)
+        more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+        what = f"`{function.name}` is called in {near}{more}, which would have to make the scaler and pass it"
+        raise Refusal("callers-in-other-modules", function, f"{what}: {_REMEDY}", files=tuple(users))
+
+
+def refuse_locked(project: Project, file: Module, node: ast.AST) -> None:
+    """Raise Refusal where a file that must change is not among those that were named."""
+    if project.imports and str(Path(file.path).resolve()) not in project.writable:
+        near = os.path.relpath(file.path)
+        raise Refusal("callers-in-other-modules", node, f"{near} would have to make the scaler or pass it: {_REMEDY}")
+
+
+def may_call(program: Program, site: CallSite, function: Function) -> bool:
+    """Whether a call of a method's name may be a call of this method: `model.train()` is none of `Executor.train`."""
+    called = program.values.callee(site.call, site.scope)
+    if called is not None or not isinstance(site.call.func, ast.Attribute):
+        return called is function
+    if program.values.of(site.call.func.value, site.scope):
+        return False
+    inner = program.scope(function)
+    optional = len(function.args.defaults) + len(function.args.kwonlyargs) + (1 if site.bound else 0)
+    return len(site.call.args) + len(site.call.keywords) >= len(inner.parameters()) - optional

@@ -1,0 +1,48 @@
+"""In whose company a loop that was left alone may be migrated: other files of its project, planned together with it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.program import Program
+from amp_migrate.model.project import Project
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+
+# What a helper's file can mend: the model's sigmoid, a mask in its forward, a base class that makes the optimizer.
+_BELOW = {
+    "bce-on-probabilities",
+    "optimizer-not-in-sight",
+    "big-constant-in-half",
+    "eps-underflow",
+    "dtype-strict-inplace",
+}
+# What a caller's file can show: the optimizer, its step, the device.
+_ABOVE = {"optimizer-not-in-sight", "step-elsewhere", "no-optimizer", "cpu-only"}
+_MOST = 40
+
+
+def company(refusal: Refusal, scope: Scope, program: Program, project: Project) -> list[str]:
+    """Files, by resolved path, that the program should hold, too; none where no file can help."""
+    if not project.imports:
+        return []
+    here = str(Path(scope.module.path).resolve())
+    found = project.helpers(here, _MOST) if refusal.reason in _BELOW else []
+    for name in _names(scope, program) if refusal.reason in _ABOVE else ():
+        found += project.users(here, name)
+    linked = {str(Path(f.path).resolve()) for f in program.module.files}
+    return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def _names(scope: Scope, program: Program) -> list[str]:
+    """What other files call the scope by: its function, or the class of its method."""
+    cls = program.graph.class_around(scope)
+    if cls is not None:
+        return [cls.name]
+    here: Scope | None = scope
+    while here is not None and here.parent is not None:
+        if isinstance(here.node, FUNCTIONS) and isinstance(here.parent.node, ast.Module):
+            return [here.node.name]
+        here = here.parent
+    return []

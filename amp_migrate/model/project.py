@@ -1,0 +1,133 @@
+"""A tree of files by who imports whom, so that a loop's callers and helpers in other files can be found."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from amp_migrate.model.places import absolute_starts
+
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+(?P<module>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)|import[ \t]+(?P<plain>[^\n#;]+))",
+    re.MULTILINE,
+)
+_WORD = re.compile(rb"[.\w]+")
+_LARGEST = 400_000
+
+
+@dataclass(frozen=True)
+class Project:
+    """Files by their resolved paths."""
+
+    imports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The files of the tree that each file imports, as far as its text shows."""
+    writable: frozenset[str] = frozenset()
+    """The files that may be rewritten: those that the user named; others are only read."""
+
+    @cached_property
+    def importers(self) -> dict[str, list[str]]:
+        """The files that import each file."""
+        found: dict[str, list[str]] = {}
+        for file, imported in self.imports.items():
+            for other in imported:
+                found.setdefault(other, []).append(file)
+        return found
+
+    def users(self, path: str, *words: str) -> list[str]:
+        """Files that import `path`, directly or through others, and hold all of `words`, sorted."""
+        wanted = [re.compile(rb"(?<!\w)" + re.escape(word.encode()) + rb"(?!\w)") for word in words]
+        found, seen, waiting = set(), {path}, deque([path])
+        while waiting:
+            for file in self.importers.get(waiting.popleft(), ()):
+                if file in seen:
+                    continue
+                seen.add(file)
+                text = _bytes(file)
+                if all(word.search(text) for word in wanted):
+                    found.add(file)
+                    waiting.append(file)
+                elif file.endswith("__init__.py"):
+                    waiting.append(file)  # `from .engine import *` names nothing
+        return sorted(found)
+
+    def helpers(self, path: str, most: int) -> list[str]:
+        """Files that `path` imports, directly or through others, nearest first."""
+        seen, waiting = {path: None}, deque([path])
+        while waiting and len(seen) <= most:
+            for file in self.imports.get(waiting.popleft(), ()):
+                if file not in seen:
+                    seen[file] = None
+                    waiting.append(file)
+        return list(seen)[1 : most + 1]
+
+
+def project_of(files: Mapping[str, bytes], writable: Iterable[str]) -> Project:
+    """The imports among `files` (bytes by resolved path). Reads no file."""
+    known = frozenset(files)
+    heads = frozenset(part.removesuffix(".py").encode() for path in known for part in path.split("/")[-5:])
+    edges = {path: tuple(dict.fromkeys(_imported(path, data, known, heads))) for path, data in files.items()}
+    return Project({path: found for path, found in edges.items() if found}, frozenset(writable))
+
+
+def _imported(path: str, data: bytes, known: frozenset[str], heads: frozenset[bytes]) -> Iterator[str]:
+    for match in _IMPORT.finditer(data):
+        for name in _requested(match, heads):
+            file = _file(path, name, known)
+            if file is not None and file != path:
+                yield file
+
+
+def _requested(match: re.Match[bytes], heads: frozenset[bytes]) -> Iterator[str]:
+    """Dotted names that one import statement may mean a module by."""
+    if match["plain"] is not None:
+        for part in match["plain"].split(b","):
+            word = _WORD.match(part.strip())
+            if word and word[0].partition(b".")[0] in heads:
+                yield word[0].decode("utf-8", "replace")
+        return
+    module = match["module"]
+    if not module.startswith(b".") and module.partition(b".")[0] not in heads:
+        return
+    base = module.decode("utf-8", "replace")
+    yield base
+    joint = "" if base.endswith(".") else "."
+    for part in match["names"].strip(b"() \t\r\n").split(b","):
+        word = _WORD.match(part.strip())
+        if word:
+            yield f"{base}{joint}{word[0].decode('utf-8', 'replace')}"
+
+
+def _file(path: str, name: str, known: frozenset[str]) -> str | None:
+    """The file that `name` means as a module, seen from `path`."""
+    inner = name.lstrip(".")
+    level = len(name) - len(inner)
+    inner = inner.replace(".", "/")
+    folder = path.rpartition("/")[0]
+    for _ in range(level - 1):
+        folder = folder.rpartition("/")[0]
+    for start in (folder,) if level else _starts(folder):
+        base = f"{start}/{inner}" if inner else str(start)
+        for file in (f"{base}.py", f"{base}/__init__.py") if inner else (f"{base}/__init__.py",):
+            if file in known:
+                return file
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _starts(folder: str) -> tuple[str, ...]:
+    return tuple(str(start) for start in absolute_starts(Path(folder)))
+
+
+def _bytes(file: str) -> bytes:
+    try:
+        path = Path(file)
+        return path.read_bytes() if path.stat().st_size < _LARGEST else b""
+    except OSError:
+        return b""
+
+
+__all__ = ["Project", "project_of"]
