@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -110,7 +109,7 @@ def test_overlapping_fixes_are_resolved_in_rounds(only) -> None:  # type: ignore
 
 def test_an_overlap_that_stays_is_told(only) -> None:  # type: ignore[no-untyped-def]
     inner = _rule("inner", "torch.autocast('cuda')", "torch.amp.autocast('cuda')")
-    only(inner, replace(inner, rule=inner.rule._replace(name="same")))
+    only(inner, inner._replace(rule=inner.rule._replace(name="same")))
     done = fix("import torch\n\nx = torch.autocast('cuda')\n", "train.py", Settings(), unsafe=False)
     assert done.text == "import torch\n\nx = torch.amp.autocast('cuda')\n"
 
