@@ -93,7 +93,7 @@ class Events:
     def _is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
         value = self.program.values.of(expr, scope)
         if value.kind is Kind.SCALER:
-            return not (isinstance(value.origin, ast.Call) and is_disabled(value.origin))
+            return not (isinstance(value.origin, ast.Call) and is_disabled(value.origin)) or self._handed(expr, scope)
         if value or self._is_other_scaler(expr, scope):
             return False
         named = expr
@@ -105,6 +105,11 @@ class Events:
         return (
             not self.program.values.methods_used(name, scope) & _OTHER_SCALERS and "torch" in self.program.module.text
         )
+
+    def _handed(self, expr: ast.expr, scope: Scope) -> bool:
+        """A parameter `scaler=None` that is disabled only where it is absent."""
+        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
+        return home is not None and isinstance(expr, ast.Name) and home.bindings[expr.id][0].how == "parameter"
 
     def _is_other_scaler(self, expr: ast.expr, scope: Scope) -> bool:
         """Made by a class in sight of the imports that is no GradScaler: `DynamicLossScaler()`."""
