@@ -59,6 +59,7 @@ def _loops(program: Program, settings: Settings) -> list[LoopOutcome]:
         return held[1]
     from amp_migrate.migrate.plan import Planner
 
-    loops = Planner(program, settings).plan().loops
+    plans = Planner(program, settings).plan()
+    loops = [loop for plan in plans.values() for loop in plan.loops]
     _PLANS[program] = (settings, loops)
     return loops
