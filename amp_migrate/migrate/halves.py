@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from amp_migrate.migrate.flow import Step, flow_of, header
@@ -10,7 +11,7 @@ from amp_migrate.migrate.region import Regions
 from amp_migrate.model.effects import inner_statements
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax import Module, Scope, shallow
 from amp_migrate.names import dotted_name
 
 # What is asked of a tensor without using its values, and what gives a number.
@@ -23,6 +24,23 @@ _VIEWS = {
     "data", "detach", "clone", "view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous", "cuda", "cpu", "permute", "expand",
     "transpose", "repeat", "expand_as", "view_as",
 }  # fmt: skip
+_KEEPING = _VIEWS | {
+    "mean",
+    "sigmoid",
+    "tanh",
+    "relu",
+    "softmax",
+    "clamp",
+    "abs",
+    "sqrt",
+    "numpy",
+    "mul",
+    "div",
+    "add",
+    "sub",
+    "t",
+}
+_COUNTS = re.compile(r"(?i)idx|ind(ex|ices|s)?$|pred|label|mask|_?ids?$|len|count|num|cls|class|code|target|^_$")
 _FRESH = {
     "FloatTensor",
     "Tensor",
@@ -88,6 +106,42 @@ class Halves:
                 if name is not None and self.holds(name, order) and not self._asked_only(node):
                     yield self._view(node)
 
+    def certainly(self, expr: ast.expr, order: int, hops: int = 5) -> bool:
+        """Whether an expression is a floating-point value that a model gave under autocast: no index, no count, no mask."""
+        expr = bare(expr, self.scope.module)
+        if hops == 0:
+            return False
+        if isinstance(expr, ast.BinOp):
+            return any(self.certainly(side, order, hops - 1) for side in (expr.left, expr.right))
+        if isinstance(expr, ast.Call) and self._of_torch(expr) and expr.args:
+            first = expr.args[0]
+            given = first.elts if isinstance(first, (ast.List, ast.Tuple)) else [first]
+            return any(self.certainly(e, order, hops - 1) for e in given)
+        name = dotted_name(expr)
+        found = list(self.flow.reaching(name, order)) if name is not None else []
+        return bool(found) and all(self._gives_floats(step, name or "", hops) for step in found)
+
+    def _of_torch(self, call: ast.Call) -> bool:
+        head, _, last = (self.scope.module.canonical(call.func) or "").rpartition(".")
+        return head in ("torch", "torch.nn.functional") and last in _KEEPING | {"cat", "stack", "log_softmax"}
+
+    def _gives_floats(self, step: Step, name: str, hops: int) -> bool:
+        made = step.statement
+        if made in self.floats or not isinstance(made, ast.Assign) or len(made.targets) > 1:
+            return False
+        if isinstance(made.targets[0], (ast.Tuple, ast.List)):
+            runs = isinstance(made.value, ast.Call) and self.program.effects.is_forward(made.value, self.scope)
+            return runs and id(made) in self.inside and not _COUNTS.search(name)
+        value = bare(made.value, self.scope.module)
+        if isinstance(value, ast.Call) and not self._of_torch(value):
+            runs = self.program.effects.is_forward(value, self.scope)
+            return (
+                runs
+                and id(made) in self.inside
+                and self.program.values.kind(value.func, self.scope) is not Kind.CRITERION
+            )
+        return self.certainly(value, step.order, hops - 1)
+
     def _asked_only(self, node: ast.expr) -> bool:
         parent = self.scope.module.parents[node]
         if isinstance(parent, ast.Attribute):
@@ -126,3 +180,16 @@ def runs_forward(program: Program, scope: Scope, statement: ast.stmt) -> bool:
         return False
     calls = (n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call))
     return any(program.effects.is_forward(call, scope) for call in calls)
+
+
+def bare(expr: ast.expr, module: Module) -> ast.expr:
+    """`x` of `x.detach()[0].sigmoid().cpu()`: what views and elementwise methods are applied to."""
+    while True:
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _KEEPING:
+            if module.canonical(expr.func) is not None:
+                return expr
+            expr = expr.func.value
+        elif isinstance(expr, ast.Subscript) or isinstance(expr, ast.Attribute) and expr.attr == "data":
+            expr = expr.value
+        else:
+            return expr

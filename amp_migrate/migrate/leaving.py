@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.config import Settings
+from amp_migrate.migrate.arrays import array_casts
 from amp_migrate.migrate.flow import flow_of, header
 from amp_migrate.migrate.hazards import Hazards
 from amp_migrate.migrate.region import Regions
@@ -22,6 +23,8 @@ def casts_after(
     program: Program, scope: Scope, regions: Regions, late: frozenset[ast.stmt], hazards: Hazards, settings: Settings
 ) -> None:
     """Collect the casts of one scope: outputs given to another model outside autocast, index writes, NumPy of bfloat16."""
+    if settings.dtype != "float16":
+        array_casts(program, scope, regions, late, hazards)
     inside = {id(s) for region in regions.regions for top in region.statements() for s in (top, *inner_statements(top))}
     inside |= {id(hoist.statement) for hoist in regions.hoists}
     outputs = _outputs(program, scope, inside)
@@ -40,7 +43,7 @@ def casts_after(
             carried.add(id(statement))
         for root in header(statement):
             for node in shallow(root):
-                _node_casts(program, scope, node, halves, hazards, settings)
+                _node_casts(program, scope, node, halves, hazards)
         if isinstance(statement, ast.Assign):
             hazards.written(statement, scope, frozenset(halves))
 
@@ -63,9 +66,7 @@ def _is_loss(program: Program, value: ast.expr, scope: Scope) -> bool:
     return isinstance(value, ast.Call) and program.values.kind(value.func, scope) is Kind.CRITERION
 
 
-def _node_casts(
-    program: Program, scope: Scope, node: ast.AST, produced: set[str], hazards: Hazards, settings: Settings
-) -> None:
+def _node_casts(program: Program, scope: Scope, node: ast.AST, produced: set[str], hazards: Hazards) -> None:
     if isinstance(node, ast.Call):
         if program.values.is_model(node.func, scope):
             for argument in [*node.args, *(k.value for k in node.keywords)]:
@@ -78,9 +79,6 @@ def _node_casts(
             for argument in node.args:
                 if _root_name(argument) in produced:
                     hazards.cast(argument)
-        if last == "numpy" and settings.dtype != "float16" and isinstance(node.func, ast.Attribute):
-            if _root_name(node.func.value) in produced:
-                hazards.cast(node.func.value)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         for side in (node.left, node.right):
             if _root_name(side) in produced:

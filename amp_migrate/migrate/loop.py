@@ -6,7 +6,8 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.migrate.optimizers import no_step
-from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.migrate.refusal import Refusal, Skip
+from amp_migrate.migrate.screen import two_pass_steps
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
@@ -31,16 +32,33 @@ class Loop:
     steppers: list[Stepper]
 
 
-def find_loop(program: Program, scope: Scope, backwards: list[ast.Call]) -> Loop:
-    """Join a scope's backwards with the steps of the same scope or of its callers. Raises Skip or Refusal."""
+def find_loop(program: Program, scope: Scope, backwards: list[ast.Call], *, scaled: bool = True) -> Loop:
+    """Join a scope's backwards with the steps of the same scope or of its callers. Raises Skip or Refusal.
+
+    `scaled` False (bfloat16): autocast asks nothing of the steps, so it is enough that there are some, wherever they stand.
+    """
     if program.effects.steps(scope):
         return Loop(scope, backwards, [_stepper(program, scope)])
+    try:
+        return _apart(program, scope, backwards)
+    except Skip:
+        if scaled or not two_pass_steps(scope):
+            raise
+    except Refusal:
+        if scaled:
+            raise
+    return Loop(scope, backwards, [])
+
+
+def _apart(program: Program, scope: Scope, backwards: list[ast.Call]) -> Loop:
+    """A loop whose steps are made by what calls the scope."""
     closure = _stepped_with(program, scope)
     if closure is not None:
         raise Refusal(
             "step-with-closure",
             closure,
-            "the step evaluates the loss itself, several times; GradScaler does not support closures",
+            "the step evaluates the loss itself, several times; GradScaler does not support closures,"
+            " and --dtype bfloat16 needs none",
         )
     callers = [s for s in _callers(program, scope) if program.effects.steps(s)]
     if not callers:

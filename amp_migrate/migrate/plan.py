@@ -131,13 +131,13 @@ class Planner:
     def _plan_loop(self, scope: Scope, backwards: list[ast.Call]) -> LoopPlan:
         if (scope.module.path, scope.qualname) in self.blocked:
             raise self.blocked[scope.module.path, scope.qualname]
-        screen.screen(self.program, scope, backwards)
-        loop = find_loop(self.program, scope, backwards)
-        screen.screen_training(self.program, scope, backwards)
-        for stepper in loop.steppers:
+        scaled = self.settings.dtype != "bfloat16"
+        screen.screen(self.program, scope, backwards, scaled=scaled)
+        loop = find_loop(self.program, scope, backwards, scaled=scaled)
+        screen.screen_training(self.program, scope, backwards, scaled=scaled)
+        for stepper in loop.steppers if scaled else ():
             optimizers.check_optimizers(self.program, stepper.scope, stepper.steps)
-            if self.settings.dtype != "bfloat16":
-                optimizers.check_gradients(self.program, stepper.scope, stepper.steps)
+            optimizers.check_gradients(self.program, stepper.scope, stepper.steps)
         if self.switches.cpu_only:
             raise Skip(
                 "cpu-only", backwards[0], "this file has no device code: it runs on the CPU, where AMP gains nothing"

@@ -35,6 +35,7 @@ _SETTINGS = {
     "self": 'Trainer(precision="16-mixed")',
 }
 _NETWORK = re.compile(r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$")
+_TWO_PASS = {"first_step", "second_step", "ascent_step", "descent_step"}
 _HALF = {"half", "bfloat16", "double"}
 _HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
 
@@ -93,21 +94,22 @@ def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str
                 yield scope, call, _SETTINGS.get(owner, 'the "fp16" section of its configuration')
 
 
-def screen(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
-    """Raise Skip or Refusal for what no plan can mend."""
+def screen(program: Program, scope: Scope, backwards: list[ast.Call], *, scaled: bool = True) -> None:
+    """Raise Skip or Refusal for what no plan can mend; `scaled` False (bfloat16) leaves out what only a scaler forbids."""
     if uses_amp(program, scope):
         raise Skip("already-amp", backwards[0], "this file already uses AMP; `amp-migrate lint` checks how")
     _refuse_distributed(program, backwards)
     _refuse_compiled(program, scope)
-    _refuse_two_pass(program, scope)
+    if scaled:
+        _refuse_two_pass(scope)
 
 
-def screen_training(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
-    """Raise Refusal for loops that do train, in a way that no plan can keep."""
+def screen_training(program: Program, scope: Scope, backwards: list[ast.Call], *, scaled: bool = True) -> None:
+    """Raise Refusal for loops that do train, in a way that no plan can keep; `scaled` as in `screen`."""
     for function in _reach(program, scope):
         _refuse_second_order(program, function)
     _refuse_half(program, scope)
-    for call in backwards:
+    for call in backwards if scaled else ():
         _refuse_vector(program, call)
 
 
@@ -198,19 +200,19 @@ def is_false(expr: ast.expr) -> bool:
     return isinstance(expr, ast.Constant) and not expr.value
 
 
-def _refuse_two_pass(program: Program, scope: Scope) -> None:
-    for call in scope.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in (
-            "first_step",
-            "second_step",
-            "ascent_step",
-            "descent_step",
-        ):
-            raise Refusal(
-                "two-pass-optimizer",
-                call,
-                f"`{call.func.attr}` steps on gradients between two backwards, which are scaled",
-            )
+def two_pass_steps(scope: Scope) -> list[ast.Call]:
+    """`optimizer.first_step()` and its kin: SAM and the like take two backwards for one step."""
+    return [c for c in scope.calls if isinstance(c.func, ast.Attribute) and c.func.attr in _TWO_PASS]
+
+
+def _refuse_two_pass(scope: Scope) -> None:
+    for call in two_pass_steps(scope):
+        what = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        raise Refusal(
+            "two-pass-optimizer",
+            call,
+            f"`{what}` steps on gradients between two backwards, which are scaled; --dtype bfloat16 needs no scaler",
+        )
 
 
 def _refuse_half(program: Program, scope: Scope) -> None:

@@ -237,3 +237,26 @@ def test_the_line_of_a_refusal_is_told() -> None:
     (loop,) = migrate(source).loops
     assert loop.line == source[: source.index("loss.backward")].count("\n") + 1
     assert f"line {loop.line + 1}:" in (loop.message or "")
+
+
+def test_bfloat16_needs_no_scaler_for_two_passes() -> None:
+    first, second = (REGION + STEP.replace("step()", f"{name}_step()") for name in ("first", "second"))
+    new = body(first + second, dtype="bfloat16")
+    assert new.count("with torch.autocast(") == 2
+    assert "optimizer.first_step()" in new
+
+
+BFLOAT16 = {
+    "a vector of losses": ("", REGION + "loss.backward(weights)\noptimizer.step()\n"),
+    "another library": ("import apex\noptimizer = apex.optimizers.FusedAdam(model.parameters())\n", PLAIN),
+    "by hand": ("", REGION + "loss.backward()\nfor p in model.parameters():\n    p.data.sub_(0.1 * p.grad)\n"),
+}
+
+
+@pytest.mark.parametrize(("before", "loop"), BFLOAT16.values(), ids=BFLOAT16)
+def test_bfloat16_asks_nothing_of_the_step(before: str, loop: str) -> None:
+    """The same loops are refused in float16, where a scaler would have to make the step."""
+    assert verdict(loop, before=before)[0] == "refused"
+    new = body(loop, before=before, dtype="bfloat16")
+    assert new.partition("\n")[0].startswith("with torch.autocast(")
+    assert loop.partition("\n")[2] in new
