@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from amp_migrate.model.elsewhere import Elsewhere
 from amp_migrate.model.owners import Owners
 from amp_migrate.model.paths import Frame, Path
+from amp_migrate.model.syntax import Function
 from amp_migrate.protocol import Kind, State, Violation
 
 
@@ -39,6 +41,8 @@ class Seen:
     steps: dict[str, set[ast.AST]] = field(default_factory=dict)
     updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
     """`update()` calls of each scaler with the loops around them."""
+    given: Function | None = None
+    """The function that gets its gradients from callers: no backward is in sight."""
     kept: dict[str, set[str]] = field(default_factory=dict)
     """Scalers and optimizers that were handed to the constructor of what a variable holds."""
 
@@ -54,6 +58,7 @@ class Blame:
         self.nodes: list[ast.AST] = []
         self.loops: dict[ast.AST, tuple[ast.AST, ...]] = {}
         self.seen: Seen
+        self.elsewhere: Elsewhere
 
     def violated(
         self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame
@@ -117,6 +122,8 @@ class Blame:
     def _broke_clip_without_unscale(
         self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame
     ) -> None:
+        if self.seen.given is not None and self.elsewhere.may_unscale(self.seen.given):
+            return
         self.report(
             found.rule,
             self.nodes[found.where],
@@ -230,14 +237,14 @@ class Blame:
             )
             path.lost |= {scaler}
             return
-        is_known = ("known", scaler) in path.marks or frame.loops
+        is_known = ("known", scaler) in path.marks or (frame.loops and self.seen.given is None)
         is_idle = all(held.stage == "ready" for _, held in before.optimizers)
         self.pending |= {node} if any(held.gradients & {"scaled", "stale"} for _, held in before.optimizers) else set()
         if (
             is_known
             and is_idle
             and self.seen.steps.get(scaler)
-            and not any("~" + n in path.lost or n in path.lost for n in self.seen.owners.optimizers)
+            and not any(n in path.lost for n in self.seen.owners.optimizers)
         ):
             self.early.add(node)
             self.report(found.rule, node, path.marks.get(("update", scaler)), "updated here", path, frame)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.blame import Blame
 from amp_migrate.model.events import Events, What
-from amp_migrate.model.paths import Frame, Path, Val, identity
+from amp_migrate.model.paths import Frame, Path, Val, identity, joined
 from amp_migrate.model.program import Program
 
 if TYPE_CHECKING:
@@ -59,14 +59,10 @@ class Collector(Blame):
     def _loss(self, node: ast.AST, path: Path, frame: Frame) -> Val | None:
         assert isinstance(node, ast.Call)
         is_function = self.program.canonical(node.func) == "torch.autograd.backward"
-        loss = (
-            (node.args[0] if node.args else None)
-            if is_function
-            else node.func.value
-            if isinstance(node.func, ast.Attribute)
-            else None
-        )
-        return self.executor.value(loss, path, frame) if loss is not None else None
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) and not is_function else None
+        given = [*([receiver] if receiver is not None else []), *node.args[:2], *(k.value for k in node.keywords)]
+        values = [self.executor.value(one, path, frame) for one in given]  # `x.backward(scaler.scale(gradient))`
+        return joined(values) if given else None
 
     def _alive(self, frame: Frame) -> list[str]:
         """Optimizers that can be reached from here: locals of functions that do not run are none."""
@@ -99,8 +95,18 @@ class Collector(Blame):
         family = [*self.program.graph.lineage(cls), *self.program.graph.heirs(cls)]
         if any(f"self.{func.attr}" in self.program.module.scopes[c].bindings for c in family):
             return True
-        return (
-            self.program.effects.is_model_method(func.attr)
-            if hasattr(self.program.effects, "is_model_method")
-            else False
+        return any(self._looks_into(c, func.attr) for c in family)
+
+    def _looks_into(self, cls: ast.ClassDef, name: str) -> bool:
+        """`self.model.parameters()`: what has attributes of its own is an object that the base class keeps."""
+        key = ("looked into", id(cls))
+        names = self.program.remembered(
+            key,
+            lambda: {
+                inner.attr
+                for node in ast.walk(cls)
+                if isinstance(node, ast.Attribute) and isinstance(inner := node.value, ast.Attribute)
+                if isinstance(inner.value, ast.Name) and inner.value.id == "self"
+            },
         )
+        return name in names

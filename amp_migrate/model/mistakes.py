@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from functools import cached_property
 
 from amp_migrate.model.blame import Mistake, Seen
 from amp_migrate.model.collecting import Collector
+from amp_migrate.model.elsewhere import Elsewhere
 from amp_migrate.model.events import Events, Trait, What
 from amp_migrate.model.execution import LIMIT, Executor
 from amp_migrate.model.kinds import scheduler_name
@@ -19,6 +21,8 @@ from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.protocol import Event, Kind, OptimizerState, Stage, State, Violation, advance
 
 _CLIPPER = re.compile(r"(?i)clip")
+_OWN_METHODS = {"_found_inf_per_device", "_check_inf_per_device"}
+"""Methods of a GradScaler that take an optimizer and change nothing about it."""
 _KINDS: dict[str, Kind] = {"unscale": "unscale", "scaler-step": "scaler-step", "bare-step": "bare-step"}
 
 
@@ -28,6 +32,7 @@ class Protocol(Collector):
     def __init__(self, program: Program, events: Events) -> None:
         super().__init__()
         self.program = program
+        self.elsewhere = Elsewhere(program)
         self.events = events
         self.executor = Executor(events, self._handle, self._jumped)
         self._good: set[tuple[str, ast.AST]] = set()
@@ -48,8 +53,58 @@ class Protocol(Collector):
                 self.executor.tracks = not collecting and len(self.seen.owners.optimizers) > 1
                 if not collecting and not self.seen.exprs:
                     break
-                self.executor.block(scope.body, [Path()], Frame(scope))
+                start = Path() if collecting else self._entered(scope)
+                ends = self.executor.block(scope.body, [start], Frame(scope))
+                if not collecting:
+                    self._left(scope, [*ends.next, *ends.returns])
         return sorted(self._kept(), key=lambda m: (m.node.lineno, m.node.col_offset, m.rule))
+
+    def _entered(self, scope: Scope) -> Path:
+        """What holds where a function begins: one that only unscales and steps gets scaled gradients from its callers."""
+        path = Path()
+        if self.seen.backwards or not isinstance(scope.node, FUNCTIONS):
+            return path
+        held = OptimizerState(gradients=frozenset({"scaled"}))
+        pairs = self.seen.pairs
+        if not pairs and not self._steps_anywhere:  # it updates, so what it steps with is scaled
+            pairs = {scaler: set(self.seen.owners.optimizers) for scaler in self.seen.updates}
+        for scaler, names in pairs.items():
+            path.scalers[scaler] = State(has_scale=True)
+            for name in names:
+                self._hold(scaler, name, held, path)
+                self._fed.add(name)
+        self.seen.given = scope.node
+        return path
+
+    def _left(self, scope: Scope, paths: list[Path]) -> None:
+        """A function that steps and never updates, where no file of the project does it behind the call."""
+        if not isinstance(scope.node, FUNCTIONS) or self._updates_anywhere:
+            return
+        for path in paths:
+            stepped = [(s, n) for s, n in self._stepped(path) if self._follows(s, n, path)]
+            for scaler, name in stepped if path.amp is not False else ():
+                step = path.marks.get(("step", scaler, name))
+                if step is not None and not self.elsewhere.may_update(scope.node):
+                    self.report("missing-scaler-update", step, None, "", path, Frame(scope))
+
+    def _stepped(self, path: Path) -> list[tuple[str, str]]:
+        return [
+            (scaler, name)
+            for scaler, state in path.scalers.items()
+            for name, held in state.optimizers
+            if held.stage == "stepped"
+        ]
+
+    @cached_property
+    def _updates_anywhere(self) -> bool:
+        """Whether anything that is called a scaler is updated in the module."""
+        return bool(re.search(r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text))
+
+    @cached_property
+    def _steps_anywhere(self) -> bool:
+        """Whether a scaler steps in the module, or is not torch's own."""
+        text = self.program.module.text
+        return "GradScaler" not in text or bool(re.search(r"(?i)scal\w*\s*\.\s*step\(", text))
 
     def _roots(self) -> list[Scope]:
         """Scopes to start from: those that nobody in sight calls come first, so that the others are met in context."""
@@ -309,6 +364,12 @@ class Protocol(Collector):
         if HARMLESS.search(name) or self.program.values.callee(call, frame.scope) is not None:
             return path
         if (self.program.canonical(call.func) or "").startswith("torch."):
+            return path
+        if (
+            name in _OWN_METHODS
+            and isinstance(call.func, ast.Attribute)
+            and self.events.is_scaler(call.func.value, frame.scope)
+        ):
             return path
         lost = self._handed(call, path, frame)
         keeper = self._keeper(call, path, frame)
