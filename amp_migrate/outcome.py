@@ -18,6 +18,8 @@ class LoopOutcome:
     status: LoopStatus
     reason: str | None = None
     message: str | None = None
+    cell: int | None = None
+    """In a notebook: the cell, 1-based among all cells; `line` is then the line in it."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Note:
     line: int
     column: int
     message: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,9 @@ class FileOutcome:
     output: str | None = None
     error: str | None = None
     """For `failed`: position, what is wrong and what to do."""
+
+
+def place(path: str, line: int, column: int | None = None, cell: int | None = None) -> str:
+    """`path:line:column`, as editors and terminals link it; in a notebook `path:cell 3:line:column`."""
+    parts = [path, *([] if cell is None else [f"cell {cell}"]), str(line), *([] if column is None else [str(column)])]
+    return ":".join(parts)

@@ -18,6 +18,7 @@ from amp_migrate.config import Settings
 from amp_migrate.lint import baseline as baselines
 from amp_migrate.lint import files
 from amp_migrate.lint.files import Options, Report
+from amp_migrate.outcome import place
 from amp_migrate.report import findings as formats
 from amp_migrate.report import text
 from amp_migrate.source.discovery import discover
@@ -158,7 +159,7 @@ def _write_baseline(file: Path, reports: Sequence[Report]) -> None:
 def _stream(name: str | None, choice: Options, writes: bool) -> Report:
     data = sys.stdin.buffer.read()
     shown = name or "-"
-    report = files.lint_bytes(shown, data, choice) if files.concerns(data) else Report(shown)
+    report = files.lint_bytes(shown, data, choice) if files.concerns(data, shown) else Report(shown)
     if writes:
         sys.stdout.buffer.write(report.after if report.after != report.before else data)
         sys.stdout.buffer.flush()
@@ -185,8 +186,7 @@ def _print_diffs(reports: Sequence[Report]) -> None:
     colour = sys.stdout.isatty()
     for report in reports:
         if report.after != report.before:
-            before, after = (data.decode(report.encoding) for data in (report.before, report.after))
-            lines = migration.diff(report.path, before, after)
+            lines = migration.changes(report.path, report.before, report.after, report.encoding)
             for line in migration.coloured(lines) if colour else lines:
                 sys.stdout.buffer.write(line.encode("utf-8" if colour else report.encoding, "backslashreplace"))
     sys.stdout.buffer.flush()
@@ -208,8 +208,8 @@ def _print(reports: Sequence[Report], output: Output, unsafe: bool) -> None:
 def _closing(reports: Sequence[Report], unsafe: bool) -> Iterator[str]:
     for report in reports:
         for left in report.left:
-            place = f"{report.path}:{left.finding.line}"
-            yield f"{place}: the fix of {left.finding.rule} was not made: {left.why}"
+            where = place(report.path, left.finding.line, cell=left.finding.cell)
+            yield f"{where}: the fix of {left.finding.rule} was not made: {left.why}"
     yield text.closing(reports, unsafe)
 
 

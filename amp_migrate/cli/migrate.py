@@ -15,7 +15,7 @@ from amp_migrate.cli.batch import Batch, rewrite_all
 from amp_migrate.cli.options import STDIN
 from amp_migrate.config import DTYPES, Settings
 from amp_migrate.report import migration as report
-from amp_migrate.source import rewrite
+from amp_migrate.source import rewrite, unfinished
 from amp_migrate.source.discovery import discover
 from amp_migrate.source.rewrite import Rewritten
 
@@ -60,6 +60,8 @@ def migrate(
     if paths == (STDIN,):
         batch = Batch((_stream(ours.settings, quiet=diff or check),), 1)
     else:
+        for line in unfinished.finish(paths):
+            click.echo(f"amp-migrate: {line}", err=True)
         files = list(discover(paths, options.excludes(ours, exclude)))
         batch = rewrite_all(files, ours.settings, write=not (diff or check))
     if diff:
@@ -90,8 +92,7 @@ def _print_diffs(results: Sequence[Rewritten]) -> None:
 
 
 def _diff(result: Rewritten, colour: bool) -> Iterator[str]:
-    before, after = (data.decode(result.encoding) for data in (result.before, result.after))
-    lines = report.diff(result.outcome.path, before, after)
+    lines = report.changes(result.outcome.path, result.before, result.after, result.encoding)
     return report.coloured(lines) if colour else lines
 
 

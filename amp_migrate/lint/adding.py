@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import tokenize
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from amp_migrate.lint.finding import Finding
+from amp_migrate.source.cells import Places
 from amp_migrate.source.errors import reading
-from amp_migrate.source.replace import replace
+from amp_migrate.source.replace import replace as replace_file
 from amp_migrate.source.text import decode
 
 _NEVER = ("syntax", "unused-ignore")
@@ -23,15 +26,21 @@ def ignore_in(path: Path, findings: Sequence[Finding]) -> int:
         data = path.read_bytes()
     except OSError as error:
         raise reading(error) from None
-    source = decode(data)
+    source = decode(data, os.fspath(path))
     try:
-        text = with_ignores(source.text, findings)
+        text = with_ignores(source.text, _in_text(findings, source.text))
     except (tokenize.TokenError, SyntaxError):
         return 0
     if text == source.text:
         return 0
-    replace(path, source.encode(text), data)
+    replace_file(path, source.encode(text), data)
     return sum(finding.rule not in _NEVER for finding in findings)
+
+
+def _in_text(findings: Sequence[Finding], text: str) -> list[Finding]:
+    """The findings by line of the text, those of a notebook too."""
+    places = Places.of(text)
+    return [one if one.cell is None else replace(one, line=places.line(one.cell, one.line)) for one in findings]
 
 
 def with_ignores(text: str, findings: Sequence[Finding]) -> str:

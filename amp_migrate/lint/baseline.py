@@ -70,4 +70,4 @@ def _keys(reports: Sequence[Report], file: Path) -> Iterator[Key]:
     for report in reports:
         path = os.path.relpath(report.path, base).replace(os.sep, "/")
         for finding in report.findings:
-            yield finding.rule, path, finding.scope, " ".join(report.line(finding.line).split())
+            yield finding.rule, path, finding.scope, " ".join(report.line(finding).split())

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from amp_migrate.config import Settings
 from amp_migrate.lint.engine import Crash, Linted
@@ -13,8 +14,11 @@ from amp_migrate.lint.finding import Finding
 from amp_migrate.lint.fixing import Fixed, Left
 from amp_migrate.lint.target import target_for
 from amp_migrate.source.errors import SourceError, reading
-from amp_migrate.source.prefilter import may_train
+from amp_migrate.source.prefilter import is_notebook, may_train
 from amp_migrate.source.rewrite import shown
+
+Place: TypeAlias = tuple[int | None, int]
+"""Cell, where the file is a notebook, and line."""
 
 _AMP = (b"autocast", b"GradScaler", b"grad_scaler", b".amp", b"apex", b"custom_fwd", b"custom_bwd", b"amp-migrate:")
 
@@ -36,8 +40,8 @@ class Report:
     path: str
     findings: tuple[Finding, ...] = ()
     crashes: tuple[Crash, ...] = ()
-    lines: tuple[tuple[int, str], ...] = ()
-    """Number and text of the lines that findings show."""
+    lines: tuple[tuple[Place, str], ...] = ()
+    """Place and text of the lines that findings show."""
     applied: tuple[Finding, ...] = ()
     left: tuple[Left, ...] = ()
     before: bytes = b""
@@ -45,14 +49,14 @@ class Report:
     """The file's bytes, where fixes change them."""
     encoding: str = "utf-8"
 
-    def line(self, number: int) -> str:
-        """The text of line `number`, empty where no finding is in it."""
-        return dict(self.lines).get(number, "")
+    def line(self, finding: Finding) -> str:
+        """The text of the line that a finding is in."""
+        return dict(self.lines).get((finding.cell, finding.line), "")
 
 
-def concerns(data: bytes) -> bool:
+def concerns(data: bytes, path: str) -> bool:
     """Whether any rule can have something to say about a file; false alarms cost time, missed alarms a finding."""
-    return may_train(data) or any(word in data for word in _AMP)
+    return may_train(data, is_notebook(path)) or any(word in data for word in _AMP)
 
 
 def sift(path: Path) -> Report | int:
@@ -61,7 +65,7 @@ def sift(path: Path) -> Report | int:
         data = path.read_bytes()
     except OSError as error:
         return unreadable(shown(path), reading(error))
-    return len(data) if concerns(data) and path.suffix != ".ipynb" else Report(shown(path))
+    return len(data) if concerns(data, path.name) else Report(shown(path))
 
 
 def unreadable(path: str, error: SourceError) -> Report:
@@ -85,7 +89,7 @@ def lint_bytes(path: str, data: bytes, options: Options) -> Report:
     from amp_migrate.source.text import decode
 
     try:
-        source = decode(data)
+        source = decode(data, path)
     except SourceError as error:
         return unreadable(path, error)
     settings = _with_target(path, options)
@@ -93,12 +97,18 @@ def lint_bytes(path: str, data: bytes, options: Options) -> Report:
     try:
         fixed = _linted(source.text, path, settings, relative, options)
         after = source.encode(fixed.text)
+    except SourceError as error:
+        return unreadable(path, error)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
         return _crashed(path, error)
     report = Report(path, fixed.linted.findings, fixed.linted.crashes, applied=fixed.applied, left=fixed.left)
     report = replace(report, lines=_lines(fixed.text, fixed.linted.findings), encoding=source.encoding)
+    if is_notebook(path):
+        from amp_migrate.lint.cells import by_cell
+
+        report = by_cell(report, fixed.text, after, settings, relative)
     return report if after == data else replace(report, before=data, after=after)
 
 
@@ -128,12 +138,12 @@ def _relative(path: str, folder: Path) -> str:
         return os.path.relpath(absolute, folder) if absolute.drive == folder.drive else path
 
 
-def _lines(text: str, findings: Iterable[Finding]) -> tuple[tuple[int, str], ...]:
+def _lines(text: str, findings: Iterable[Finding]) -> tuple[tuple[Place, str], ...]:
     wanted = sorted({one.line for one in findings})
     if not wanted:
         return ()
     lines = text.encode().splitlines()
-    return tuple((number, lines[number - 1].decode()) for number in wanted if number <= len(lines))
+    return tuple(((None, number), lines[number - 1].decode()) for number in wanted if number <= len(lines))
 
 
 def _crashed(path: str, error: BaseException) -> Report:

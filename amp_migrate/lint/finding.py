@@ -71,6 +71,8 @@ class Finding:
     fix: Fix | None = None
     scope: str = "<module>"
     """Dotted name of the function or class around, for baselines."""
+    cell: int | None = None
+    """In a notebook: the cell, 1-based among all cells; lines are then lines in it."""
 
 
 def finding_at(

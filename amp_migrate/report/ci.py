@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.sax.saxutils import escape, quoteattr
 
 from amp_migrate.lint.files import Report
 from amp_migrate.lint.finding import Finding
+from amp_migrate.outcome import place
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 # GitLab's scale; a mistake that trains wrong, one that costs something, one that is style.
@@ -18,13 +20,22 @@ _SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}
 
 def annotation(finding: Finding) -> str:
     """`::error file=...,line=...::message`, escaped as GitHub reads it."""
-    place = f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line}"
+    told = f"{place(finding.path, finding.line, finding.column, finding.cell)}: {finding.rule}: {finding.message}"
+    finding = in_file(finding)
+    where = f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line}"
     # GitHub takes columns only where a finding is on one line.
     if finding.line == finding.end_line:
-        place += f",col={finding.column},endColumn={finding.end_column}"
+        where += f",col={finding.column},endColumn={finding.end_column}"
     title = _property(f"amp-migrate ({finding.rule})")
-    told = f"{finding.path}:{finding.line}:{finding.column}: {finding.rule}: {finding.message}"
-    return f"::{_LEVELS[finding.severity]} title={title},{place}::{_data(told)}"
+    return f"::{_LEVELS[finding.severity]} title={title},{where}::{_data(told)}"
+
+
+def in_file(finding: Finding) -> Finding:
+    """The finding for services that count lines of files: in a notebook at its top, the cell in the message."""
+    if finding.cell is None:
+        return finding
+    message = f"cell {finding.cell}, line {finding.line}: {finding.message}"
+    return replace(finding, line=1, column=1, end_line=1, end_column=2, message=message, related=())
 
 
 def _data(text: str) -> str:
@@ -44,10 +55,12 @@ def code_quality(reports: Sequence[Report]) -> str:
 
 def _quality(finding: Finding, report: Report, seen: Counter[str]) -> dict[str, object]:
     path = relative(finding.path)
+    name = fingerprint(finding, report, seen)
+    finding = in_file(finding)
     return {
         "description": finding.message,
         "check_name": finding.rule,
-        "fingerprint": fingerprint(finding, report, seen),
+        "fingerprint": name,
         "severity": _SEVERITIES[finding.severity],
         "location": {"path": path, "lines": {"begin": finding.line, "end": finding.end_line}},
     }
@@ -55,7 +68,7 @@ def _quality(finding: Finding, report: Report, seen: Counter[str]) -> dict[str, 
 
 def fingerprint(finding: Finding, report: Report, seen: Counter[str]) -> str:
     """A name of the finding that does not change with its line; `seen` tells equal ones apart."""
-    code = " ".join(report.line(finding.line).split())
+    code = " ".join(report.line(finding).split())
     key = "\0".join((finding.rule, relative(finding.path), finding.scope, code))
     seen[key] += 1
     return hashlib.sha256(f"{key}\0{seen[key]}".encode()).hexdigest()[:32]
@@ -95,11 +108,12 @@ def _suite(report: Report) -> list[str]:
 
 
 def _case(finding: Finding) -> list[str]:
-    place = f"line {finding.line}, column {finding.column}"
-    name, owner = _attribute(f"{finding.rule} ({place})"), _attribute(finding.path)
+    where = "" if finding.cell is None else f"cell {finding.cell}, "
+    where += f"line {finding.line}, column {finding.column}"
+    name, owner = _attribute(f"{finding.rule} ({where})"), _attribute(finding.path)
     return [
-        f'    <testcase name={name} classname={owner} file={owner} line="{finding.line}">',
-        f"      <failure message={_attribute(finding.message)}>{escape(_clean(f'{place}: {finding.message}'))}</failure>",
+        f'    <testcase name={name} classname={owner} file={owner} line="{in_file(finding).line}">',
+        f"      <failure message={_attribute(finding.message)}>{escape(_clean(f'{where}: {finding.message}'))}</failure>",
         "    </testcase>",
     ]
 

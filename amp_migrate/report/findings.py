@@ -93,6 +93,7 @@ def fields(finding: Finding) -> dict[str, object]:
         "message": finding.message,
         "severity": finding.severity,
         "path": finding.path,
+        **({} if finding.cell is None else {"cell": finding.cell}),
         "line": finding.line,
         "column": finding.column,
         "end_line": finding.end_line,

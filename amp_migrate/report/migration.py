@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from amp_migrate.outcome import FileOutcome, LoopOutcome
+from amp_migrate.outcome import FileOutcome, LoopOutcome, Note, place
+from amp_migrate.source.prefilter import is_notebook
 
 _COLOURS = {"migrated": "green", "refused": "yellow", "skipped": "cyan", "failed": "red", "note": "blue"}
 _INDENT = " " * 10
@@ -27,15 +28,25 @@ def _file(outcome: FileOutcome) -> dict[str, object]:
         "path": outcome.path,
         "status": outcome.status,
         "loops": [
-            {"line": one.line, "scope": one.scope, "status": one.status, "reason": one.reason, "message": one.message}
+            {
+                **_line(one),
+                "scope": one.scope,
+                "status": one.status,
+                "reason": one.reason,
+                "message": one.message,
+            }
             for one in outcome.loops
         ],
     }
     if outcome.notes:
-        fields["notes"] = [{"line": one.line, "column": one.column, "message": one.message} for one in outcome.notes]
+        fields["notes"] = [{**_line(one), "column": one.column, "message": one.message} for one in outcome.notes]
     if outcome.error is not None:
         fields["error"] = outcome.error
     return fields
+
+
+def _line(one: LoopOutcome | Note) -> dict[str, object]:
+    return {"line": one.line} if one.cell is None else {"cell": one.cell, "line": one.line}
 
 
 def _counts(outcomes: Sequence[FileOutcome]) -> dict[str, dict[str, int]]:
@@ -62,18 +73,20 @@ def summary(outcomes: Sequence[FileOutcome], written: bool, width: int) -> Itera
 
 def _told(outcome: FileOutcome, width: int) -> Iterator[str]:
     if outcome.error is not None:
-        place, message = _placed(outcome.path, outcome.error)
-        yield from _entry("failed", place, "", message, width)
+        where, message = _placed(outcome.path, outcome.error)
+        yield from _entry("failed", where, "", message, width)
         return
-    for loop in sorted(outcome.loops, key=lambda one: one.line):
-        yield from _entry(loop.status, f"{outcome.path}:{loop.line}", _about(loop), loop.message, width)
+    for loop in sorted(outcome.loops, key=lambda one: (one.cell or 0, one.line)):
+        where = place(outcome.path, loop.line, cell=loop.cell)
+        yield from _entry(loop.status, where, _about(loop), loop.message, width)
     for note in outcome.notes:
-        yield from _entry("note", f"{outcome.path}:{note.line}:{note.column}", "", note.message, width)
+        where = place(outcome.path, note.line, note.column, note.cell)
+        yield from _entry("note", where, "", note.message, width)
 
 
 def _placed(path: str, error: str) -> tuple[str, str]:
     """Split `path:line:column: message`."""
-    found = re.match(r"((?::\d+)*):? ", error.removeprefix(path))
+    found = re.match(r"((?::cell \d+)?(?::\d+)*):? ", error.removeprefix(path))
     if not error.startswith(path) or not found:
         return path, error
     return path + found[1], error[len(path) + found.end() :]
@@ -83,8 +96,8 @@ def _about(loop: LoopOutcome) -> str:
     return f" in {loop.scope}" + (f": {loop.reason}" if loop.reason else "")
 
 
-def _entry(status: str, place: str, about: str, message: str | None, width: int) -> Iterator[str]:
-    yield click.style(f"{status:<10}", fg=_COLOURS[status], bold=True) + click.style(place, bold=True) + about
+def _entry(status: str, where: str, about: str, message: str | None, width: int) -> Iterator[str]:
+    yield click.style(f"{status:<10}", fg=_COLOURS[status], bold=True) + click.style(where, bold=True) + about
     if message:
         import textwrap
 
@@ -116,6 +129,18 @@ def _sentence(parts: Sequence[str]) -> str:
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def changes(path: str, before: bytes, after: bytes, encoding: str) -> Iterator[str]:
+    """What a file's new bytes change, as a unified diff; of a notebook, that of each cell, which is for reading alone."""
+    if not is_notebook(path):
+        yield from diff(path, before.decode(encoding), after.decode(encoding))
+        return
+    from amp_migrate.source import notebook
+
+    for old, new in zip(notebook.decode(before).cells, notebook.decode(after).cells, strict=True):
+        ends = ["" if cell.source.endswith("\n") else "\n" for cell in (old, new)]
+        yield from diff(f"{path}:cell {old.number}", old.source + ends[0], new.source + ends[1])
 
 
 def diff(path: str, before: str, after: str) -> Iterator[str]:

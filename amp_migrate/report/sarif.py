@@ -10,7 +10,7 @@ from urllib.parse import quote
 from amp_migrate import __version__, pages
 from amp_migrate.lint.files import Report
 from amp_migrate.lint.finding import Finding
-from amp_migrate.report.ci import fingerprint, relative
+from amp_migrate.report.ci import fingerprint, in_file, relative
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _HOME = "https://pypi.org/project/amp-migrate/"
@@ -45,13 +45,15 @@ def _rule(name: str) -> dict[str, object]:
 
 
 def _result(finding: Finding, report: Report, rules: Sequence[str], seen: Counter[str]) -> dict[str, object]:
+    name = fingerprint(finding, report, seen)
+    finding = in_file(finding)
     result: dict[str, object] = {
         "ruleId": finding.rule,
         "ruleIndex": rules.index(finding.rule),
         "level": _LEVELS[finding.severity],
         "message": {"text": finding.message},
         "locations": [{"physicalLocation": _place(finding)}],
-        "partialFingerprints": {"amp-migrate/v1": fingerprint(finding, report, seen)},
+        "partialFingerprints": {"amp-migrate/v1": name},
     }
     if finding.related:
         result["relatedLocations"] = [_related(finding, index) for index in range(len(finding.related))]

@@ -9,6 +9,7 @@ import click
 
 from amp_migrate.lint.files import Report
 from amp_migrate.lint.finding import Finding
+from amp_migrate.outcome import place
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 _TAB = 4
@@ -16,22 +17,19 @@ _TAB = 4
 
 def heading(finding: Finding, colour: bool) -> str:
     """`path:line:column: severity rule: message [*]`; the mark says that `--fix` mends it."""
-    place = f"{finding.path}:{finding.line}:{finding.column}"
+    where = place(finding.path, finding.line, finding.column, finding.cell)
     mark = " [*]" if finding.fix and finding.fix.safety == "safe" else ""
     if not colour:
-        return f"{place}: {finding.severity} {finding.rule}: {finding.message}{mark}"
+        return f"{where}: {finding.severity} {finding.rule}: {finding.message}{mark}"
     kind = click.style(f"{finding.severity} {finding.rule}", fg=_COLOURS[finding.severity], bold=True)
-    return f"{click.style(place, bold=True)}: {kind}: {finding.message}{click.style(mark, fg='cyan')}"
+    return f"{click.style(where, bold=True)}: {kind}: {finding.message}{click.style(mark, fg='cyan')}"
 
 
 def blocks(reports: Sequence[Report], colour: bool) -> Iterator[str]:
     """One block for each finding, with an empty line after it."""
     for report in reports:
-        shown = dict(report.lines)
         for finding in report.findings:
-            yield (
-                "\n".join([heading(finding, colour), *_details(finding, shown.get(finding.line, ""), colour)]) + "\n\n"
-            )
+            yield "\n".join([heading(finding, colour), *_details(finding, report.line(finding), colour)]) + "\n\n"
 
 
 def _details(finding: Finding, line: str, colour: bool) -> Iterator[str]:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amp_migrate.config import Settings
-from amp_migrate.outcome import FileOutcome, LoopOutcome
+from amp_migrate.outcome import FileOutcome
 from amp_migrate.source.errors import SourceError, reading
-from amp_migrate.source.prefilter import first_backward, may_train
-
-NOTEBOOK = "notebooks are not rewritten yet; export the cells to a module (jupyter nbconvert --to script)"
+from amp_migrate.source.prefilter import is_notebook, may_train
 
 
 @dataclass(frozen=True)
@@ -39,21 +37,21 @@ def failed(path: str, error: SourceError) -> Rewritten:
 
 def sift(path: Path) -> Rewritten | int:
     """Settle a file that needs no parser; the size in bytes of one that does."""
+    return sift_file(path)[0]
+
+
+def sift_file(path: Path) -> tuple[Rewritten | int, bytes]:
+    """The same, with the bytes of the file; none where it cannot be read."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        return failed(shown(path), reading(error))
-    return sift_bytes(shown(path), data)
+        return failed(shown(path), reading(error)), b""
+    return sift_bytes(shown(path), data), data
 
 
 def sift_bytes(path: str, data: bytes) -> Rewritten | int:
     """The same for bytes at hand; a notebook is one that ends in `.ipynb`."""
-    if not may_train(data):
-        return Rewritten(FileOutcome(path, "unchanged"))
-    if path.endswith(".ipynb"):
-        loop = LoopOutcome(first_backward(data), "<notebook>", "refused", "notebook", NOTEBOOK)
-        return Rewritten(FileOutcome(path, "refused", (loop,)))
-    return len(data)
+    return len(data) if may_train(data, is_notebook(path)) else Rewritten(FileOutcome(path, "unchanged"))
 
 
 def rewrite_file(path: Path, settings: Settings) -> Rewritten:
@@ -71,26 +69,31 @@ def rewrite_bytes(path: str, data: bytes, settings: Settings) -> Rewritten:
         from amp_migrate.migrate import migrate_text
         from amp_migrate.source.text import decode
 
-        source = decode(data)
-        outcome = migrate_text(source.text, path, settings)
+        source = decode(data, path)
+        outcome = source.placed(migrate_text(source.text, path, settings))
         after = data if outcome.output is None else source.encode(outcome.output)
     except SourceError as error:
         return failed(path, error)
     except SyntaxError as error:
-        return failed(path, _syntax(error))
+        return failed(path, syntax_error(error))
     except (RecursionError, MemoryError):
-        return failed(path, SourceError("nested too deeply to be read; split its longest expression, or exclude it"))
+        return failed(path, nested())
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
         return crashed(path, error)
-    return Rewritten(_settled(outcome), data, after, source.encoding)
+    return Rewritten(settled(outcome), data, after, source.encoding)
 
 
-def _settled(outcome: FileOutcome) -> FileOutcome:
-    """Without the text, which goes by its bytes; where the file failed, no loop of it is migrated."""
+def settled(outcome: FileOutcome) -> FileOutcome:
+    """An outcome without the text, which goes by its bytes; where the file failed, no loop of it is migrated."""
     loops = tuple(loop for loop in outcome.loops if outcome.status != "failed" or loop.status != "migrated")
     return dataclasses.replace(outcome, loops=loops, output=None)
+
+
+def nested() -> SourceError:
+    """A file that no parser gets through."""
+    return SourceError("nested too deeply to be read; split its longest expression, or exclude it")
 
 
 def crashed(path: str, error: BaseException) -> Rewritten:
@@ -102,7 +105,8 @@ def crashed(path: str, error: BaseException) -> Rewritten:
     return dataclasses.replace(failed(path, told), internal="".join(traceback.format_exception(error)))
 
 
-def _syntax(error: SyntaxError) -> SourceError:
+def syntax_error(error: SyntaxError) -> SourceError:
+    """What the user can do about a file that does not parse."""
     import platform
 
     reader = f"Python {platform.python_version()}"

@@ -7,8 +7,14 @@ import io
 import re
 import tokenize
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from amp_migrate.source.errors import SourceError
+from amp_migrate.source.prefilter import is_notebook
+
+if TYPE_CHECKING:
+    from amp_migrate.outcome import FileOutcome
+    from amp_migrate.source.notebook import Notebook
 
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
@@ -25,13 +31,21 @@ class Decoded:
         """`text` as bytes of the file that this one was read from."""
         return self.mark + text.encode(self.encoding)
 
+    def placed(self, outcome: FileOutcome) -> FileOutcome:
+        """The outcome of the text as that of the file."""
+        return outcome
 
-def decode(data: bytes) -> Decoded:
-    """Read the bytes of a module.
+
+def decode(data: bytes, path: str = "") -> Decoded | Notebook:
+    """Read the bytes of a module or, where `path` ends as one, of a notebook.
 
     Raises SourceError, with the place, where Python itself would not read them, and for what positions cannot be kept
     through: null bytes and carriage returns that end a line alone.
     """
+    if is_notebook(path):
+        from amp_migrate.source import notebook
+
+        return notebook.decode(data)
     mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     body = data[len(mark) :]
     _reject(body, body.find(b"\0"), "a null byte, so this is no Python source; exclude the file")

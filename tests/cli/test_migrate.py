@@ -285,17 +285,6 @@ def test_standard_input_diff_check_and_failure(run: Run, monkeypatch: pytest.Mon
     assert "failed    -:1:14\n" in ran.err
 
 
-def test_notebooks_are_refused_where_they_train(run: Run, write: Write) -> None:
-    cell = {"cell_type": "code", "source": ["loss.backward()"]}
-    data = json.dumps({"cells": [cell]}, indent=1)
-    path = write("n.ipynb", data)
-    write("m.ipynb", "{}")
-    ran = run(".")
-    assert "refused   n.ipynb:6 in <notebook>: notebook" in ran.text
-    assert "(2 files looked at)" in ran.text
-    assert path.read_text() == data
-
-
 @pytest.mark.parametrize(
     ("data", "parts"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amp_migrate.source.prefilter import first_backward, may_train
+from amp_migrate.source.prefilter import is_notebook, may_train
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,8 @@ def test_skips(source: bytes) -> None:
     assert not may_train(source)
 
 
-def test_first_line() -> None:
-    assert first_backward(b"a\r\nb\nloss.backward()\nloss.backward()") == 3
-    assert first_backward(b"a\nb") == 1
+def test_notebooks() -> None:
+    assert is_notebook("a/b.ipynb")
+    assert not is_notebook("a/ipynb.py")
+    assert may_train(b'"source": "import a\\nfrom torch.autograd import backward"', notebook=True)
+    assert not may_train(b'{"cells": []}', notebook=True)
