@@ -1,4 +1,4 @@
-"""Many files through the migrator: sifted, rewritten in workers, put back one at a time, reported in order."""
+"""Many files through the migrator: sifted, planned in workers, put back program by program, reported in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.config import Settings
 from amp_migrate.source import rewrite
-from amp_migrate.source.discovery import Found
+from amp_migrate.source.discovery import Found, surroundings
 from amp_migrate.source.errors import SourceError
+from amp_migrate.source.programs import Together, conflicts, joined, rewrite_together
 from amp_migrate.source.rewrite import Rewritten
 
 if TYPE_CHECKING:
     from amp_migrate.cli.parallel import Died
+    from amp_migrate.model.project import Index, Project
 
 # A bar for a run that ends before it is read is noise.
 WORTH_A_BAR = 20
@@ -37,55 +39,106 @@ class Batch:
 
 def rewrite_all(files: Sequence[Found], settings: Settings, write: bool) -> Batch:
     """Migrate `files`, on disk if `write`, else in memory with the bytes before and after in the results."""
-    done: dict[int, Rewritten] = {}
+    run = _Run(files, settings, write)
     try:
         with _termination_as_interrupt():
-            candidates = _sift(files, done)
-            with contextlib.closing(_rewritten(files, candidates, settings)) as results:
-                for index, result in results:
-                    with _held_interrupt():
-                        done[index] = _commit(files[index].path, result) if write else result
+            run.all()
     except KeyboardInterrupt:
-        return Batch(_ordered(done), len(files), interrupted=True)
-    return Batch(_ordered(done), len(files))
+        return Batch(run.ordered(), len(files), interrupted=True)
+    return Batch(run.ordered(), len(files))
 
 
-def _ordered(done: dict[int, Rewritten]) -> tuple[Rewritten, ...]:
-    return tuple(done[index] for index in sorted(done))
+class _Run:
+    """One pass over all files; `done` holds what is settled, by index."""
 
+    def __init__(self, files: Sequence[Found], settings: Settings, write: bool) -> None:
+        self.files = files
+        self.settings = settings
+        self.write = write
+        self.done: dict[int, Rewritten] = {}
+        self.index_of = {found.real: index for index, found in enumerate(files)}
 
-def _sift(files: Sequence[Found], done: dict[int, Rewritten]) -> dict[int, int]:
-    """Settle what needs no parser; the sizes of the rest by index."""
-    sizes = {}
-    for index, found in enumerate(files):
-        if found.error:
-            done[index] = rewrite.failed(rewrite.shown(found.path), found.error)
-            continue
-        sifted = rewrite.sift(found.path)
-        if isinstance(sifted, Rewritten):
-            done[index] = sifted
-        else:
-            sizes[index] = sifted
-    return sizes
+    def ordered(self) -> tuple[Rewritten, ...]:
+        """What is settled, in the order of the files."""
+        return tuple(self.done[index] for index in sorted(self.done))
 
+    def all(self) -> None:
+        """Sift, plan and write. A file that no other one has to do with is written as soon as it is planned."""
+        sizes, project = self._sift()
+        held: list[Together] = []
+        with _bar(len(sizes)) as advance:
+            for program in self._planned([(real,) for real in sizes], sizes, project):
+                if len(program.members) == 1 and project.alone(next(iter(program.members))):
+                    self._settle(*joined([program]))
+                else:
+                    held.append(program)
+                advance()
+        while again := conflicts(held):
+            merged = {id(program) for group in again for program in group}
+            tasks = [tuple(dict.fromkeys(real for p in group for real in p.members)) for group in again]
+            held = [p for p in held if id(p) not in merged] + list(self._planned(tasks, sizes, project))
+        self._settle(*joined(held))
 
-def _rewritten(
-    files: Sequence[Found], sizes: dict[int, int], settings: Settings
-) -> Generator[tuple[int, Rewritten], None, None]:
-    if not sizes:
-        return
-    from amp_migrate.cli import parallel
+    def _sift(self) -> tuple[dict[str, int], Project]:
+        """Settle what needs no parser; the sizes of the rest by resolved path, and who imports whom."""
+        from amp_migrate.model.project import Index
 
-    # The largest first, so that the last worker is not left alone with it.
-    order = sorted(sizes, key=lambda index: -sizes[index])
-    tasks = [files[index].path for index in order]
-    function = functools.partial(rewrite.rewrite_file, settings=settings)
-    workers = parallel.workers_for([sizes[index] for index in order])
-    with _bar(len(tasks)) as advance, contextlib.closing(parallel.each(function, tasks, workers)) as results:
-        for position, result in results:
-            index = order[position]
-            yield index, _buried(files[index].path, result) if isinstance(result, parallel.Died) else result
-            advance()
+        sizes: dict[str, int] = {}
+        index = Index(found.real for found in self.files if not found.error)
+        for number, found in enumerate(self.files):
+            if found.error:
+                self.done[number] = rewrite.failed(rewrite.shown(found.path), found.error)
+                continue
+            sifted, data = rewrite.sift_file(found.path)
+            index.add(found.real, data)
+            if isinstance(sifted, Rewritten):
+                self.done[number] = sifted
+            else:
+                sizes[found.real] = sifted
+        return sizes, self._with_surroundings(index, sizes)
+
+    def _with_surroundings(self, index: Index, training: Iterable[str]) -> Project:
+        """Files beside those that were named are not rewritten, but may call what is in them."""
+        for real in surroundings(training, index.known):
+            with contextlib.suppress(OSError):
+                index.add(real, Path(real).read_bytes())
+        return index.project({found.real: str(found.path) for found in self.files if not found.error})
+
+    def _planned(self, tasks: Sequence[tuple[str, ...]], sizes: dict[str, int], project: Project) -> Iterator[Together]:
+        if not tasks:
+            return
+        from amp_migrate.cli import parallel
+
+        # The largest first, so that the last worker is not left alone with it.
+        order = sorted(tasks, key=lambda task: -sum(sizes.get(real, 0) for real in task))
+        named = [tuple(self._name(real) for real in task) for task in order]
+        function = functools.partial(rewrite_together, settings=self.settings, project=project)
+        workers = parallel.workers_for([sum(sizes.get(real, 0) for real in task) for task in order])
+        with contextlib.closing(parallel.each(function, named, workers)) as results:
+            for position, result in results:
+                if isinstance(result, parallel.Died):
+                    yield Together({real: _buried(Path(self._name(real)), result) for real in order[position]})
+                else:
+                    yield result
+
+    def _name(self, real: str) -> str:
+        """The path as the user gave it."""
+        index = self.index_of.get(real)
+        return str(self.files[index].path) if index is not None else real
+
+    def _settle(self, results: Mapping[str, Rewritten], chains: Iterable[list[str]]) -> None:
+        for chain in chains if self.write else ():
+            with _held_interrupt():
+                self._note(_commit({real: results[real] for real in chain}))
+        chained = {real for chain in chains for real in chain} if self.write else set()
+        self._note({real: one for real, one in results.items() if real not in chained})
+
+    def _note(self, results: Mapping[str, Rewritten]) -> None:
+        for real, result in results.items():
+            index = self.index_of.get(real)
+            known = self.done.get(index) if index is not None else None
+            if index is not None and (known is None or result.outcome.status != "unchanged" or result.outcome.loops):
+                self.done[index] = replace(result, before=b"", after=b"") if self.write else result
 
 
 def _buried(path: Path, died: Died) -> Rewritten:
@@ -94,17 +147,23 @@ def _buried(path: Path, died: Died) -> Rewritten:
     return rewrite.failed(rewrite.shown(path), SourceError(message))
 
 
-def _commit(path: Path, result: Rewritten) -> Rewritten:
-    """Put the new bytes on disk; the result without them."""
-    outcome = result.outcome
-    if outcome.status == "migrated":
-        from amp_migrate.source.replace import replace as replace_file
+def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:
+    """Put the new bytes of files that belong together on disk, all of them or none."""
+    from amp_migrate.source.replace import Change, replace_all
 
-        try:
-            replace_file(path, result.after, result.before)
-        except SourceError as error:
-            return rewrite.failed(outcome.path, error)
-    return replace(result, before=b"", after=b"")
+    try:
+        replace_all([Change(Path(real), one.after, one.before) for real, one in results.items()])
+    except SourceError as error:
+        at = error.path
+        return {
+            real: rewrite.failed(one.outcome.path, error if at in (None, real) else _left(at))
+            for real, one in results.items()
+        }
+    return results
+
+
+def _left(at: str | None) -> SourceError:
+    return SourceError(f"left as it is, because {at} belongs to it and could not be written")
 
 
 @contextlib.contextmanager

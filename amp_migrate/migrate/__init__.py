@@ -1,5 +1,5 @@
 """The migrator: plain training loops in, correct AMP loops out, or a reason why not."""
 
-from amp_migrate.migrate.text import migrate_text
+from amp_migrate.migrate.text import Joint, migrate_text, migrate_texts
 
-__all__ = ["migrate_text"]
+__all__ = ["Joint", "migrate_text", "migrate_texts"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +26,8 @@ class Project:
 
     imports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The files of the tree that each file imports, as far as its text shows."""
-    writable: frozenset[str] = frozenset()
-    """The files that may be rewritten: those that the user named; others are only read."""
+    writable: Mapping[str, str] = field(default_factory=dict)
+    """The files that may be rewritten, with the names that the user gave them; others are only read."""
 
     @cached_property
     def importers(self) -> dict[str, list[str]]:
@@ -36,6 +37,10 @@ class Project:
             for other in imported:
                 found.setdefault(other, []).append(file)
         return found
+
+    def alone(self, path: str) -> bool:
+        """Whether no other file of the tree has to do with the one at `path`."""
+        return path not in self.imports and path not in self.importers
 
     def users(self, path: str, *words: str) -> list[str]:
         """Files that import `path`, directly or through others, and hold all of `words`, sorted."""
@@ -65,20 +70,35 @@ class Project:
         return list(seen)[1 : most + 1]
 
 
-def project_of(files: Mapping[str, bytes], writable: Iterable[str]) -> Project:
-    """The imports among `files` (bytes by resolved path). Reads no file."""
-    known = frozenset(files)
-    heads = frozenset(part.removesuffix(".py").encode() for path in known for part in path.split("/")[-5:])
-    edges = {path: tuple(dict.fromkeys(_imported(path, data, known, heads))) for path, data in files.items()}
-    return Project({path: found for path, found in edges.items() if found}, frozenset(writable))
+class Index:
+    """Collects who imports whom among files that are known by their resolved paths before they are read."""
 
+    def __init__(self, known: Iterable[str]) -> None:
+        self.known = frozenset(known)
+        # Imports of what no file or folder here is called lead out of the tree.
+        self._heads = frozenset(
+            os.fsencode(part.removesuffix(".py")) for path in self.known for part in path.split("/")[-5:]
+        )
+        self._imports: dict[str, tuple[str, ...]] = {}
 
-def _imported(path: str, data: bytes, known: frozenset[str], heads: frozenset[bytes]) -> Iterator[str]:
-    for match in _IMPORT.finditer(data):
-        for name in _requested(match, heads):
-            file = _file(path, name, known)
-            if file is not None and file != path:
-                yield file
+    def add(self, path: str, data: bytes) -> None:
+        """Note what the bytes of the file at `path` import."""
+        if path.endswith(".ipynb"):
+            data = data.replace(b'"', b"\n").replace(b"\\n", b"\n")
+        found = tuple(dict.fromkeys(self._imported(path, data)))
+        if found:
+            self._imports[path] = found
+
+    def project(self, writable: Mapping[str, str]) -> Project:
+        """The tree as far as it was added."""
+        return Project(dict(self._imports), writable)
+
+    def _imported(self, path: str, data: bytes) -> Iterator[str]:
+        for match in _IMPORT.finditer(data):
+            for name in _requested(match, self._heads):
+                file = _file(path, name, self.known)
+                if file is not None and file != path:
+                    yield file
 
 
 def _requested(match: re.Match[bytes], heads: frozenset[bytes]) -> Iterator[str]:
@@ -130,4 +150,4 @@ def _bytes(file: str) -> bytes:
         return b""
 
 
-__all__ = ["Project", "project_of"]
+__all__ = ["Index", "Project"]

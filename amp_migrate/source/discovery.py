@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from amp_migrate.source.ignore import Patterns
 
 SUFFIXES = (".py", ".ipynb")
+_MOST_FOLDERS = 200
+_MOST_NEAR = 300
 # Other people's code, and what tools generate.
 SKIPPED_FOLDERS = frozenset(
     """
@@ -45,6 +47,20 @@ def discover(paths: Sequence[Path], excludes: Iterable[tuple[Path, Sequence[str]
             if found.real not in seen:
                 seen.add(found.real)
                 yield found
+
+
+def surroundings(files: Iterable[str], known: Collection[str]) -> list[str]:
+    """Modules beside, above and below the folders of `files` (resolved) that are not `known`, for what they import."""
+    folders = dict.fromkeys(Path(file).parent for file in files)
+    if len(folders) > _MOST_FOLDERS:
+        return []
+    near = dict.fromkeys(
+        str(path)
+        for folder in folders
+        for pattern, start in (("*.py", folder), ("*.py", folder.parent), ("*/*.py", folder))
+        for path in sorted(start.glob(pattern))[:_MOST_NEAR]
+    )
+    return [path for path in near if path not in known]
 
 
 def _excludes(excludes: Iterable[tuple[Path, Sequence[str]]]) -> tuple[Patterns, ...]:

@@ -13,6 +13,8 @@ class SourceError(Exception):
     message: str
     line: int = 0
     column: int = 0
+    path: str | None = None
+    """The file, where the error may be about one of several."""
 
     def __str__(self) -> str:
         return self.message

@@ -6,24 +6,76 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from amp_migrate.source import unfinished
 from amp_migrate.source.errors import SourceError, reading, writing
 
 
+@dataclass(frozen=True)
+class Change:
+    """New bytes for a file, whose content must still be `expected`."""
+
+    path: Path
+    data: bytes
+    expected: bytes
+
+
 def replace(path: Path, data: bytes, expected: bytes) -> None:
-    """Write `data` over `path`, whose content must still be `expected`.
+    """Write `data` over `path`; see `replace_all`."""
+    replace_all([Change(path, data, expected)])
+
+
+def replace_all(changes: Sequence[Change]) -> None:
+    """Write files that belong together: all of them, or none.
 
     A symbolic link is kept and its target replaced; mode and owner are kept. A hard link is given up: only the name in
-    `path` gets the new content, since the others may belong to a package cache.
-    Raises SourceError, and leaves the file as it was, where it cannot be replaced.
+    the path gets the new content, since the others may belong to a package cache. What a crash leaves half-done,
+    `finish` of `source.unfinished` completes.
+    Raises SourceError, with the path of the file at fault, and leaves all of them as they were.
     """
-    target = path.resolve()
-    _check(target, expected)
+    targets = [change.path.resolve() for change in changes]
+    staged: list[tuple[str, Path]] = []
     try:
-        _replace(target, data)
+        for target, change in zip(targets, changes, strict=True):
+            with _told_of(change.path):
+                _check(target, change.expected)
+                staged.append((_staged(target, change.data), target))
+        with unfinished.journal(staged):
+            _put(staged, changes)
+    except BaseException:
+        for temporary, _ in staged:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _put(staged: Sequence[tuple[str, Path]], changes: Sequence[Change]) -> None:
+    """Rename all; where one fails, those before it get their old bytes back."""
+    for position, (temporary, target) in enumerate(staged):
+        try:
+            os.replace(temporary, target)  # noqa: PTH105 - the same call, but one that shows it is atomic
+        except OSError as error:
+            for (_, earlier), change in zip(staged[:position], changes, strict=False):
+                os.replace(_staged(earlier, change.expected), earlier)  # noqa: PTH105
+            told = writing(error)
+            told.path = str(changes[position].path)
+            raise told from None
+
+
+@contextlib.contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise writing(error) from None
+        told = writing(error)
+        told.path = str(path)
+        raise told from None
+    except SourceError as error:
+        error.path = str(path)
+        raise
 
 
 def _check(target: Path, expected: bytes) -> None:
@@ -39,7 +91,8 @@ def _check(target: Path, expected: bytes) -> None:
         raise SourceError("another program changed it in the meantime; run again")
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _staged(target: Path, data: bytes) -> str:
+    """A file beside `target` that holds `data` and is ready to take its name."""
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
         try:
@@ -48,11 +101,11 @@ def _replace(target: Path, data: bytes) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-        os.replace(temporary, target)  # noqa: PTH105 - the same call, but one that shows it is atomic
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
+    return temporary
 
 
 def _write(handle: int, data: bytes) -> None:

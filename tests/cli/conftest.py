@@ -43,6 +43,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
     """`run("--diff", path)`, from the folder `tmp_path`."""
     migrator = types.ModuleType("amp_migrate.migrate")
     migrator.migrate_text = stub.migrate_text  # type: ignore[attr-defined]
+    migrator.migrate_texts = stub.migrate_texts  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "amp_migrate.migrate", migrator)
     monkeypatch.setattr(parallel, "workers_for", lambda *_, **__: 0)
     monkeypatch.chdir(tmp_path)

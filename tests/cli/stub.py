@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome, LoopOutcome, Note
@@ -34,3 +35,16 @@ def migrate_text(text: str, path: str, settings: Settings) -> FileOutcome:
         output = text.replace("loss.backward()", "loss.backward()  # bf16")
     notes = (Note(2, 5, "an infinite loss now ends the run"),) if "isnan" in text else ()
     return FileOutcome(path, "migrated", (LoopOutcome(2, "<module>", "migrated"),), notes, output)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What the files of one program became."""
+
+    outcomes: dict[str, FileOutcome]
+    company: tuple[str, ...] = ()
+
+
+def migrate_texts(texts: dict[str, str], settings: Settings, project: object) -> Joint:
+    """Each file by itself."""
+    return Joint({path: migrate_text(text, path, settings) for path, text in texts.items()})

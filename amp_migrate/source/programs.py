@@ -1,0 +1,203 @@
+"""Files on their way through the migrator in company: those that belong together are read, planned and kept together."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amp_migrate.config import Settings
+from amp_migrate.outcome import FileOutcome
+from amp_migrate.source.errors import SourceError, reading
+from amp_migrate.source.rewrite import Rewritten, crashed, failed, nested, settled, shown, syntax_error
+
+if TYPE_CHECKING:
+    from amp_migrate.model.project import Project
+    from amp_migrate.source.notebook import Notebook
+    from amp_migrate.source.text import Decoded
+
+# A program of more files than this is no program but a library: its loops are planned by themselves.
+MOST_FILES = 150
+_ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class Together:
+    """What became of the files of one program, by resolved path; the first are those that were asked for."""
+
+    members: Mapping[str, Rewritten]
+
+    @property
+    def changed(self) -> dict[str, Rewritten]:
+        """The members that are rewritten."""
+        return {real: one for real, one in self.members.items() if one.outcome.status == "migrated"}
+
+
+@dataclass(frozen=True)
+class _Text:
+    path: str
+    data: bytes
+    source: Decoded | Notebook
+
+
+def rewrite_together(paths: Sequence[str], settings: Settings, project: Project) -> Together:
+    """Migrate the files at `paths` in memory, with as many others of `project` as their loops need.
+
+    Never raises for what a file or the migrator does wrong: that is told of the file.
+    """
+    texts: dict[str, _Text] = {}
+    for path in paths:
+        try:
+            texts[_real(path)] = _read(path)
+        except SourceError as error:
+            return Together({_real(p): failed(p, error) if p == path else _unchanged(p) for p in paths})
+    best = _migrated(texts, settings, project)
+    for _ in range(_ROUNDS):
+        more = {real: text for real in best.company if real not in texts and (text := _readable(real, project))}
+        if not more or len(texts) + len(more) > MOST_FILES:
+            break
+        texts |= more
+        best = _better(best, _migrated(texts, settings, project), len(paths))
+    return Together(best.members)
+
+
+@dataclass(frozen=True)
+class _Round:
+    members: Mapping[str, Rewritten]
+    company: tuple[str, ...] = ()
+
+
+def _migrated(texts: Mapping[str, _Text], settings: Settings, project: Project) -> _Round:
+    first = next(iter(texts.values()))
+    try:
+        from amp_migrate.migrate import migrate_texts
+
+        joint = migrate_texts({text.path: text.source.text for text in texts.values()}, settings, project)
+        members = {real: _placed(text, joint.outcomes[text.path]) for real, text in texts.items()}
+    except SyntaxError as error:
+        return _lost(texts, failed(first.path, syntax_error(error)))
+    except (RecursionError, MemoryError):
+        return _lost(texts, failed(first.path, nested()))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
+        return _lost(texts, crashed(first.path, error))
+    return _Round(members, joint.company)
+
+
+def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
+    """The outcome of a text as that of its file."""
+    try:
+        after = text.data if outcome.output is None else text.source.encode(outcome.output)
+        return Rewritten(settled(text.source.placed(outcome)), text.data, after, text.source.encoding)
+    except SourceError as error:
+        return failed(text.path, error)
+
+
+def _lost(texts: Mapping[str, _Text], first: Rewritten) -> _Round:
+    reals = list(texts)
+    return _Round({reals[0]: first, **{real: _unchanged(texts[real].path) for real in reals[1:]}})
+
+
+def _better(alone: _Round, joint: _Round, asked: int) -> _Round:
+    """The joint result, unless something in it failed that did not fail alone: then the others keep what they had."""
+    broken = [m for m in joint.members.values() if m.outcome.status == "failed"]
+    if not broken:
+        return joint
+    own = list(alone.members)[:asked]
+    members = {r: joint.members[r] if alone.members[r].outcome.status != "migrated" else alone.members[r] for r in own}
+    return _Round(members)
+
+
+def _read(path: str) -> _Text:
+    from amp_migrate.source.text import decode
+
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise reading(error) from None
+    return _Text(shown(path), data, decode(data, path))
+
+
+def _readable(real: str, project: Project) -> _Text | None:
+    """A file that joins; None where it cannot be read, which is told where it is asked for itself."""
+    try:
+        text = _read(project.writable.get(real, real))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text.source.text)
+    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return text
+
+
+def _unchanged(path: str) -> Rewritten:
+    return Rewritten(FileOutcome(shown(path), "unchanged"))
+
+
+def _real(path: str) -> str:
+    return str(Path(path).resolve())
+
+
+# -- several programs that share files
+
+
+def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
+    """Programs that would write one file differently, in the groups in which they have to be planned anew."""
+    parent: dict[int, int] = {}
+    held: list[Together] = [p for p in programs if p.changed]
+    by_file: dict[str, list[int]] = {}
+    for index, program in enumerate(held):
+        for real in program.changed:
+            by_file.setdefault(real, []).append(index)
+    for real, users in by_file.items():
+        for one, other in itertools.pairwise(users):
+            if held[one].changed[real].after != held[other].changed[real].after and not _covers(held[one], held[other]):
+                parent[_root(parent, one)] = _root(parent, other)
+    groups: dict[int, list[Together]] = {}
+    for index in parent.keys() | set(parent.values()):
+        groups.setdefault(_root(parent, index), []).append(held[index])
+    return list(groups.values())
+
+
+def _covers(one: Together, other: Together) -> bool:
+    """Whether the larger program holds all files of the smaller one, so that it was planned with them."""
+    large, small = sorted((one.members.keys(), other.members.keys()), key=len, reverse=True)
+    return len(large) > len(small) and large >= small
+
+
+def _root(parent: dict[int, int], index: int) -> int:
+    while parent.get(index, index) != index:
+        index = parent[index]
+    return index
+
+
+def joined(programs: Iterable[Together]) -> tuple[dict[str, Rewritten], list[list[str]]]:
+    """One result for each file, and the files that have to be written together."""
+    ordered = sorted(programs, key=lambda p: -len(p.members))
+    results: dict[str, Rewritten] = {}
+    chains: list[list[str]] = []
+    for program in ordered:
+        changed = program.changed
+        shared = [real for real in changed if real in results]
+        if changed and all(results[real].after == changed[real].after for real in shared):
+            chain = next((c for c in chains if any(real in c for real in shared)), [])
+            chains += [chain] if not shared else []
+            chain += [real for real in changed if real not in results]
+            results |= changed
+    for program in ordered:
+        for real, one in program.members.items():
+            known = results.get(real)
+            if known is None or (known.outcome.status != "migrated" and _tells_more(one, known)):
+                results[real] = one
+    return results, chains
+
+
+def _tells_more(one: Rewritten, known: Rewritten) -> bool:
+    return len(one.outcome.loops) > len(known.outcome.loops) or (
+        one.outcome.status == "failed" and known.outcome.status != "failed"
+    )
