@@ -206,10 +206,10 @@ def _timed(line: str, indent: str, body: str, marker: Marker) -> str | None:
     if not found or found[1] not in TIMERS or code.endswith("\\"):
         return None
     at = found.end()
-    while at < len(code) and (code[at] in "-#" or not _parses(code[at:])):
+    while at < len(code) and (code[at] == "-" or not _parses(code[at:])):
         word = re.compile(r"\S+[ \t]*").match(code, at)
         at = word.end() if word else len(code)
-    if at >= len(code):
+    if at >= len(code) or code[at] == "#":
         return None
     return indent + marker.prefixed(code[:at], code[at:]) + body[len(code) :]
 
