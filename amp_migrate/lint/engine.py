@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from amp_migrate.checks import Check
     from amp_migrate.model.program import Program
 
-_AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "custom_bwd")
+_HANDED = ("caler.scale(", "caler.step(", "caler.update(", ".unscale_(")  # by a module that made the scaler
+_AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "custom_bwd", *_HANDED)
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
