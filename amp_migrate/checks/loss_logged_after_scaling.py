@@ -18,7 +18,7 @@ _TESTS = {"isfinite", "isnan", "isinf", "float"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for reads of a name behind `name = scaler.scale(name)`."""
+    """Ask for reads of a name behind `name = scaler.scale(name)` or `loss = scaler.scale(criterion(...))`."""
     events = events_of(program)
     for scope in program.module.scopes.values():
         for call in scope.calls:
@@ -29,7 +29,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def _rebinds(statement: ast.Assign, call: ast.Call) -> bool:
     target, given = statement.targets[0], call.args[0] if call.args else None
-    return isinstance(target, ast.Name) and isinstance(given, ast.Name) and target.id == given.id
+    if not isinstance(target, ast.Name):
+        return False
+    if isinstance(given, ast.Call):
+        return "scal" not in target.id.lower()
+    return isinstance(given, ast.Name) and target.id == given.id
 
 
 def _reads(program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope) -> Iterator[Finding]:
@@ -73,6 +77,9 @@ def _fix(code: Code, scaled: ast.Assign, call: ast.Call, name: str) -> Fix | Non
             and isinstance(func.value, ast.Name)
             and func.value.id == name
         ):
-            scale = code.replace(func.value, code.source(call))
-            return Fix("safe", "scale the loss where its backward pass starts", (code.remove(scaled), scale))
+            how = "scale the loss where its backward pass starts"
+            if isinstance(call.args[0], ast.Name):
+                return Fix("safe", how, (code.remove(scaled), code.replace(func.value, code.source(call))))
+            scale = code.replace(func.value, f"{code.source(call.func)}({name})")
+            return Fix("safe", how, (code.replace(call, "$0", call.args[0]), scale))
     return None
