@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.runtime.project import module_file, program_files
-from amp_migrate.source.rewrite import Rewritten, rewrite_file, sift
-
-Rewriter = Callable[[Path, Settings], Rewritten]
+from amp_migrate.source.programs import rewrite_program
 
 
 class ProgramError(ValueError):
@@ -48,12 +46,10 @@ def find_program(program: str, as_module: bool, cwd: Path) -> Path:
     return file
 
 
-def plan_program(script: Path, roots: Iterable[Path], settings: Settings, rewriter: Rewriter = rewrite_file) -> Plan:
-    """Rewrite `script` and the files below `roots` that it imports."""
+def plan_program(script: Path, roots: Iterable[Path], settings: Settings) -> Plan:
+    """Rewrite `script` and the files below `roots` that it imports, as one program."""
     plan = Plan(script)
-    for path in program_files(script, list(roots)):
-        sifted = sift(path)
-        result = sifted if isinstance(sifted, Rewritten) else rewriter(path, settings)
+    for path, result in rewrite_program(program_files(script, list(roots)), settings).items():
         plan.outcomes.append(result.outcome)
         if result.outcome.status == "migrated":
             plan.texts[os.path.realpath(path)] = result.after.decode(result.encoding).removeprefix("\ufeff")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.source.errors import SourceError, reading
-from amp_migrate.source.rewrite import Rewritten, crashed, failed, nested, settled, shown, syntax_error
+from amp_migrate.source.rewrite import Rewritten, crashed, failed, nested, settled, shown, sift_file, syntax_error
 
 if TYPE_CHECKING:
     from amp_migrate.model.project import Project
@@ -144,6 +144,30 @@ def _real(path: str) -> str:
 
 
 # -- several programs that share files
+
+
+def rewrite_program(paths: Sequence[Path], settings: Settings) -> dict[Path, Rewritten]:
+    """Migrate the files of one program in memory, in this process; a result for each."""
+    from amp_migrate.model.project import Index
+
+    reals = {str(path.resolve()): path for path in paths}
+    index = Index(reals)
+    results: dict[str, Rewritten] = {}
+    for real, path in reals.items():
+        sifted, data = sift_file(path)
+        index.add(real, data)
+        if isinstance(sifted, Rewritten):
+            results[real] = sifted
+    project = index.project({real: str(path) for real, path in reals.items()})
+    held = [rewrite_together((str(path),), settings, project) for real, path in reals.items() if real not in results]
+    while again := conflicts(held):
+        merged = {id(program) for group in again for program in group}
+        tasks = [dict.fromkeys(real for program in group for real in program.members) for group in again]
+        rerun = [rewrite_together([str(reals.get(r, r)) for r in task], settings, project) for task in tasks]
+        held = [program for program in held if id(program) not in merged] + rerun
+    joint, _ = joined(held)
+    told = {real: one for real, one in joint.items() if real not in results or one.outcome.status != "unchanged"}
+    return {path: {**results, **told}[real] for real, path in reals.items()}
 
 
 def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
