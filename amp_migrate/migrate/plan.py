@@ -32,6 +32,7 @@ from amp_migrate.migrate.hazards import Hazards
 from amp_migrate.migrate.home import Wiring
 from amp_migrate.migrate.leaving import casts_after
 from amp_migrate.migrate.loop import Loop, Stepper, find_loop
+from amp_migrate.migrate.order import check_order
 from amp_migrate.migrate.penalties import Penalties
 from amp_migrate.migrate.refusal import Refusal, Skip
 from amp_migrate.migrate.region import Hoist, Region, RegionFinder, Regions, receivers
@@ -160,6 +161,7 @@ class Planner:
         steps = [edit for stepper in loop.steppers for edit in self._cycle(stepper)]
         scaler = self._scaler(loop)
         self._check_switch(scope, regions, backwards[0])
+        check_order(self.program, scope, backwards, self.wiring)
         return LoopPlan(loop, regions, helpers, scaler, tuple(hazards.casts), tuple(steps))
 
     def _check_switch(self, scope: Scope, regions: Regions, node: ast.AST) -> None:
