@@ -45,12 +45,19 @@ class Case:
 
 def migrated_cases() -> list[Case]:
     """Every program with a `before.py` and an `after.py`."""
-    return [_load(path.parent, "before.py", "after.py") for path in sorted(FIXTURES.glob("*/case.toml"))]
+    return [_load(path.parent, "before.py", "after.py") for path in sorted(FIXTURES.glob("*/before.py"))]
 
 
 def refused_cases() -> list[Case]:
     """Every program of `fixtures/refused/`."""
-    return [_load(path.parent, "program.py", None) for path in sorted(FIXTURES.glob("refused/*/case.toml"))]
+    return [_load(path.parent, "program.py", None) for path in sorted(FIXTURES.glob("refused/*/program.py"))]
+
+
+def notebook_cases() -> list[Case]:
+    """Every notebook of `fixtures/`, and with no `after` those of `fixtures/refused/`."""
+    migrated = [_load(path.parent, path.name, "after.ipynb") for path in sorted(FIXTURES.glob("*/before.ipynb"))]
+    refused = [_load(path.parent, path.name, None) for path in sorted(FIXTURES.glob("refused/*/program.ipynb"))]
+    return [*migrated, *refused]
 
 
 def read_source(path: Path) -> str:
