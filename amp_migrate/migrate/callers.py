@@ -32,7 +32,7 @@ class Callers:
 
 def callers_of(program: Program, project: Project, function: Function) -> Callers:
     """Every call of `function`. Raises Refusal where files that may call it are still to be linked, or may not change."""
-    _refuse_unlinked(program, project, function)
+    refuse_unlinked(program, project, function)
     sites = [s for s in program.graph.sites(function) if may_call(program, s, function)]
     for site in sites:
         refuse_locked(project, site.scope.module, function)
@@ -58,18 +58,22 @@ def _registrar(program: Program, function: Function) -> str | None:
     return None
 
 
-def _refuse_unlinked(program: Program, project: Project, function: Function) -> None:
-    file = program.module.scopes[function].module
+def refuse_unlinked(program: Program, project: Project, node: Function | ast.ClassDef, *words: str) -> None:
+    """Raise Refusal where files of the project that are no part of the program name a function, or a class with `words`."""
+    file = program.module.scopes[node].module
+    here = Path(file.path).resolve()
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
-    users = [u for u in project.users(str(Path(file.path).resolve()), function.name) if u not in linked]
-    if not users and not project.imports and file.neighbours is not None and not program.graph.sites(function):
-        near = file.neighbours.user_of(function.name)
-        users = [str(Path(file.path).resolve().parent / near)] if near else []
+    users = [u for u in project.users(str(here), node.name, *words) if u not in linked]
+    alone = not users and not project.imports and not isinstance(node, ast.ClassDef)
+    if alone and file.neighbours is not None and not program.graph.sites(node):
+        near = file.neighbours.user_of(node.name)
+        users = [str(here.parent / near)] if near else []
     if users:
-        near = os.path.relpath(users[0], Path(file.path).resolve().parent)
+        near = os.path.relpath(users[0], here.parent)
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-        what = f"`{function.name}` is called in {near}{more}, which would have to make the scaler and pass it"
-        raise Refusal("callers-in-other-modules", function, f"{what}: {_REMEDY}", files=tuple(users))
+        use = "is used" if isinstance(node, ast.ClassDef) else "is called"
+        what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
+        raise Refusal("callers-in-other-modules", node, f"{what}: {_REMEDY}", files=tuple(users))
 
 
 def refuse_locked(project: Project, file: Module, node: ast.AST) -> None:

@@ -118,9 +118,8 @@ class Hazards:
         line = source[: edit.target.start].count(b"\n") + 1
         text = source[edit.target.start : edit.target.end].decode().split("\n")[0]
         path = os.path.relpath(program.module.path, Path(self.program.module.path).absolute().parent)
-        return Refusal(
-            rule, node, f"{path}:{line} breaks in half precision: write `{text}.float()` there, then run again"
-        )
+        message = f"{path}:{line} breaks in half precision: write `{text}.float()` there, then run again"
+        return Refusal(rule, node, message, files=(str(Path(program.module.path).resolve()),))
 
     def _check_here(self, statements: list[ast.stmt], scope: Scope, tainted: frozenset[str]) -> None:
         for node, where in reachable(self.program, statements, scope):

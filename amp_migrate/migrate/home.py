@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from amp_migrate.edits import AddArgument, AddParameter, Edit, InsertAfter, InsertBefore, Template
-from amp_migrate.migrate.callers import callers_of, refuse_locked
+from amp_migrate.migrate.callers import callers_of, refuse_locked, refuse_unlinked
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.migrate.spelling import Spellings
 from amp_migrate.migrate.switch import Switch, SwitchFinder
@@ -282,24 +282,26 @@ class Wiring:
         return f"{method.self_name}.{self.name}"
 
     def _attribute_makers(self, name: str, cls: ast.ClassDef, scope: Scope) -> list[Binding]:
-        """The statements that set `self.<attribute>` in the class or its bases."""
+        """The statements that set `self.<attribute>` in the class, its bases and its heirs."""
         attribute = "self." + name.split(".")[1]
+        refuse_unlinked(self.program, self.project, cls, name.split(".")[1])
         for owner in self.program.graph.lineage(cls):
-            bindings = self.program.module.scopes[owner].bindings.get(attribute, [])
-            made = [b for b in bindings if not _is_none(b.value) and b.how == "assign"]
-            if made:
-                heirs = [h for h in self.program.graph.heirs(owner) if h is not owner]
-                return made + [
-                    b
-                    for h in heirs
-                    for b in self.program.module.scopes[h].bindings.get(attribute, [])
-                    if b.how == "assign"
-                ]
+            if self._sets(owner, attribute):
+                return [b for heir in self.program.graph.heirs(owner) for b in self._sets(heir, attribute)]
+        heirs = [h for h in self.program.graph.heirs(cls) if h is not cls]
+        leaves = [h for h in heirs if self.program.graph.heirs(h) == [h]]
+        made = {id(o): self._sets(o, attribute) for h in leaves for o in self.program.graph.lineage(h)}
+        if leaves and all(any(made[id(o)] for o in self.program.graph.lineage(leaf)) for leaf in leaves):
+            return [b for bindings in made.values() for b in bindings]
         raise Refusal(
             "optimizer-not-in-sight",
             scope.node,
-            f"`{name}` is set in no class of this file (a base class elsewhere, or the caller, sets it)",
+            f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets it)",
         )
+
+    def _sets(self, cls: ast.ClassDef, attribute: str) -> list[Binding]:
+        bindings = self.program.module.scopes[cls].bindings.get(attribute, [])
+        return [b for b in bindings if b.how == "assign" and not _is_none(b.value)]
 
     # -- a parameter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.migrate.refusal import Refusal, Skip
-from amp_migrate.migrate.screen import is_false, own_nodes
+from amp_migrate.migrate.screen import files_near, is_false, own_nodes, scopes_near
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, Scope
@@ -66,7 +66,7 @@ def _has_grad(node: ast.AST) -> bool:
 
 def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
     """Refuse gradients that are kept over steps, or read by hooks while they are scaled."""
-    text = program.module.text
+    text = "".join(file.text for file in files_near(program, scope))
     once = isinstance(scope.node, ast.Module) and not any(
         isinstance(a, LOOPS) for c in steps for a in program.module.ancestors(c)
     )
@@ -89,7 +89,7 @@ def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> No
                 node,
                 "parameters are updated by hand here, beside the optimizer's step, with gradients that are scaled",
             )
-    _refuse_hooks(program)
+    _refuse_hooks(program, scope)
     _refuse_input_gradients(program, scope, steps)
     for call in steps:
         assert isinstance(call.func, ast.Attribute)
@@ -103,8 +103,8 @@ def check_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> No
             )
 
 
-def _refuse_hooks(program: Program) -> None:
-    for other in program.module.scopes.values():
+def _refuse_hooks(program: Program, scope: Scope) -> None:
+    for other in scopes_near(program, scope):
         for call in other.calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr in ("register_hook", *_BACKWARD_HOOKS):
                 raise Refusal(

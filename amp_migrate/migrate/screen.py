@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from amp_migrate.migrate.refusal import Refusal, Skip
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope, shallow
 from amp_migrate.names import dotted_name
 
 _AMP = (
@@ -48,9 +48,31 @@ def uses_amp(program: Program, scope: Scope) -> bool:
     mentions = [n for n in program.module.parents if isinstance(n, (ast.Attribute, ast.Name)) and _is_amp(program, n)]
     if not mentions:
         return False
-    near = {id(function) for function in _reach(program, scope)} | {id(program.module.tree)}
-    near |= {id(caller) for caller in _callers(program, scope)}
-    return any(_function_around(program, n) is None or id(_function_around(program, n)) in near for n in mentions)
+    functions = {id(function) for function in [*_reach(program, scope), *_callers(program, scope)]}
+    near = {id(file) for file in files_near(program, scope)}
+    return any(
+        id(around) in functions if around is not None else id(program.module.scope_of(n).module) in near
+        for n in mentions
+        for around in [_function_around(program, n)]
+    )
+
+
+def files_near(program: Program, scope: Scope) -> list[Module]:
+    """The files that hold a loop, what it runs and what runs it; of a program of many files the others say nothing of it."""
+    if len(program.module.files) == 1:
+        return list(program.module.files)
+
+    def near() -> list[Module]:
+        nodes = [*_reach(program, scope), *_callers(program, scope)]
+        return list({id(m): m for m in (program.module.scopes[node].module for node in nodes)}.values())
+
+    return program.remembered((files_near, scope), near)
+
+
+def scopes_near(program: Program, scope: Scope) -> list[Scope]:
+    """The scopes of these files."""
+    near = {id(file) for file in files_near(program, scope)}
+    return [s for s in program.module.scopes.values() if id(s.module) in near]
 
 
 def _is_amp(program: Program, node: ast.Attribute | ast.Name) -> bool:
@@ -114,7 +136,7 @@ def screen_training(program: Program, scope: Scope, backwards: list[ast.Call], *
 
 
 def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
-    for name in program.module.imports.names.values():
+    for name in _imported_near(program, backwards[0]):
         if name.startswith("torch.distributed.autograd"):
             raise _on_other_machines(backwards[0])
         if name.partition(".")[0] == "higher":
@@ -133,8 +155,13 @@ def _on_other_machines(node: ast.AST) -> Refusal:
 
 def refuse_remote(program: Program, backwards: list[ast.Call]) -> None:
     """Raise Refusal where modules may live on other machines, after every nearer reason was looked for."""
-    if any(name.startswith("torch.distributed.rpc") for name in program.module.imports.names.values()):
+    if any(name.startswith("torch.distributed.rpc") for name in _imported_near(program, backwards[0])):
         raise _on_other_machines(backwards[0])
+
+
+def _imported_near(program: Program, node: ast.AST) -> list[str]:
+    files = files_near(program, program.module.scope_of(node))
+    return [name for file in files for name in file.imports.names.values()]
 
 
 def _refuse_compiled(program: Program, scope: Scope) -> None:
@@ -217,7 +244,7 @@ def _refuse_two_pass(scope: Scope) -> None:
 
 def _refuse_half(program: Program, scope: Scope) -> None:
     """Models, or whole programs, that are not float32 to begin with."""
-    for other in program.module.scopes.values():
+    for other in scopes_near(program, scope):
         for call in other.calls:
             if program.canonical(call.func) == "torch.set_default_dtype" and call.args:
                 if program.canonical(call.args[0]) in _HALF_DTYPES:
