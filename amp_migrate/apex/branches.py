@@ -75,8 +75,9 @@ class Branches:
         expressions = self.walk.expressions
         while True:
             truth = expressions.truth(here.test)
-            if truth is True:
+            if truth is True and not self._does_without(here):
                 return arms, self.walk.block(here.body), True
+            truth = False if truth is True else truth
             if truth is None:
                 edits: list[Edit] = []
                 test = expressions.test(here.test, edits)
@@ -86,6 +87,13 @@ class Branches:
             if not isinstance(following, ast.If) or not self._is_elif(following):
                 return arms, self.walk.block(here.orelse), cut
             here = following
+
+    def _does_without(self, node: ast.If) -> bool:
+        """Whether the author wrote both: with classes of apex, and with those of torch where apex is missing."""
+        uses = any(_replaceable(self.walk.names.canonical(n)) for s in node.body for n in _named(s))
+        targets = {ast.unparse(s.targets[0]) for s in node.body if isinstance(s, ast.Assign)}
+        others = {ast.unparse(s.targets[0]) for s in node.orelse if isinstance(s, ast.Assign)}
+        return uses and bool(targets) and targets == others
 
     def _is_elif(self, node: ast.If) -> bool:
         start = self.walk.module.span(node).start
@@ -97,11 +105,11 @@ class Branches:
             return False
         mine, other = plain_of(arm.body), plain_of(rest)
         touched = arm.changed or any(r.replaced or r.edits for r in rest)
-        return touched and same(mine, other)
+        return touched and (same(mine, other) or same(other, mine))
 
     def _survivor(self, one: list[Result], other: list[Result]) -> list[Result]:
         """The branch that the author wrote without apex."""
-        return other if not any(r.replaced or r.edits for r in other) or not one else one
+        return one if any(r.replaced or r.edits for r in other) else other
 
     def _is_idle(self, arm: Arm, rest: list[Result]) -> bool:
         return not plain_of(arm.body) and bool(plain_of(rest)) and is_pure(arm.test) and not arm.negated
@@ -124,6 +132,14 @@ class Branches:
         edits = [edit for arm in arms for edit in (*arm.edits, *edits_inside(arm.body))]
         template = joined(pieces)
         return Result(span, tuple(_tree(arms, rest)), (template,), (*edits, *edits_inside(rest)), replaced=True)
+
+
+def _named(statement: ast.stmt) -> list[ast.expr]:
+    return [n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute))]
+
+
+def _replaceable(name: str | None) -> bool:
+    return name is not None and name.startswith(("apex.parallel.", "apex.optimizers.", "apex.normalization."))
 
 
 def _tree(arms: Sequence[Arm], rest: Sequence[Result]) -> list[ast.stmt]:

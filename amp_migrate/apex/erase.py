@@ -16,7 +16,7 @@ from amp_migrate.apex.original import Facts, dotted, facts_of
 from amp_migrate.guard.compare import compare
 
 _DDP = "apex.parallel.DistributedDataParallel"
-_DDP_KEPT = {"module"}
+_DDP_KEPT = {"module", "device_ids", "output_device", "find_unused_parameters", "broadcast_buffers", "dim"}
 _HALF = {"einsum", "matmul", "bmm", "mm", "linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm"}
 _ADAM_GONE = ("bias_correction", "adam_w_mode", "set_grad_none", "master_weights")
 _SGD_GONE = ("wd_after_momentum", "materialize_master_grads", "set_grad_none")
@@ -114,6 +114,15 @@ class Eraser(ast.NodeTransformer):
             and receiver.value.id == name
         )
 
+    def visit_If(self, node: ast.If) -> Any:
+        """Where torch's classes are used without apex, these."""
+        normal = Normal(self.facts)
+        if normal.known(node.test) is not True or not normal.has_both(node):
+            return self.generic_visit(node)
+        holder = ast.Module(node.orelse, [])
+        self.generic_visit(holder)
+        return holder.body
+
     def visit_Assign(self, node: ast.Assign) -> Any:
         """The state of apex in a checkpoint."""
         is_entry = len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)
@@ -153,7 +162,9 @@ class Eraser(ast.NodeTransformer):
         if name == "apex.amp.state_dict":
             return ast.copy_location(ast.Constant(None), node)
         if name == "apex.amp.master_params":
-            return self._parameters(node.args[0])
+            made: Any = self._parameters(node.args[0])
+            made.of_optimizer = True
+            return made
         if name == "apex.fp16_utils.to_python_float":
             return ast.copy_location(ast.Call(ast.Attribute(node.args[0], "item", ast.Load()), [], []), node)
         if name == _DDP:

@@ -76,7 +76,10 @@ class Expressions:
         text = made.text
         for i in reversed(range(len(made.parts))):
             text = text.replace(f"${i}", f"__part_{i}__")
-        return _Fill({name: self.copy(part, edits) for name, part in parts.items()}).visit(_expression(text))  # type: ignore[no-any-return]
+        new: ast.expr = _Fill({name: self.copy(part, edits) for name, part in parts.items()}).visit(_expression(text))
+        if isinstance(node, ast.Call) and self.names.canonical(node.func) == "apex.amp.master_params":
+            new.masters = True  # type: ignore[attr-defined]
+        return new
 
     def _if(self, node: ast.IfExp, edits: list[Edit]) -> ast.expr | None:
         truth = self.truth(node.test)
@@ -161,8 +164,26 @@ def marked(statements: Iterable[ast.AST]) -> list[tuple[ast.AST, str]]:
 
 
 def same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
-    """Whether two blocks are the same code."""
-    return [ast.dump(s) for s in one] == [ast.dump(s) for s in other]
+    """Whether a block with apex (by now without) is the same code as the one that its author wrote for running without.
+
+    The master parameters of an optimizer are the parameters that the other block names.
+    """
+    return len(one) == len(other) and all(map(_alike, one, other))
+
+
+def _alike(one: object, other: object) -> bool:
+    if getattr(one, "masters", False) and _names_parameters(other):
+        return True
+    if isinstance(one, ast.AST):
+        fields = [name for name in one._fields if name not in ("ctx", "type_comment")]
+        return type(one) is type(other) and all(_alike(getattr(one, f, None), getattr(other, f, None)) for f in fields)
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(_alike, one, other))
+    return one == other and type(one) is type(other)
+
+
+def _names_parameters(node: object) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
 
 
 __all__ = ["Expressions", "Refused", "marked", "same"]

@@ -4,38 +4,120 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from amp_migrate.apex.erase import proved
 from amp_migrate.apex.unapex import Unapexed, unapex
 from amp_migrate.config import Settings
+from amp_migrate.model.project import Project
 from amp_migrate.outcome import FileOutcome, LoopOutcome, Note
 
-Migrate = Callable[[str, Settings, Mapping[str, tuple[str, ...]]], FileOutcome]
+if TYPE_CHECKING:
+    from amp_migrate.migrate.text import Joint
+
+Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
 _OFF = "opt_level O0 is plain float32: apex is removed, and torch.amp is not added"
+_LEFT = "apex.amp is left as it is, for the loop cannot be migrated"
+_LINE = re.compile(r"^line \d+: ")
+_MOST = 40
 
 
-def migrate_apex(text: str, path: str, settings: Settings, migrate: Migrate) -> FileOutcome | None:
-    """The outcome of a module that uses what apex has removed, None for any other.
+class Migrate(Protocol):
+    """The migrator of float32 programs."""
 
-    `migrate` is the migrator, for the plain program. Everything is rewritten or nothing: where one loop that scaled its
-    loss by apex cannot be migrated, the module is refused with that loop's reason. Raises SyntaxError.
+    def __call__(self, texts: Mapping[str, str], settings: Settings, switches: Switches) -> Joint:
+        """What becomes of `texts`, by path."""
+
+
+def migrate_apex(
+    texts: Mapping[str, str], settings: Settings, project: Project | None, migrate: Migrate
+) -> Joint | None:
+    """What becomes of files of which some use what apex has removed; None where none does.
+
+    Everything of apex is rewritten or nothing: where one loop that scaled its loss by apex cannot be migrated, or its
+    `amp.initialize` is in none of these files, they are refused with that reason.
     """
-    plain = unapex(text, path)
-    if plain is None:
+    plains = {path: plain for path, text in texts.items() if (plain := _unapexed(text, path)) is not None}
+    if not plains:
         return None
-    if plain.refusals:
-        return FileOutcome(path, "refused", plain.refusals)
-    fault = proved(text, plain.text)
-    if fault is not None:
-        message = f"what apex stood for in this file could not be proved: {fault}"
-        return FileOutcome(path, "refused", (LoopOutcome(_line(plain), "<module>", "refused", "apex-form", message),))
-    if plain.always_off:
-        return _off(path, plain)
-    # apex runs on CUDA alone, so its programs mean a GPU whether or not they say so.
-    on_gpu = settings if settings.device is not None else dataclasses.replace(settings, device="cuda")
-    outcome = migrate(plain.text, on_gpu, plain.switches)
-    return _judged(path, plain, outcome, settings)
+    company = tuple(_company(plains, project))
+    reasons = _reasons(texts, plains)
+    if not reasons and all(plain.always_off for plain in plains.values() if plain.initializes):
+        outcomes = {path: FileOutcome(path, "unchanged") for path in texts}
+        return _joint({**outcomes, **{path: _off(path, plain) for path, plain in plains.items()}}, company)
+    if not reasons:
+        # apex runs on CUDA alone, so its programs mean a GPU whether or not they say so.
+        on_gpu = settings if settings.device is not None else settings._replace(device="cuda")
+        plain_texts = {path: plains[path].text if path in plains else text for path, text in texts.items()}
+        joint = migrate(plain_texts, on_gpu, {path: plain.switches for path, plain in plains.items()})
+        company = tuple(dict.fromkeys([*joint.company, *company]))
+        reasons = _unmigrated(plains, joint.outcomes)
+        if not reasons:
+            done = {path: _done(plain, joint.outcomes[path]) for path, plain in plains.items()}
+            return _joint({**joint.outcomes, **done}, company)
+    as_it_was = migrate(texts, settings, {})
+    refused = {path: _refused(path, plain, reasons) for path, plain in plains.items()}
+    return _joint({**as_it_was.outcomes, **refused}, (*as_it_was.company, *company))
+
+
+def _unapexed(text: str, path: str) -> Unapexed | None:
+    try:
+        return unapex(text, path)
+    except (SyntaxError, ValueError):  # the migrator tells it better
+        return None
+
+
+def _joint(outcomes: Mapping[str, FileOutcome], company: Iterable[str]) -> Joint:
+    from amp_migrate.migrate.text import Joint
+
+    return Joint(outcomes, tuple(dict.fromkeys(company)))
+
+
+def _company(plains: Mapping[str, Unapexed], project: Project | None) -> Iterator[str]:
+    """Files of the project that use apex too, and are imported by these or import them."""
+    for path in plains if project is not None else ():
+        here = str(Path(path).resolve())
+        assert project is not None
+        yield from project.users(here, "apex")
+        yield from (file for file in project.helpers(here, _MOST) if _names_apex(file))
+
+
+def _names_apex(file: str) -> bool:
+    try:
+        return b"apex" in Path(file).read_bytes()
+    except OSError:
+        return False
+
+
+_Reasons = dict[str, list[LoopOutcome]]
+
+
+def _reasons(texts: Mapping[str, str], plains: Mapping[str, Unapexed]) -> _Reasons:
+    """Why the first step cannot be made, by path."""
+    found: _Reasons = {}
+    for path, plain in plains.items():
+        fault = None if plain.refusals else proved(texts[path], plain.text)
+        if plain.refusals:
+            found[path] = list(plain.refusals)
+        elif fault is not None:
+            found[path] = [_form(_line(plain), f"what apex stood for in this file could not be proved: {fault}")]
+    scaled = [path for path, plain in plains.items() if plain.scaled]
+    made = [path for path, plain in plains.items() if plain.initializes]
+    if not found and not scaled:
+        path = next(iter(plains))
+        found[path] = [_form(1, "apex.amp is used here for a loop in another file, and both have to change together")]
+    elif not found and not made:
+        line = _line(plains[scaled[0]])
+        why = "`amp.initialize` is called in another file, and both have to change together"
+        found[scaled[0]] = [_form(line, why)]
+    return found
+
+
+def _form(line: int, message: str, scope: str = "<module>") -> LoopOutcome:
+    return LoopOutcome(line, scope, "refused", "apex-form", message)
 
 
 def _line(plain: Unapexed) -> int:
@@ -47,48 +129,60 @@ def _off(path: str, plain: Unapexed) -> FileOutcome:
     return FileOutcome(path, "migrated", loops, (*plain.notes, Note(_line(plain), 1, _OFF)), plain.text)
 
 
-def _judged(path: str, plain: Unapexed, outcome: FileOutcome, settings: Settings) -> FileOutcome:
-    """The outcome of the second step, if it migrated every loop that apex had; else a refusal."""
-    found = {loop.scope: loop for loop in outcome.loops}
-    if outcome.status == "failed":
-        return dataclasses.replace(outcome, loops=())
-    bad = [_refused(line, scope, found.get(scope)) for scope, line in plain.scaled if not _done(found.get(scope))]
-    if bad or not plain.scaled:
-        return FileOutcome(path, "refused", tuple(bad) or (_without_loop(plain),))
-    assert outcome.output is not None
-    strays = list(_strays(outcome.output, plain.switches))
-    if strays:
-        message = f"AMP was on where `{strays[0]}`, which cannot be read where the scaler is made"
-        return FileOutcome(path, "refused", (LoopOutcome(_line(plain), "<module>", "refused", "apex-form", message),))
-    return dataclasses.replace(outcome, notes=(*plain.notes, *outcome.notes))
+def _done(plain: Unapexed, outcome: FileOutcome) -> FileOutcome:
+    """The outcome of the second step as that of both; a file without a loop has been through the first alone."""
+    output = plain.text if outcome.output is None else outcome.output
+    return dataclasses.replace(outcome, status="migrated", notes=(*plain.notes, *outcome.notes), output=output)
 
 
-def _done(loop: LoopOutcome | None) -> bool:
+def _unmigrated(plains: Mapping[str, Unapexed], outcomes: Mapping[str, FileOutcome]) -> _Reasons:
+    """Why the second step cannot be made, by path."""
+    found: _Reasons = {}
+    for path, plain in plains.items():
+        outcome = outcomes[path]
+        loops = {loop.scope: loop for loop in outcome.loops}
+        bad = [_unable(line, scope, loops.get(scope)) for scope, line in plain.scaled if not _is_done(loops.get(scope))]
+        if outcome.status == "failed":
+            bad = [_form(_line(plain), f"{outcome.error}")]
+        if bad:
+            found[path] = bad
+    switches = [text for plain in plains.values() for texts in plain.switches.values() for text in texts]
+    if not found and any(map(_strays, (o.output for o in outcomes.values()), [switches] * len(outcomes))):
+        path = next(iter(plains))
+        why = f"AMP was on where `{switches[0]}`, which cannot be read where the scaler is made"
+        found[path] = [_form(_line(plains[path]), why)]
+    return found
+
+
+def _is_done(loop: LoopOutcome | None) -> bool:
     return loop is not None and loop.status == "migrated"
 
 
-def _refused(line: int, scope: str, loop: LoopOutcome | None) -> LoopOutcome:
+def _unable(line: int, scope: str, loop: LoopOutcome | None) -> LoopOutcome:
     if loop is None:
-        why = "its loss is scaled by apex, and no call of backward on it was found"
-        return LoopOutcome(line, scope, "refused", "apex-form", why)
+        return _form(line, "its loss is scaled by apex, and no call of backward on it was found", scope)
     if loop.reason == "already-amp":
         why = "apex.amp and torch.amp stand side by side: remove the branches of apex, whose package no longer has it"
-        return LoopOutcome(line, scope, "refused", "apex-form", why)
-    message = f"apex.amp is left as it is, for the loop cannot be migrated: {loop.message}"
-    return LoopOutcome(line, scope, "refused", loop.reason, message)
+        return _form(line, why, scope)
+    message = _LINE.sub("", loop.message or "")  # lines of the program without apex
+    return LoopOutcome(line, scope, "refused", loop.reason, f"{_LEFT}: {message}")
 
 
-def _without_loop(plain: Unapexed) -> LoopOutcome:
-    why = "apex.amp is used here for a loop in another file, and both have to change together"
-    return LoopOutcome(_line(plain), "<module>", "refused", "apex-form", why)
+def _refused(path: str, plain: Unapexed, reasons: _Reasons) -> FileOutcome:
+    own = reasons.get(path)
+    if own is None:
+        other, [first, *_] = next(iter(reasons.items()))
+        own = [_form(_line(plain), f"apex.amp stays here as it does in {other}, line {first.line}: {first.message}")]
+    return FileOutcome(path, "refused", tuple(own))
 
 
-def _strays(output: str, switches: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """What had switched apex on, where a scaler does not ask for it."""
-    wanted = {ast.dump(ast.parse(text, mode="eval").body) for texts in switches.values() for text in texts}
-    for node in ast.walk(ast.parse(output)) if wanted else ():
+def _strays(output: str | None, switches: list[str]) -> bool:
+    """Whether a scaler does not ask what had switched apex on."""
+    wanted = {ast.dump(ast.parse(text, mode="eval").body) for text in switches}
+    for node in ast.walk(ast.parse(output)) if wanted and output is not None else ():
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "GradScaler":
             given = next((k.value for k in node.keywords if k.arg == "enabled"), None)
             is_absent = isinstance(given, ast.Constant) and given.value is False
             if not is_absent and (given is None or ast.dump(given) not in wanted):
-                yield next(texts[0] for texts in switches.values())
+                return True
+    return False

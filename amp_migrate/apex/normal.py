@@ -115,11 +115,20 @@ class Normal(ast.NodeTransformer):
             return node
         if empty and not node.orelse:
             return []
-        if [ast.dump(s) for s in node.body] == [ast.dump(s) for s in node.orelse]:
+        if _equal(node.body, node.orelse):
+            return node.orelse
+        if _equal(node.orelse, node.body):
             return node.body
         if empty:
             node.test, node.body, node.orelse = ast.UnaryOp(ast.Not(), node.test), node.orelse, []
         return node
+
+    def has_both(self, node: ast.If) -> bool:
+        """One branch with classes of apex, the other with those of torch, for the same variables."""
+        of_apex = ("apex.parallel.", "apex.optimizers.", "apex.normalization.")
+        uses = any((self.facts.name(n) or "").startswith(of_apex) for s in node.body for n in ast.walk(s))
+        set_in = [{dotted(s.targets[0]) for s in b if isinstance(s, ast.Assign)} for b in (node.body, node.orelse)]
+        return uses and bool(set_in[0]) and set_in[0] == set_in[1]
 
     def known(self, test: ast.expr) -> bool | None:
         """What a condition is while apex is installed."""
@@ -153,6 +162,18 @@ class Normal(ast.NodeTransformer):
             return test
         values = [self.reduced(v) for v in test.values if self.known(v) is None]
         return values[0] if len(values) == 1 else ast.copy_location(ast.BoolOp(test.op, values), test)
+
+
+def _equal(one: object, other: object) -> bool:
+    """The same code, where the parameters of an optimizer may be told by the model's."""
+    if getattr(one, "of_optimizer", False) and isinstance(other, ast.Call):
+        if dotted(other.func).endswith(".parameters"):
+            return True
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(_equal(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, ast.AST) and isinstance(other, ast.AST):
+        return type(one) is type(other) and _equal(list(ast.iter_fields(one)), list(ast.iter_fields(other)))
+    return one == other
 
 
 def _cannot_fail(statement: ast.stmt) -> bool:

@@ -38,6 +38,8 @@ class Unapexed:
     refusals: tuple[LoopOutcome, ...] = ()
     scaled: tuple[tuple[str, int], ...] = ()
     """The scopes that scale a loss, and where: these must be migrated, or nothing is."""
+    initializes: bool = False
+    """Whether `amp.initialize` is called here."""
     always_off: bool = False
     """Every opt_level is the literal O0."""
 
@@ -100,6 +102,7 @@ def _unapexed(module: Module, names: ApexNames) -> Unapexed:
         _switches(walk),
         tuple(dict.fromkeys([*notes, *_notes(seen)])),
         scaled=tuple((module.scope_of(s).qualname, s.lineno) for s in seen.scaled),
+        initializes=bool(levels),
         always_off=bool(levels) and all(isinstance(e, ast.Constant) and e.value == "O0" for e in levels),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from amp_migrate.config import Settings
+from amp_migrate.migrate.existing import repaired
 from amp_migrate.migrate.plan import Plan, Planner
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.neighbours import Neighbours
@@ -17,6 +18,7 @@ from amp_migrate.outcome import FileOutcome, FileStatus, LoopOutcome
 
 _WOULD_BREAK = "the loop keeps gradients, or uses them, in a way that the scaler's protocol does not allow"
 _Blocked = dict[tuple[str, str], Refusal]
+Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,6 @@ def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = Tr
     `text` has no byte order mark and its own line ends. Nothing is written here; `FileOutcome.output` is the new text.
     `guarded=False` leaves out the second run, for the guard's own use.
     """
-    if "apex" in text and guarded:
-        old = _of_apex(text, path, settings)
-        if old is not None:
-            return old
     return migrate_texts({path: text}, settings, guarded=guarded).outcomes[path]
 
 
@@ -48,13 +46,16 @@ def migrate_texts(
     project: Project | None = None,
     *,
     guarded: bool = True,
-    switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+    switches: Switches | None = None,
 ) -> Joint:
     """Plan and rewrite the files of one program, all that belong together or none.
 
     `texts` by path; `project` is the tree around them, whose other files may turn out to be needed.
     `switches`: what turns AMP on, by path and scope, where it is known beforehand (`apex.Unapexed.switches`).
     """
+    if guarded and switches is None:
+        joint = _with_apex(texts, settings, project) or migrate_texts(texts, settings, project, switches={})
+        return replace(joint, outcomes={p: repaired(o, texts[p], settings) for p, o in joint.outcomes.items()})
     if not any("backward" in text for text in texts.values()):
         return Joint({path: FileOutcome(path, "unchanged") for path in texts})
     try:
@@ -83,17 +84,16 @@ def _program(texts: Mapping[str, str]) -> Program:
     return LinkedProgram(texts)
 
 
-def _of_apex(text: str, path: str, settings: Settings) -> FileOutcome | None:
-    """The outcome of a module that uses `apex.amp`."""
+def _with_apex(texts: Mapping[str, str], settings: Settings, project: Project | None) -> Joint | None:
+    """What becomes of files that use `apex.amp`; None where none does."""
+    if not any("apex" in text for text in texts.values()):
+        return None
     from amp_migrate.apex import migrate_apex
 
-    def migrate(plain: str, settings: Settings, switches: Mapping[str, tuple[str, ...]]) -> FileOutcome:
-        return migrate_texts({path: plain}, settings, switches={path: switches}).outcomes[path]
+    def migrate(texts: Mapping[str, str], settings: Settings, switches: Switches) -> Joint:
+        return migrate_texts(texts, settings, project, switches=switches)
 
-    try:
-        return migrate_apex(text, path, settings, migrate)
-    except SyntaxError as error:
-        return _syntax(path, error)
+    return migrate_apex(texts, settings, project, migrate)
 
 
 def _new_mistakes(
