@@ -64,8 +64,9 @@ def refuse_unlinked(program: Program, project: Project, node: Function | ast.Cla
     here = Path(file.path).resolve()
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
     users = [u for u in project.users(str(here), node.name, *words) if u not in linked]
-    alone = not users and not project.imports and not isinstance(node, ast.ClassDef)
-    if alone and file.neighbours is not None and not program.graph.sites(node):
+    if isinstance(node, ast.ClassDef) or users or project.imports or file.neighbours is None:
+        pass
+    elif not program.graph.sites(node):
         near = file.neighbours.user_of(node.name)
         users = [str(here.parent / near)] if near else []
     if users:
