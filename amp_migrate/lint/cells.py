@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,8 @@ from amp_migrate.lint.fixing import Left
 from amp_migrate.source import notebook
 from amp_migrate.source.cells import Places
 from amp_migrate.source.jsontext import split_lines
+
+_MARK = re.compile(r"  # %% \d+ [0-9a-f]{12}$")
 
 
 def by_cell(report: Report, text: str, data: bytes, settings: Settings, relative: str) -> Report:
@@ -36,7 +39,7 @@ class _Cells:
     lines: dict[tuple[int | None, int], str]
 
     def placed(self, finding: Finding) -> Finding:
-        """The finding by cell; columns count what a timer's magic puts before its statement."""
+        """The finding by cell; columns count what IPython takes away before a statement."""
         cell, line = self.places.at(finding.line)
         shift = self._shift(finding, cell, line)
         return replace(
@@ -62,9 +65,10 @@ class _Cells:
         return inside, column, f"{said}, cell {cell}"
 
     def _shift(self, finding: Finding, cell: int, line: int) -> int:
+        """How far the cell's line stands right of the text's."""
         real = self._source(cell, line)
-        code = self.lines.get((None, finding.line), real).rpartition("  # %% ")[0]
-        return len(real) - len(code) if code and real.endswith(code.lstrip()) else 0
+        code = _MARK.sub("", self.lines.get((None, finding.line), real))
+        return len(real) - len(code) if real.endswith(code.lstrip()) else 0
 
 
 def _unread(book: notebook.Notebook, path: str, settings: Settings, relative: str) -> Iterator[Finding]:

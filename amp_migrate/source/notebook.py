@@ -20,6 +20,7 @@ from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.source import cells, jsontext, magics
 from amp_migrate.source.cells import Places
 from amp_migrate.source.errors import SourceError
+from amp_migrate.source.jsontext import split_lines
 from amp_migrate.source.magics import Marker, StandIn
 
 _DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
@@ -43,6 +44,8 @@ class Cell:
     stand_ins: tuple[StandIn, ...] = ()
     read: bool = True
     """False where the cell is left as it is; its text only tells which functions it may call."""
+    indent: str = ""
+    """Blanks before every line, which IPython takes away."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Notebook:
         source = magics.restored(part, cell.stand_ins)
         if source is None or not cell.read:
             raise SourceError(f"the commands of cell {cell.number} are lost in the new program; please report this")
+        source = _indented(source, cell.indent)
         if not cell.source.endswith("\n"):
             source = source.removesuffix("\n")
         value = jsontext.respelled(self.raw[cell.start : cell.end], source)
@@ -176,14 +180,32 @@ def _with_text(cell: Cell, marker: Marker) -> tuple[Cell, LoopOutcome | None]:
     made = len(marker.made)
     try:
         cell.source.encode()
-        text = magics.as_python(cell.source, marker)
+        indent = _indent(cell.source)
+        text = magics.as_python(_dedented(cell.source, indent), marker)
         if re.search(r"\r(?!\n)", text):
             raise SyntaxError("a carriage return ends a line alone")
     except (SyntaxError, ValueError) as error:
         del marker.made[made:]
         return _left_out(cell, marker), _unparsable(cell, error)
     end = "" if text.endswith("\n") or not text else "\n"
-    return replace(cell, text=text + end, stand_ins=tuple(marker.made[made:])), None
+    return replace(cell, text=text + end, stand_ins=tuple(marker.made[made:]), indent=indent), None
+
+
+def _indent(source: str) -> str:
+    """The blanks that stand before the first line and before every other one that holds more than its end."""
+    lines = [line for line in split_lines(source) if line.strip("\r\n")]
+    first = lines[0] if lines else ""
+    indent = first[: len(first) - len(first.lstrip(" \t"))]
+    return indent if all(line.startswith(indent) and line[len(indent) :].strip("\r\n") for line in lines) else ""
+
+
+def _dedented(source: str, indent: str) -> str:
+    return "".join(line.removeprefix(indent) for line in split_lines(source)) if indent else source
+
+
+def _indented(source: str, indent: str) -> str:
+    lines = split_lines(source) if indent else [source]
+    return "".join(indent + line if line.strip("\r\n") else line for line in lines)
 
 
 def _left_out(cell: Cell, marker: Marker, magic: str = "") -> Cell:

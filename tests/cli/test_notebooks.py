@@ -103,6 +103,12 @@ def test_columns_count_the_magic_before_a_statement(lint: Run, write: Write) -> 
     assert "2 | %time scaler = torch.cuda.amp.GradScaler()\n  |                ^^^^" in ran.text
 
 
+def test_columns_count_the_blanks_before_a_cell(lint: Run, write: Write) -> None:
+    write("a.ipynb", notebook("import torch", "    scaler = torch.cuda.amp.GradScaler()").decode())
+    ran = lint("a.ipynb", "--select", "deprecated-cuda-amp", "-q")
+    assert ran.text.startswith("a.ipynb:cell 2:1:14: ")
+
+
 def test_fixes_stay_in_their_cells(lint: Run, write: Write) -> None:
     path = write("a.ipynb", notebook(BARE, code(STEP), "!ls").decode())
     assert lint("a.ipynb", "--fix", "--select", "bare-optimizer-step").code == 0

@@ -115,8 +115,14 @@ def test_the_scaler_is_rebuilt_where_the_optimizer_is() -> None:
     assert sources(result.after) == [SETUP + SCALER, DONE, again + SCALER[1:] + "\n", DONE]
 
 
+@pytest.mark.parametrize("indent", ["  ", "\t"])
+def test_a_cell_may_be_indented(indent: str) -> None:
+    before, after = ("".join(indent + line for line in source.splitlines(keepends=True)[1:]) for source in (LOOP, DONE))
+    assert sources(migrated(notebook(SETUP, before)).after) == [SETUP + SCALER, after]
+
+
 @pytest.mark.parametrize(
-    "caller", ["%%mystery\nfit(model, optimizer)", "  fit(model, optimizer)", "t = %timeit -o fit(model, optimizer)"]
+    "caller", ["%%mystery\nfit(model, optimizer)", "  fit(model, optimizer)\nx", "t = %timeit -o fit(model, optimizer)"]
 )
 def test_a_function_called_where_nobody_reads_is_never_given_a_parameter_that_it_needs(caller: str) -> None:
     result = migrated(notebook(SETUP, FIT, "fit(model, optimizer)", caller))
