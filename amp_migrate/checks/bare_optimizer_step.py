@@ -28,7 +28,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     """`optimizer.step()` becomes `scaler.step(optimizer)`, and `scaler.update()` follows where there is none."""
     scaler = mistake.scaler
-    if scaler is None or mistake.optimizers > 1 or not code.sees(scaler) or not isinstance(mistake.node, ast.Call):
+    if scaler is None or not code.sees(scaler) or not isinstance(mistake.node, ast.Call):
+        return None
+    if mistake.optimizers > 1 and not mistake.updates:
         return None
     name = code.source(scaler)
     step = code.replace(mistake.node, f"{name}.step($0)", receiver(mistake.node))

@@ -27,8 +27,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     """`scaler.unscale_(optimizer)` above the statement; under accumulation the statement moves to the step as well."""
-    steps = code.calls("scaler-step")
-    if mistake.optimizers > 1 or len(steps) != 1 or not steps[0].args or code.calls("unscale"):
+    steps = _about(code, mistake, code.calls("scaler-step"))
+    if len(steps) != 1 or not steps[0].args or _about(code, mistake, code.calls("unscale")):
         return None
     step = code.module.statement_of(steps[0])
     text = f"{code.source(receiver(steps[0]))}.unscale_({code.source(steps[0].args[0])})"
@@ -42,6 +42,14 @@ def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
         return None
     moved = code.move_before(step, code.statement)
     return (code.add_before(step, text), *moved)
+
+
+def _about(code: Code, mistake: Mistake, calls: list[ast.Call]) -> list[ast.Call]:
+    """Of several optimizers, the calls for the one whose gradients are clipped."""
+    if mistake.optimizers == 1:
+        return calls
+    name = ast.dump(mistake.owner) if mistake.owner is not None else ""
+    return [call for call in calls if call.args and ast.dump(call.args[0]) == name]
 
 
 def _accumulates(guard: ast.If, code: Code) -> bool:

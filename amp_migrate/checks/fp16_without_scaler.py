@@ -11,10 +11,12 @@ from amp_migrate.checks._regions import Region, region_of, regions, without_grad
 from amp_migrate.config import Settings
 from amp_migrate.edits import Edit
 from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
+from amp_migrate.model.events import Trait
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.mistakes import events_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope, shallow
+from amp_migrate.names import dotted_name
 
 RULE = Rule("fp16-without-scaler", severity="error")
 _SCALES = re.compile(r"(?i)scaler|accelerat|lightning|deepspeed|fabric|colossalai|apex|ignite|mosaic|composer")
@@ -67,30 +69,96 @@ def _inside(program: Program, function: Function, found: list[Region]) -> Region
 
 
 def _fix(program: Program, call: ast.Call, step: ast.Call, region: Region, settings: Settings) -> Fix | None:
-    """Where the optimizer is made in this scope, the scaler is made behind it, with the region's switch."""
+    """The scaler is made behind the optimizer, with the region's switch, and unscales before gradients are read."""
     code = Code(program, call)
-    optimizer = receiver(step)
-    value = program.values.of(optimizer, code.scope)
-    home = code.scope.lookup(optimizer.id) if isinstance(optimizer, ast.Name) else None
-    bindings = home.bindings[optimizer.id] if home is not None and isinstance(optimizer, ast.Name) else []
+    optimizer, loss, switch = receiver(step), receiver(call), region.argument("enabled")
+    made = _made(program, optimizer, code.scope)
     torch = program.module.imports.local("torch")
-    if home is not code.scope or len(bindings) != 1 or value.kind is not Kind.OPTIMIZER or torch is None:
+    if made is None or torch is None or "scaler" in program.module.identifiers:
         return None
-    made, switch = bindings[0].statement, region.argument("enabled")
-    if not isinstance(made, ast.Assign) or "scaler" in program.module.identifiers:
+    unscale = _unscale(program, code.scope, step)
+    if unscale is None or (switch is not None and not _stands(program, switch, code.scope, made)):
         return None
-    enabled = f"enabled={code.source(switch)}" if switch is not None else ""
-    is_old = (settings.target_torch or CURRENT_TORCH) < (2, 4)
-    scaler = (
-        f"{torch}.cuda.amp.GradScaler({enabled})"
-        if is_old
-        else f'{torch}.amp.GradScaler("cuda"{", " + enabled if enabled else ""})'
-    )
-    loss = receiver(call)
+    scaler = f"{optimizer.value.id}.scaler" if _is_own(optimizer) else "scaler"  # type: ignore[attr-defined]
     edits: tuple[Edit, ...] = (
-        code.add_after(made, f"scaler = {scaler}"),
-        code.replace(loss, "scaler.scale($0)", loss),
-        code.replace(step, "scaler.step($0)", optimizer),
-        code.add_after(program.module.statement_of(step), "scaler.update()"),
+        code.add_after(made, f"{scaler} = {_constructor(torch, code.source(switch) if switch else '', settings)}"),
+        code.replace(loss, f"{scaler}.scale($0)", loss),
+        *(code.add_before(reader, f"{scaler}.unscale_({code.source(optimizer)})") for reader in unscale),
+        code.replace(step, f"{scaler}.step($0)", optimizer),
+        code.add_after(program.module.statement_of(step), f"{scaler}.update()"),
     )
     return Fix("safe", "add a GradScaler", edits)
+
+
+def _is_own(optimizer: ast.expr) -> bool:
+    return isinstance(optimizer, ast.Attribute) and isinstance(optimizer.value, ast.Name)
+
+
+def _constructor(torch: str, switch: str, settings: Settings) -> str:
+    enabled = f"enabled={switch}" if switch else ""
+    if (settings.target_torch or CURRENT_TORCH) < (2, 4):
+        return f"{torch}.cuda.amp.GradScaler({enabled})"
+    return f'{torch}.amp.GradScaler("cuda"{", " + enabled if enabled else ""})'
+
+
+def _made(program: Program, optimizer: ast.expr, scope: Scope) -> ast.stmt | None:
+    """The one statement that makes the optimizer: in this scope, at module level, or in another method."""
+    if isinstance(optimizer, ast.Name):
+        home, name = scope.lookup(optimizer.id), optimizer.id
+        if home not in (scope, program.module.root):
+            return None
+    else:
+        around = program.graph.class_around(scope)
+        if around is None or (dotted_name(optimizer) or "").count(".") != 1 or _root(optimizer) != scope.self_name:
+            return None
+        home, name = program.module.scopes[around], f"self.{(dotted_name(optimizer) or '').partition('.')[2]}"
+    bindings = home.bindings.get(name, []) if home is not None else []
+    made = bindings[0].statement if len(bindings) == 1 else None
+    is_optimizer = program.values.of(optimizer, scope).kind is Kind.OPTIMIZER
+    return made if isinstance(made, ast.Assign) and is_optimizer else None
+
+
+def _root(expr: ast.expr) -> str:
+    return (dotted_name(expr) or "").partition(".")[0]
+
+
+def _stands(program: Program, switch: ast.expr, scope: Scope, made: ast.stmt) -> bool:
+    """Whether the switch, written in `scope`, has its value where the optimizer is made."""
+    there = program.module.scope_of(made)
+    for node in ast.walk(switch):
+        if not isinstance(node, ast.Name):
+            continue
+        home = there.lookup(node.id)
+        if home is not scope.lookup(node.id):
+            return False
+        if home is None:
+            continue  # a builtin
+        bindings = home.bindings.get(node.id, [])
+        if home is there and not any(
+            b.statement.lineno < made.lineno for b in bindings if hasattr(b.statement, "lineno")
+        ):
+            return False
+        if len(bindings) != 1:
+            return False
+    return True
+
+
+def _unscale(program: Program, scope: Scope, step: ast.Call) -> list[ast.stmt] | None:
+    """The first statement before the step that reads gradients, as a list; None where one reads them out of order."""
+    events = events_of(program)
+    code = Code(program, step)
+    inside = [s for s in reversed(code.before(code.statement)) if events.of_node(s, scope) & Trait.OTHER]
+    readers = [
+        s
+        for s in inside
+        if any(events.what(n, scope) in {"clip", "read"} or _follows(program, n, scope) for n in shallow(s))
+    ]
+    found = {id(n) for s in readers for n in shallow(s)}
+    others = [c for c in scope.calls if events.what(c, scope) in {"clip", "read"} and id(c) not in found]
+    return None if others else readers[:1]
+
+
+def _follows(program: Program, node: ast.AST, scope: Scope) -> bool:
+    """A helper in sight that clips or reads."""
+    function = events_of(program).callee(node, scope) if isinstance(node, ast.Call) else None
+    return function is not None and bool(events_of(program).of_function(function) & Trait.OTHER)

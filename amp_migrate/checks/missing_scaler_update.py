@@ -61,6 +61,11 @@ def _scales(program: Program, scope: Scope) -> bool:
 
 
 def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    if mistake.optimizers > 1 or mistake.updates or not code.alone():
+    """Behind the step; of several optimizers, behind the last step where all of them stand in one block."""
+    steps = [code.module.statement_of(call) for call in code.calls("scaler-step")]
+    if mistake.updates or not all(code.alone(step) for step in steps):
         return None
-    return (code.add_after(code.statement, f"{code.source(receiver(mistake.node))}.update()"),)
+    if mistake.optimizers > 1 and not all(any(step is one for one in code.block()) for step in steps):
+        return None
+    last = steps[-1] if mistake.optimizers > 1 else code.statement
+    return (code.add_after(last, f"{code.source(receiver(mistake.node))}.update()"),)

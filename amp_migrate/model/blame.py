@@ -27,6 +27,8 @@ class Mistake:
     """Whether the scaler is updated anywhere in sight."""
     optimizer: str = ""
     """The identity of the optimizer that lacks gradients."""
+    owner: ast.expr | None = None
+    """The optimizer that it is about, as first written."""
 
 
 @dataclass(eq=False)
@@ -78,6 +80,7 @@ class Blame:
         path: Path,
         frame: Frame,
         optimizer: str = "",
+        owner: str | None = None,
     ) -> None:
         if blamed is None or (rule, blamed) in self.found:
             return
@@ -92,6 +95,7 @@ class Blame:
             len(self.seen.owners.optimizers),
             bool(self.seen.updates),
             optimizer,
+            self.seen.owners.optimizers.get(owner or "", (None, None))[0],
         )
 
     def _broke_bare_optimizer_step(
@@ -131,6 +135,7 @@ class Blame:
             "scaled here",
             path,
             frame,
+            owner=found.optimizer,
         )
 
     def _broke_unscale_after_clip(
@@ -147,7 +152,8 @@ class Blame:
     def _broke_grad_read_before_unscale(
         self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame
     ) -> None:
-        self.report(found.rule, node, path.marks.get(("scaled", found.optimizer or "")), "scaled here", path, frame)
+        cause = path.marks.get(("scaled", found.optimizer or ""))
+        self.report(found.rule, node, cause, "scaled here", path, frame, owner=found.optimizer)
 
     def _broke_missing_scaler_update(
         self, found: Violation, scaler: str, kind: Kind, before: State, node: ast.AST, path: Path, frame: Frame

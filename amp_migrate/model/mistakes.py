@@ -321,10 +321,12 @@ class Protocol(Collector):
 
     def _readers(self, node: ast.AST, path: Path, frame: Frame) -> list[tuple[str, str]]:
         """Pairs of scaler and optimizer whose gradients an expression reads."""
-        mentioned = set()
-        for inner in ast.walk(node):
-            if isinstance(inner, (ast.Name, ast.Attribute)) and (name := identity(inner, frame, path)) is not None:
-                mentioned.add(name)
+        mentioned = self._mentioned(node, path, frame)
+        here: Frame | None = frame
+        while here is not None and here.call is not None and not mentioned & {*self.seen.owners.optimizers}:
+            if here.caller is not None:  # `p.grad` in a helper that was handed the optimizer
+                mentioned |= self._mentioned(here.call, path, here.caller)
+            here = here.caller
         owners = self.seen.owners
         names = (
             [m for m in mentioned if m in owners.optimizers]
@@ -332,6 +334,10 @@ class Protocol(Collector):
             or []
         )
         return [(s, n) for n in names for s in self._partners(n)]
+
+    def _mentioned(self, node: ast.AST, path: Path, frame: Frame) -> set[str]:
+        inner = (n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute)))
+        return {name for n in inner if (name := identity(n, frame, path)) is not None}
 
     def _on_created(self, node: ast.Call, path: Path, frame: Frame) -> None:
         statement = self.program.module.parents[node]

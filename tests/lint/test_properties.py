@@ -12,7 +12,6 @@ from amp_migrate.lint import fix_text, lint_text
 from amp_migrate.lint.adding import with_ignores
 
 IMPORTS = (
-    "import torch",
     "import torch as th",
     "from torch.cuda.amp import GradScaler, autocast",
     "from torch.cuda import amp",
@@ -38,10 +37,10 @@ TAILS = ("", "  # why", "  # amp-migrate: ignore[deprecated-cuda-amp]", "  # amp
 LINES = st.tuples(st.sampled_from(CALLS), st.sampled_from(TAILS)).map(lambda pair: f"x = {pair[0]}{pair[1]}")
 NESTED = LINES.map(lambda line: f"def f(x=None):\n    {line}\n    return x")
 PROGRAMS = st.tuples(
-    st.lists(st.sampled_from(IMPORTS), min_size=1, unique=True),
+    st.lists(st.sampled_from(IMPORTS), unique=True),
     st.lists(LINES | NESTED, min_size=1, max_size=6),
     st.sampled_from(("\n", "\r\n")),
-).map(lambda parts: "\n".join([*parts[0], "", *parts[1], ""]).replace("\n", parts[2]))
+).map(lambda parts: "\n".join(["import torch", *parts[0], "", *parts[1], ""]).replace("\n", parts[2]))
 
 
 @settings(deadline=None, max_examples=60)
