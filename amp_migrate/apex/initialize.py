@@ -64,7 +64,8 @@ class Initialize:
         scale = self.argument("loss_scale")
         if scale is not None and not (isinstance(scale, ast.Constant) and scale.value in ("dynamic", None)):
             text = ast.unparse(scale)
-            yield f"loss_scale={text} is now dynamic, as GradScaler's is; `init_scale=float({text})` would start it there"
+            start = text if isinstance(scale, ast.Constant) else f"float({text})"
+            yield f"loss_scale={text} is now dynamic, as GradScaler's is; `init_scale={start}` would start it there"
         losses = self.argument("num_losses")
         if losses is not None and not (isinstance(losses, ast.Constant) and losses.value == 1):
             yield "the losses had a loss scale each; they share one GradScaler now, which PyTorch recommends"

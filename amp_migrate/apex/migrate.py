@@ -132,7 +132,10 @@ def _off(path: str, plain: Unapexed) -> FileOutcome:
 def _done(plain: Unapexed, outcome: FileOutcome) -> FileOutcome:
     """The outcome of the second step as that of both; a file without a loop has been through the first alone."""
     output = plain.text if outcome.output is None else outcome.output
-    return dataclasses.replace(outcome, status="migrated", notes=(*plain.notes, *outcome.notes), output=output)
+    lines = dict(plain.scaled)
+    loops = tuple(dataclasses.replace(loop, line=lines.get(loop.scope, loop.line)) for loop in outcome.loops)
+    notes = (*plain.notes, *outcome.notes)
+    return dataclasses.replace(outcome, status="migrated", loops=loops, notes=notes, output=output)
 
 
 def _unmigrated(plains: Mapping[str, Unapexed], outcomes: Mapping[str, FileOutcome]) -> _Reasons:

@@ -223,12 +223,23 @@ class Replacements:
         rest = self._cut_text(
             self._span(call.func).end, call, [m[0] for m in members], [m[1] for m in members], out, 1 - bool(func)
         )
-        text = rest.text
+        text = self._aligned(rest.text, call, func)
         if added:
             head = text.rstrip()[:-1].rstrip()
             text = f"{head}{' ' if head.endswith(',') else ', '}{added})"
         parts = rest.parts if func else (self._span(call.func), *rest.parts)
         return Template(f"{name}{text}", parts)
+
+    def _aligned(self, text: str, call: ast.Call, func: str | None) -> str:
+        """Lines that stood under the first argument stand there again under a longer name."""
+        end = call.func.end_col_offset or 0
+        by = len(func) - (end - call.func.col_offset) if func and call.func.lineno == call.func.end_lineno else 0
+        opening = f"\n{' ' * (end + 1)}"
+        inner = self._outdented(opening, call)
+        under = [line for line in text.split("\n")[1:] if line.strip()]
+        if by <= 0 or not all(f"\n{line}".startswith(inner) for line in under):
+            return text
+        return text.replace(inner, inner + " " * by)
 
     def _cut(
         self, node: ast.expr, spans: list[tuple[int, int]], parts: list[list[ast.expr]], out: set[int]
@@ -268,7 +279,13 @@ class Replacements:
         tail = data[here : self._span(node).end]
         if dropped_before:
             tail = tail.lstrip(b" \t,") if b"\n" not in tail else tail.lstrip(b", \t")
-        return Template((text + tail).decode(), tuple(found))
+        return Template(self._outdented((text + tail).decode(), node), tuple(found))
+
+    def _outdented(self, text: str, node: ast.expr) -> str:
+        """Without the indentation of the block, which the writer puts before every line."""
+        line = self.module.line(self.module.statement_of(node).lineno)
+        indent = line[: len(line) - len(line.lstrip())]
+        return text.replace(f"\n{indent}", "\n") if indent else text
 
 
 def _opening(gap: bytes, is_first: bool) -> bytes:

@@ -34,6 +34,8 @@ class Seen:
     scaled: list[ast.With] = field(default_factory=list)
     merged: set[ast.expr] = field(default_factory=set)
     """Conditions whose branches have become the same."""
+    gone: list[ast.stmt] = field(default_factory=list)
+    """Statements of which nothing is left."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class Statements:
 
     def statement(self, node: ast.stmt) -> Result:
         """One statement."""
+        result = self._statement(node)
+        if result.replaced and not result.templates:
+            self.seen.gone.append(node)
+        return result
+
+    def _statement(self, node: ast.stmt) -> Result:
         match node:
             case ast.Import() | ast.ImportFrom() if imports_apex(node):
                 return self._import(node)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +24,8 @@ from amp_migrate.apex.statements import Needed, Seen, Statements
 from amp_migrate.edits import AddImport, Edit
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
+
+_ABOUT_APEX = re.compile(r"(?i)\bapex\b|\bamp\b|fp16|half.precision|mixed.precision|16.bit")
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,31 @@ def unapex(text: str, path: str) -> Unapexed | None:
     if not any(is_removed(name) for name in _used(module, names)):
         return None
     try:
-        return _unapexed(module, names)
+        seen, plain = _unapexed(module, names)
+        tidy = _without_comments(module, seen)
+        if tidy == text:
+            return plain
+        module = Module(tidy, path)
+        return dataclasses.replace(plain, text=_unapexed(module, ApexNames(module))[1].text)
     except Refused as refused:
         return Unapexed(
             text, refusals=(LoopOutcome(refused.line, "<module>", "refused", refused.reason, refused.message),)
         )
+
+
+def _without_comments(module: Module, seen: Seen) -> str:
+    """The text without the comments about apex that stand right above statements that go."""
+    lines = module.text.splitlines(keepends=True)
+    dropped: set[int] = set()
+    for statement in seen.gone:
+        last = first = statement.lineno - 1
+        while first and lines[first - 1].lstrip().startswith("#") and not lines[first - 1].startswith("#!"):
+            first -= 1
+        if _ABOUT_APEX.search("".join(lines[first:last])) and len(lines) == len(module.text.split("\n")) - (
+            module.text.endswith("\n")
+        ):
+            dropped |= set(range(first, last))
+    return "".join(line for i, line in enumerate(lines) if i not in dropped)
 
 
 def _used(module: Module, names: ApexNames) -> set[str]:
@@ -78,7 +102,7 @@ def _used(module: Module, names: ApexNames) -> set[str]:
     return found
 
 
-def _unapexed(module: Module, names: ApexNames) -> Unapexed:
+def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
     needed = Needed()
     for _ in range(4):  # what is left decides which imports stay, and these decide what is left
         walk, notes, results, torch = _walked(module, names, needed)
@@ -97,7 +121,7 @@ def _unapexed(module: Module, names: ApexNames) -> Unapexed:
         raise Refused("apex-form", module.tree, f"the edits cannot be made: {error}") from error
     seen = walk.seen
     levels = [call.level for call, _ in seen.initialized]
-    return Unapexed(
+    return seen, Unapexed(
         output,
         _switches(walk),
         tuple(dict.fromkeys([*notes, *_notes(seen)])),

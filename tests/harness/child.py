@@ -13,6 +13,9 @@ from tests.harness.device import Device
 from tests.harness.protocol import Protocol
 from tests.harness.recorder import Recorder
 
+STAND_INS = Path(__file__).parent / "stand_ins"
+"""Packages that fixtures import and nobody has: apex."""
+
 
 def run(program: str, mode: str, folder: str) -> None:
     """Run `program` in `folder`, where `trace.json` is written in the end."""
@@ -30,6 +33,7 @@ def run(program: str, mode: str, folder: str) -> None:
 
 def _execute(program: str, device: Device) -> str | None:
     sys.argv = [program]
+    sys.path.append(str(STAND_INS))
     try:
         with device:
             runpy.run_path(program, run_name="__main__")
