@@ -60,9 +60,9 @@ def migrate(
     if paths == (STDIN,):
         batch = Batch((_stream(ours.settings, quiet=diff or check),), 1)
     else:
-        for line in unfinished.finish(paths):
-            click.echo(f"amp-migrate: {line}", err=True)
         files = list(discover(paths, options.excludes(ours, exclude)))
+        for line in unfinished.finish((Path(found.real).parent for found in files), write=not (diff or check)):
+            click.echo(f"amp-migrate: {line}", err=True)
         batch = rewrite_all(files, ours.settings, write=not (diff or check))
     if diff:
         _print_diffs(batch.results)

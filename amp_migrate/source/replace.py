@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from amp_migrate.source import unfinished
 from amp_migrate.source.errors import SourceError, reading, writing
+from amp_migrate.source.unfinished import Halfway, Staged, journal
 
 
 @dataclass(frozen=True)
@@ -34,35 +34,52 @@ def replace_all(changes: Sequence[Change]) -> None:
     A symbolic link is kept and its target replaced; mode and owner are kept. A hard link is given up: only the name in
     the path gets the new content, since the others may belong to a package cache. What a crash leaves half-done,
     `finish` of `source.unfinished` completes.
-    Raises SourceError, with the path of the file at fault, and leaves all of them as they were.
+    Raises SourceError, with the path of the file at fault, and leaves all of them as they were; Halfway where not even
+    that could be done.
     """
     targets = [change.path.resolve() for change in changes]
-    staged: list[tuple[str, Path]] = []
+    staged: list[Staged] = []
     try:
         for target, change in zip(targets, changes, strict=True):
             with _told_of(change.path):
                 _check(target, change.expected)
-                staged.append((_staged(target, change.data), target))
-        with unfinished.journal(staged):
+                staged.append(Staged(_staged(target, change.data), target))
+        with journal(staged):
             _put(staged, changes)
+    except Halfway:
+        raise
     except BaseException:
-        for temporary, _ in staged:
+        for one in staged:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)  # noqa: PTH108
+                one.temporary.unlink()
         raise
 
 
-def _put(staged: Sequence[tuple[str, Path]], changes: Sequence[Change]) -> None:
+def _put(staged: Sequence[Staged], changes: Sequence[Change]) -> None:
     """Rename all; where one fails, those before it get their old bytes back."""
-    for position, (temporary, target) in enumerate(staged):
+    for position, one in enumerate(staged):
         try:
-            os.replace(temporary, target)  # noqa: PTH105 - the same call, but one that shows it is atomic
-        except OSError as error:
-            for (_, earlier), change in zip(staged[:position], changes, strict=False):
-                os.replace(_staged(earlier, change.expected), earlier)  # noqa: PTH105
-            told = writing(error)
-            told.path = str(changes[position].path)
-            raise told from None
+            with _told_of(changes[position].path):
+                os.replace(one.temporary, one.target)  # noqa: PTH105 - the same call, but one that shows it is atomic
+        except BaseException as error:
+            _put_back(staged[:position], changes, error)
+            raise
+
+
+def _put_back(staged: Sequence[Staged], changes: Sequence[Change], reason: BaseException) -> None:
+    """Give files their old bytes back, which are all staged before the first goes back: a full disk stops none half-way."""
+    ready: list[tuple[Path, Path]] = []
+    try:
+        for one, change in zip(staged, changes, strict=False):
+            ready.append((_staged(one.target, change.expected), one.target))
+        for temporary, target in ready:
+            os.replace(temporary, target)  # noqa: PTH105
+    except OSError as error:
+        for temporary, _ in ready:
+            temporary.unlink(missing_ok=True)
+        names = ", ".join(str(one.target) for one in staged)
+        told = f"{reason}; and {names} could not be put back ({error.strerror}), so that the others are missing"
+        raise Halfway(f"{told}. Mend the cause and run again in the same folder: that finishes it") from None
 
 
 @contextlib.contextmanager
@@ -91,7 +108,7 @@ def _check(target: Path, expected: bytes) -> None:
         raise SourceError("another program changed it in the meantime; run again")
 
 
-def _staged(target: Path, data: bytes) -> str:
+def _staged(target: Path, data: bytes) -> Path:
     """A file beside `target` that holds `data` and is ready to take its name."""
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
@@ -105,7 +122,7 @@ def _staged(target: Path, data: bytes) -> str:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
-    return temporary
+    return Path(temporary)
 
 
 def _write(handle: int, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from amp_migrate.source.errors import SourceError
-from amp_migrate.source.replace import replace
+from amp_migrate.source.replace import Change, replace, replace_all
+from amp_migrate.source.unfinished import NAME, Halfway, finish
 
 Write = Callable[..., Path]
 
@@ -154,3 +156,145 @@ def test_foreign_owner_that_cannot_be_kept(write: Write, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "fchown", failing(errno.EPERM))
     replace(path, b"new", b"old")
     assert path.read_bytes() == b"new"
+
+
+def changes(*paths: Path) -> list[Change]:
+    return [Change(path, b"new", b"old") for path in paths]
+
+
+def test_files_that_belong_together(write: Write) -> None:
+    first, second = write("a.py", "old"), write("sub/b.py", "old")
+    first.chmod(0o751)
+    link = first.with_name("link.py")
+    link.symlink_to("a.py")
+    replace_all(changes(link, second))
+    assert (first.read_text(), second.read_text()) == ("new", "new")
+    assert os.readlink(link) == "a.py"
+    assert stat.S_IMODE(first.stat().st_mode) == 0o751
+    assert sorted(os.listdir(first.parent)) == ["a.py", "link.py", "sub"]
+    assert os.listdir(second.parent) == ["b.py"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EXDEV])
+def test_the_first_is_put_back_where_the_second_cannot_be_written(
+    write: Write, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    paths = [write(name, "old") for name in ("a.py", "b.py", "c.py")]
+    paths[0].chmod(0o751)
+    real = os.replace
+
+    def rename(source: Path, target: Path) -> None:
+        if target == paths[1]:
+            assert paths[0].read_text() == "new"
+            raise OSError(number, os.strerror(number))
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", rename)
+    with pytest.raises(SourceError, match="it is unchanged") as caught:
+        replace_all(changes(*paths))
+    assert caught.value.path == str(paths[1])
+    assert [path.read_text() for path in paths] == ["old"] * 3
+    assert stat.S_IMODE(paths[0].stat().st_mode) == 0o751
+    assert sorted(os.listdir(paths[0].parent)) == ["a.py", "b.py", "c.py"]
+
+
+def test_interrupt_between_two_files_puts_the_first_back(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = write("a.py", "old"), write("b.py", "old")
+    real = os.replace
+
+    def rename(source: Path, target: Path) -> None:
+        if target == second:
+            raise KeyboardInterrupt
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", rename)
+    with pytest.raises(KeyboardInterrupt):
+        replace_all(changes(first, second))
+    assert (first.read_text(), second.read_text()) == ("old", "old")
+    assert sorted(os.listdir(first.parent)) == ["a.py", "b.py"]
+
+
+def test_what_cannot_even_be_put_back_is_finished_by_the_next_run(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write(name, "old") for name in ("a.py", "b.py", "c.py")]
+    real, real_fsync = os.replace, os.fsync
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def rename(source: Path, target: Path) -> None:
+        if target == paths[2]:
+            monkeypatch.setattr(os, "fsync", full)
+            raise OSError(errno.EPERM, "denied")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", rename)
+    with pytest.raises(Halfway) as caught:
+        replace_all(changes(*paths))
+    told = str(caught.value)
+    assert "check its owner" in told
+    assert f"{paths[0]}, {paths[1]} could not be put back (No space left on device)" in told
+    assert "run again in the same folder: that finishes it" in told
+    assert [path.read_text() for path in paths] == ["new", "new", "old"]
+    monkeypatch.setattr(os, "replace", real)
+    monkeypatch.setattr(os, "fsync", real_fsync)
+    assert finish([paths[0].parent])[0].endswith(f"now written: {paths[2]}")
+    assert [path.read_text() for path in paths] == ["new"] * 3
+    assert sorted(os.listdir(paths[0].parent)) == ["a.py", "b.py", "c.py"]
+
+
+@pytest.mark.parametrize("second", ["read-only", "changed", "gone"])
+def test_nothing_is_written_where_one_file_may_not_be(write: Write, second: str) -> None:
+    paths = [write("a.py", "old"), write("b.py", "old")]
+    if second == "read-only":
+        paths[1].chmod(0o444)
+    elif second == "changed":
+        paths[1].write_text("newer")
+    else:
+        paths[1].unlink()
+    left = sorted(os.listdir(paths[0].parent))
+    with pytest.raises(SourceError) as caught:
+        replace_all(changes(*paths))
+    assert caught.value.path == str(paths[1])
+    assert paths[0].read_text() == "old"
+    assert sorted(os.listdir(paths[0].parent)) == left
+
+
+@pytest.mark.parametrize("where", ["mkstemp", "write"])
+def test_journal_that_cannot_be_written(write: Write, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """As in a folder in which new names are forbidden, or on a disk that is full: then nothing is renamed."""
+    paths = [write("a.py", "old"), write("sub/b.py", "old")]
+    real = tempfile.mkstemp
+
+    def mkstemp(prefix: str, suffix: str, dir: Path) -> tuple[int, str]:  # noqa: A002 - its own name
+        if prefix.startswith(NAME) and dir == paths[1].parent:
+            raise PermissionError(errno.EACCES, "denied")
+        return real(prefix=prefix, suffix=suffix, dir=dir)
+
+    def dump(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    if where == "mkstemp":
+        monkeypatch.setattr(tempfile, "mkstemp", mkstemp)
+    else:
+        monkeypatch.setattr("json.dump", dump)
+    with pytest.raises(SourceError, match="cannot be written"):
+        replace_all(changes(*paths))
+    assert [path.read_text() for path in paths] == ["old", "old"]
+    assert sorted(os.listdir(paths[0].parent)) == ["a.py", "sub"]
+    assert os.listdir(paths[1].parent) == ["b.py"]
+
+
+def test_no_journal_stays(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [write("a.py", "old"), write("b.py", "old")]
+    real, seen = os.replace, []
+
+    def rename(source: Path, target: Path) -> None:
+        seen.append((paths[0].parent / NAME).is_file())
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", rename)
+    replace_all(changes(*paths))
+    assert seen == [False, True, True]
+    assert sorted(os.listdir(paths[0].parent)) == ["a.py", "b.py"]
