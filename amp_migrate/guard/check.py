@@ -11,6 +11,7 @@ from amp_migrate.guard.erase import Eraser
 from amp_migrate.guard.facts import Failure, Introduced
 from amp_migrate.guard.inline import inline
 from amp_migrate.guard.names import name_faults
+from amp_migrate.guard.settings import restore
 from amp_migrate.guard.untouched import set_aside
 
 Again = Callable[[str], "str | None"]
@@ -76,6 +77,8 @@ def _may_clash(original: str, introduced: Introduced) -> bool:
 def _same_program(before: ast.Module, after: ast.Module, introduced: Introduced, clash: bool) -> Iterator[Failure]:
     for line, message in name_faults(before, after, introduced):
         yield Failure("same-program", line, message)
+    restore(before, introduced.settings)
+    restore(after, introduced.settings)
     set_aside(before, after)
     if clash and (taken := Eraser(introduced).run(before)):
         message = f"line {taken[0]} of the original already uses what the rewrite would introduce"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from amp_migrate.guard.settings import Changed
+
 CheckName = Literal["parses", "same-program", "protocol", "stable"]
 
 
@@ -31,6 +33,9 @@ class Introduced:
     """Source of each emitted `GradScaler(...)` call, disabled ones too; None accepts any well-formed one."""
     values: frozenset[str] | None = None
     """Source of each expression given to one of `names`; None accepts any that has no effect."""
+
+    settings: frozenset[Changed] = frozenset()
+    """Settings of frameworks that were changed, and what they were."""
 
     @property
     def parameters(self) -> frozenset[str]:

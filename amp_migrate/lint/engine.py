@@ -45,7 +45,13 @@ def names_amp(text: str) -> bool:
 
 def concerns(text: str) -> bool:
     """Whether any rule can have something to say about a module."""
-    return "backward" in text or suppress.MARK in text or names_amp(text)
+    return "backward" in text or suppress.MARK in text or names_amp(text) or _makes_trainer(text)
+
+
+def _makes_trainer(text: str) -> bool:
+    from amp_migrate.model.frameworks import names_framework
+
+    return names_framework(text)
 
 
 def lint(text: str, path: str, settings: Settings, relative: str | None = None) -> Linted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from amp_migrate.config import Settings
@@ -28,6 +28,7 @@ from amp_migrate.migrate.company import company
 from amp_migrate.migrate.cycle import Cycle
 from amp_migrate.migrate.evaluation import evaluation_regions
 from amp_migrate.migrate.fences import check_cells, spans_cells
+from amp_migrate.migrate.frameworks import framework_loops, switched
 from amp_migrate.migrate.hazards import Hazards
 from amp_migrate.migrate.home import Wiring
 from amp_migrate.migrate.leaving import casts_after
@@ -100,9 +101,7 @@ class Planner:
     def plan(self) -> dict[str, Plan]:
         """Decide about every loop and collect the edits of those that are migrated; by path."""
         plans = {file.path: Plan() for file in self.program.module.files}
-        for scope, call, setting in screen.framework_backwards(self.program):
-            message = f"a framework runs this loop; switch AMP on with {setting}"
-            loop = LoopOutcome(call.lineno, scope.qualname, "refused", "framework-loop", message)
+        for scope, loop in framework_loops(self.program, self.settings):
             plans[scope.module.path].loops.append(loop)
         for scope in self.program.training_scopes():
             plans[scope.module.path].loops.append(self._decide(scope))
@@ -110,7 +109,22 @@ class Planner:
             plan.loops.sort(key=lambda outcome: outcome.line)
         if self.planned:
             self._collect(plans)
+        for file in self.program.module.files:
+            self._switch_frameworks(plans[file.path], file)
         return plans
+
+    def _switch_frameworks(self, plan: Plan, file: Module) -> None:
+        """With `--unsafe`, the settings of frameworks that are literals in the code."""
+        torch = self.spellings.of(file.root).torch
+        for one in switched(self.program, file, self.settings, torch):
+            plan.edits += [
+                moved(edit, -self.program.module.place(s)[1]) if (s := place(edit)) else edit for edit in one.edits
+            ]
+            adds = self.spellings.imports_torch(file) and any(f"{torch}." in change.new for change in one.changes)
+            plan.edits += [AddImport("torch")] if adds and AddImport("torch") not in plan.edits else []
+            known = plan.introduced.settings | frozenset(one.changes)
+            imports = plan.introduced.imports_torch or adds
+            plan.introduced = replace(plan.introduced, settings=known, imports_torch=imports, torch=torch)
 
     def _decide(self, scope: Scope) -> LoopOutcome:
         backwards = self.program.effects.backwards(scope)

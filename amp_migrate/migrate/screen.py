@@ -27,12 +27,11 @@ _SHARDED = (
     "fairscale.nn",
     "torch.distributed._tensor",
 )
-_FRAMEWORK_OWNERS = {"accelerator", "fabric", "engine", "model_engine", "accelerate", "ds_engine", "deepspeed_engine"}
-_SETTINGS = {
-    "accelerator": 'Accelerator(mixed_precision="fp16")',
-    "accelerate": 'Accelerator(mixed_precision="fp16")',
-    "fabric": 'Fabric(precision="16-mixed")',
-    "self": 'Trainer(precision="16-mixed")',
+_FRAMEWORK_OWNERS = {
+    "accelerator": "accelerate",
+    "accelerate": "accelerate",
+    "fabric": "Fabric",
+    **dict.fromkeys(("engine", "model_engine", "ds_engine", "deepspeed_engine"), "DeepSpeed"),
 }
 _NETWORK = re.compile(r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$")
 _TWO_PASS = {"first_step", "second_step", "ascent_step", "descent_step"}
@@ -106,14 +105,16 @@ def _callers(program: Program, scope: Scope) -> list[ast.AST]:
 
 
 def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str]]:
-    """`accelerator.backward(loss)`, `self.manual_backward(loss)` and the like, with the setting to use instead."""
+    """`accelerator.backward(loss)`, `self.manual_backward(loss)` and the like, with the framework's name."""
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords):
                 continue
             owner = (dotted_name(call.func.value) or "").rpartition(".")[2]
-            if call.func.attr == "manual_backward" or (call.func.attr == "backward" and owner in _FRAMEWORK_OWNERS):
-                yield scope, call, _SETTINGS.get(owner, 'the "fp16" section of its configuration')
+            if call.func.attr == "manual_backward":
+                yield scope, call, "Lightning"
+            elif call.func.attr == "backward" and owner in _FRAMEWORK_OWNERS:
+                yield scope, call, _FRAMEWORK_OWNERS[owner]
 
 
 def screen(program: Program, scope: Scope, backwards: list[ast.Call], *, scaled: bool = True) -> None:

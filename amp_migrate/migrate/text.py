@@ -11,6 +11,7 @@ from amp_migrate.config import Settings
 from amp_migrate.migrate.existing import repaired
 from amp_migrate.migrate.plan import Plan, Planner
 from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.frameworks import names_framework
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.model.project import Project
@@ -56,7 +57,7 @@ def migrate_texts(
     if guarded and switches is None:
         joint = _with_apex(texts, settings, project) or migrate_texts(texts, settings, project, switches={})
         return replace(joint, outcomes={p: repaired(o, texts[p], settings) for p, o in joint.outcomes.items()})
-    if not any("backward" in text for text in texts.values()):
+    if not any("backward" in text or names_framework(text) for text in texts.values()):
         return Joint({path: FileOutcome(path, "unchanged") for path in texts})
     try:
         program = _program(texts)

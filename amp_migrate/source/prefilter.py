@@ -6,6 +6,17 @@ import re
 
 # A literal first, so that the search runs at the speed of a byte search. A line may be broken inside the call.
 _BACKWARD = re.compile(rb"backward\b(?:\s|\\\r?\n)*(\(?)")
+# Packages of `model.frameworks`, and what makes a trainer of each.
+_TRAINERS = (
+    (b"accelerate", (b"Accelerator(",)),
+    (b"lightning", (b"Trainer(", b"Fabric(")),
+    (b"transformers", (b"TrainingArguments(",)),
+    (b"trl", (b"Config(",)),
+    (b"deepspeed", (b"deepspeed.initialize(",)),
+    (b"ignite", (b"create_supervised_trainer(",)),
+    (b"monai", (b"SupervisedTrainer(", b"GanTrainer(", b"AdversarialTrainer(")),
+    (b"fastai", (b"earner(",)),
+)
 _BEFORE_A_NAME = b" \t\f\r\n\\"
 
 
@@ -19,7 +30,14 @@ def may_train(data: bytes, notebook: bool = False) -> bool:
 
     The lines of a notebook are strings in JSON, so there the word is enough.
     """
-    return b"backward" in data and (notebook or _find(data) >= 0)
+    if b"backward" in data and (notebook or _find(data) >= 0):
+        return True
+    return _makes_trainer(data)
+
+
+def _makes_trainer(data: bytes) -> bool:
+    """Whether a framework's trainer may be made here, which runs a loop without a `backward` in sight."""
+    return any(maker in data and package in data for package, makers in _TRAINERS for maker in makers)
 
 
 def _find(data: bytes) -> int:
