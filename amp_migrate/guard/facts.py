@@ -20,6 +20,8 @@ class Introduced:
     """Names given to a loss that was the receiver of `.backward()`."""
     names: frozenset[str] = frozenset()
     """Other new names, with or without dots: `use_amp`, `amp_dtype`, `scale_before`."""
+    given: frozenset[str] = frozenset()
+    """Attributes that another file of the program sets: `scaler` of a base class."""
     imports_torch: bool = False
     """Whether `import torch` was added."""
     torch: str = "torch"

@@ -105,7 +105,7 @@ def _attribute_faults(before: ast.Module, nodes: list[ast.AST], introduced: Intr
     if not paths:
         return
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
-    stored = {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
+    stored = {node.attr for node in attributes if isinstance(node.ctx, ast.Store)} | introduced.given
     old = {node.name: node for node in ast.walk(before) if isinstance(node, ast.ClassDef)}
     for node in nodes:
         if isinstance(node, ast.Attribute) and dotted(node) in paths and node.attr not in stored:

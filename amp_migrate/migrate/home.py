@@ -52,6 +52,8 @@ class Wiring:
     threaded: set[int] = field(default_factory=set)
     optional: dict[int, tuple[Function, str]] = field(default_factory=dict)
     """Functions that may be called without a scaler, and why, by id."""
+    depth: dict[int, int] = field(default_factory=dict)
+    """In how many loops what is called runs backward, by id of the call."""
     stepped: set[str] = field(default_factory=set)
     """Last parts of the names of the optimizers that migrated loops step."""
 
@@ -350,6 +352,7 @@ class Wiring:
 
     def _pass_at(self, site: CallSite, function: Function, names: list[str]) -> None:
         inner = self.program.scope(function)
+        self.depth[id(site.call)] = self._depth(function)
         given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
         try:
             if names and any(g is None for g in given):
@@ -368,6 +371,13 @@ class Wiring:
         for name in self.names:
             given_value = f"{holder}.{name}" if holder else name
             self.edits[AddArgument(self.program.module.span(site.call), name, given_value)] = None
+
+    def _depth(self, function: Function) -> int:
+        """In how many loops a function runs backward."""
+        inner = self.program.scope(function)
+        calls = [c for c in inner.calls if id(c) in self.depth or self.program.effects.is_backward(c, inner)]
+        loops = [sum(isinstance(a, LOOPS) for a in self._within(c, function)) + self.depth.get(id(c), 0) for c in calls]
+        return max(loops, default=1)
 
     def _value_at(self, site: CallSite, given: list[ast.expr], inner: Scope, names: list[str]) -> str:
         """The scaler to pass at one call: beside the optimizer that is passed; any in sight where that is None."""
@@ -388,8 +398,8 @@ class Wiring:
         if not loops or scope.node is not function:
             return False
         around = [[a for a in self._within(call, function) if isinstance(a, LOOPS)] for call in loops]
-        batches = 2 if any(self.program.effects.is_backward(call, scope) for call in loops) else 1
-        if max(map(len, around)) < batches and not any(_counts_epochs(loop) for found in around for loop in found):
+        deepest = max(len(found) + self.depth.get(id(call), 0) for found, call in zip(around, loops, strict=True))
+        if deepest < 2 and not any(_counts_epochs(loop) for found in around for loop in found):
             return False
         return all(
             not any(isinstance(a, LOOPS) for a in self._within(site.call, site.scope.node))

@@ -320,6 +320,9 @@ class Planner:
         wrapped = Template(f"with {header}:\n    {loss.text}", loss.parts)
         return [ReplaceStatement(span(hoist.statement), (wrapped, backward))]
 
+    def _set_elsewhere(self, file: Module) -> bool:
+        return any(home.attribute and home.scope.module is not file for home in self.wiring.homes)
+
     def _introduced(self, edits: list[Edit], file: Module, imports_torch: bool) -> Introduced:
         paths = {self.wiring.name} | {f"{h.attribute}.{self.wiring.name}" for h in self.wiring.homes if h.attribute}
         paths |= {plan.scaler for plan in self.planned if plan.scaler}
@@ -335,6 +338,7 @@ class Planner:
             scalers=scalers,
             hoisted=frozenset(self.hoisted),
             names=frozenset(names),
+            given=frozenset(self.wiring.names) if self._set_elsewhere(file) else frozenset(),
             imports_torch=imports_torch,
             torch=self.spellings.of(file.root).torch,
             float_casts=casts,

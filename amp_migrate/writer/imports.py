@@ -21,6 +21,9 @@ def add_import(module: cst.Module, edit: AddImport) -> cst.Module:
     same = [i for i in lines if any(_package(small) == _root(edit.module) for small in _smalls(body[i]))]
     if same and edit.name is None:
         return module.with_changes(body=_before(body, same[0], edit))
+    own = next((i for i in lines if any(_is_relative(small) for small in _smalls(body[i]))), None)
+    if own is not None and edit.name is None:
+        return module.with_changes(body=_above_own(body, own, own == lines[0], edit))
     if lines:
         after = same[-1] if same else _end_of_block(lines)
         return module.with_changes(body=_after(body, after, edit))
@@ -37,6 +40,16 @@ def _before(body: list[Any], index: int, edit: AddImport) -> list[Any]:
     anchor = body[index]
     new = _statement(edit, newline_of(anchor)).with_changes(leading_lines=anchor.leading_lines)
     return [*body[:index], new, anchor.with_changes(leading_lines=()), *body[index + 1 :]]
+
+
+def _above_own(body: list[Any], index: int, first: bool, edit: AddImport) -> list[Any]:
+    """Before the project's own modules, with a blank line where they stand apart."""
+    anchor = body[index]
+    apart = first or any(line.comment is None for line in anchor.leading_lines)
+    blank = [cst.EmptyLine(indent=False, newline=cst.Newline(newline_of(anchor)))] if apart else []
+    above, comments = divided(anchor.leading_lines)
+    new = _statement(edit, newline_of(anchor)).with_changes(leading_lines=above)
+    return [*body[:index], new, anchor.with_changes(leading_lines=[*blank, *comments]), *body[index + 1 :]]
 
 
 def _after(body: list[Any], index: int, edit: AddImport) -> list[Any]:
@@ -78,6 +91,10 @@ def _smalls(line: Any) -> Sequence[cst.CSTNode]:
 
 def _imports(line: Any) -> bool:
     return any(isinstance(small, cst.Import | cst.ImportFrom) and not _is_future(small) for small in _smalls(line))
+
+
+def _is_relative(small: cst.CSTNode) -> bool:
+    return isinstance(small, cst.ImportFrom) and bool(small.relative)
 
 
 def _is_future(small: cst.CSTNode) -> bool:

@@ -60,6 +60,37 @@ def notebook_cases() -> list[Case]:
     return [*migrated, *refused]
 
 
+@dataclass(frozen=True)
+class Project:
+    """A program of several files; `after` is None where none of its loops may be rewritten."""
+
+    name: str
+    before: Path
+    after: Path | None
+    main: str
+    settings: Settings
+    loops: tuple[tuple[str, ExpectedLoop], ...]
+    """By file, in the order of files and lines."""
+
+    def files(self) -> list[Path]:
+        """The modules as they were, sorted."""
+        return sorted(self.before.rglob("*.py"))
+
+
+def project_cases() -> list[Project]:
+    """Every folder of `fixtures/` with a folder `before`, and the refused ones with a folder `program`."""
+    folders = [*sorted(FIXTURES.glob("*/before/")), *sorted(FIXTURES.glob("refused/*/program/"))]
+    return [_project(folder) for folder in folders if folder.is_dir()]
+
+
+def _project(before: Path) -> Project:
+    facts = tomllib.loads((before.parent / "case.toml").read_text(encoding="utf-8"))
+    after = before.parent / "after" if before.name == "before" else None
+    loops = tuple((loop.pop("file"), ExpectedLoop(**loop)) for loop in facts["loops"])
+    main = facts.get("main", "main.py")
+    return Project(before.parent.name, before, after, main, _settings(facts.get("options", {})), loops)
+
+
 def read_source(path: Path) -> str:
     """The text as the migrator gets it: decoded by its cookie, without a byte order mark, line ends kept."""
     raw = path.read_bytes()

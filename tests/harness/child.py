@@ -33,7 +33,7 @@ def run(program: str, mode: str, folder: str) -> None:
 
 def _execute(program: str, device: Device) -> str | None:
     sys.argv = [program]
-    sys.path.append(str(STAND_INS))
+    sys.path[:] = [str(Path(program).parent), *sys.path, str(STAND_INS)]
     try:
         with device:
             runpy.run_path(program, run_name="__main__")
