@@ -333,7 +333,15 @@ class Values:
         if function is not None:
             inner = self.module.scopes[function]
             return self._join(self.of(value, inner) for value in returned(function))
-        return self._guessed(expr, scope)
+        return self._of_foreign_method(expr, scope) or self._guessed(expr, scope)
+
+    def _of_foreign_method(self, expr: ast.Call, scope: Scope) -> Value:
+        """`model.configure_optimizers()` of a class in another file."""
+        if not isinstance(expr.func, ast.Attribute):
+            return UNKNOWN
+        foreign = self.of(expr.func.value, scope).foreign
+        method = foreign[0].graph.method(foreign[1], expr.func.attr) if foreign is not None else None
+        return self._made_abroad((foreign[0], method), expr) if foreign is not None and method is not None else UNKNOWN
 
     def abroad(self, func: ast.expr, scope: Scope) -> Definition | None:
         """The definition in another module of the project that an imported name refers to."""
