@@ -50,15 +50,16 @@ def discover(paths: Sequence[Path], excludes: Iterable[tuple[Path, Sequence[str]
 
 
 def surroundings(files: Iterable[str], known: Collection[str]) -> list[str]:
-    """Modules beside, above and below the folders of `files` (resolved) that are not `known`, for what they import."""
+    """Modules and notebooks beside, above and below the folders of `files` (resolved) that are not `known`, for what they import."""
     folders = dict.fromkeys(Path(file).parent for file in files)
     if len(folders) > _MOST_FOLDERS:
         return []
     near = dict.fromkeys(
         str(path)
         for folder in folders
-        for pattern, start in (("*.py", folder), ("*.py", folder.parent), ("*/*.py", folder))
-        for path in sorted(start.glob(pattern))[:_MOST_NEAR]
+        for pattern, start in (("*", folder), ("*", folder.parent), ("*/*", folder))
+        for suffix in SUFFIXES
+        for path in sorted(start.glob(pattern + suffix))[:_MOST_NEAR]
     )
     return [path for path in near if path not in known]
 

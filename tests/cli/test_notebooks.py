@@ -188,3 +188,40 @@ def test_neither_torch_nor_libcst_is_imported(write: Write, tmp_path: Path) -> N
         "print(code, sorted({'torch', 'libcst'} & set(sys.modules)))"
     )
     assert python("-c", program, cwd=tmp_path).stdout.endswith("1 []\n")
+
+
+ENGINE = """\
+import torch
+
+
+def train_one_epoch(model, loader, optimizer, criterion, device):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+"""
+USE = """\
+%matplotlib inline
+import torch
+from engine import train_one_epoch
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"""
+CALL = "%time train_one_epoch(model, loader, optimizer, criterion, device)"
+MAIN = "\n".join([*USE.splitlines()[1:], CALL.removeprefix("%time "), ""])
+
+
+def test_a_notebook_that_calls_a_module_gets_the_scaler_with_it(write: Write, tmp_path: Path) -> None:
+    engine, book = write("engine.py", ENGINE), write("run.ipynb", notebook(USE, CALL).decode())
+    assert python("-m", "amp_migrate", ".", cwd=tmp_path).returncode == 0
+    assert "criterion, device, scaler):" in engine.read_text()
+    scaler = '\nscaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")'
+    assert sources(book.read_bytes()) == [USE + scaler, CALL.replace("device)", "device, scaler=scaler)")]
+
+
+def test_a_notebook_that_is_not_named_is_not_left_behind(write: Write, tmp_path: Path) -> None:
+    engine, main = write("engine.py", ENGINE), write("main.py", MAIN)
+    write("run.ipynb", notebook(USE, CALL).decode())
+    ran = python("-m", "amp_migrate", "engine.py", "main.py", cwd=tmp_path)
+    assert "callers-in-other-modules" in ran.stdout
+    assert (engine.read_text(), main.read_text()) == (ENGINE, MAIN)
