@@ -30,6 +30,12 @@ class Project:
     """The files that may be rewritten, with the names that the user gave them; others are only read."""
 
     @cached_property
+    def top(self) -> Path | None:
+        """The folder that holds all that may be rewritten."""
+        folders = {Path(real).parent for real in self.writable}
+        return Path(os.path.commonpath(folders)) if folders else None
+
+    @cached_property
     def importers(self) -> dict[str, list[str]]:
         """The files that import each file."""
         found: dict[str, list[str]] = {}

@@ -30,11 +30,13 @@ class Together:
     """What became of the files of one program, by resolved path; the first are those that were asked for."""
 
     members: Mapping[str, Rewritten]
+    needed: bool = True
+    """Whether the files that were asked for become something else in the company of the others."""
 
     @property
     def changed(self) -> dict[str, Rewritten]:
         """The members that are rewritten."""
-        return {real: one for real, one in self.members.items() if one.outcome.status == "migrated"}
+        return _changed(self.members)
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,39 @@ def rewrite_together(paths: Sequence[str], settings: Settings, project: Project)
 
     Never raises for what a file or the migrator does wrong: that is told of the file.
     """
+    settings = _for_program(paths, settings, project)
     texts: dict[str, _Text] = {}
     for path in paths:
         try:
             texts[_real(path)] = _read(path)
         except SourceError as error:
             return Together({_real(p): failed(p, error) if p == path else _unchanged(p) for p in paths})
-    best = _migrated(texts, settings, project)
+    best = alone = _migrated(texts, settings, project)
     for _ in range(_ROUNDS):
         more = {real: text for real in best.company if real not in texts and (text := _readable(real, project))}
         if not more or len(texts) + len(more) > MOST_FILES:
             break
         texts |= more
-        best = _better(best, _migrated(texts, settings, project), len(paths))
-    return Together(best.members)
+        joint = _migrated(texts, settings, project)
+        if any(real not in alone.members and real not in project.writable for real in _changed(joint.members)):
+            break  # whoever names one file wants no other one rewritten
+        best = _better(best, joint, len(paths))
+    return Together(best.members, any(best.members[real].after != one.after for real, one in alone.members.items()))
+
+
+def _for_program(paths: Sequence[str], settings: Settings, project: Project) -> Settings:
+    """Settings with the oldest torch that the program's own requirements name, where the user named none."""
+    if settings.target_torch is not None:
+        return settings
+    from amp_migrate.lint.target import target_for
+
+    folders = [Path(_real(path)).parent for path in paths]
+    bounds = [bound for folder in folders if (bound := target_for(folder, project.top or folder)) is not None]
+    return settings._replace(target_torch=min(bounds)) if bounds else settings
+
+
+def _changed(members: Mapping[str, Rewritten]) -> dict[str, Rewritten]:
+    return {real: one for real, one in members.items() if one.outcome.status == "migrated"}
 
 
 @dataclass(frozen=True)
@@ -92,8 +113,10 @@ def _migrated(texts: Mapping[str, _Text], settings: Settings, project: Project) 
 def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
     """The outcome of a text as that of its file."""
     try:
-        after = text.data if outcome.output is None else text.source.encode(outcome.output)
-        return Rewritten(settled(text.source.placed(outcome)), text.data, after, text.source.encoding)
+        placed = settled(text.source.placed(outcome))
+        if outcome.output is None:
+            return Rewritten(placed, encoding=text.source.encoding)
+        return Rewritten(placed, text.data, text.source.encode(outcome.output), text.source.encoding)
     except SourceError as error:
         return failed(text.path, error)
 
@@ -179,7 +202,7 @@ def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
         for real in program.changed:
             by_file.setdefault(real, []).append(index)
     for real, users in by_file.items():
-        for one, other in itertools.pairwise(users):
+        for one, other in itertools.combinations(users, 2):
             if held[one].changed[real].after != held[other].changed[real].after and not _covers(held[one], held[other]):
                 parent[_root(parent, one)] = _root(parent, other)
     groups: dict[int, list[Together]] = {}
@@ -209,9 +232,9 @@ def joined(programs: Iterable[Together]) -> tuple[dict[str, Rewritten], list[lis
         changed = program.changed
         shared = [real for real in changed if real in results]
         if changed and all(results[real].after == changed[real].after for real in shared):
-            chain = next((c for c in chains if any(real in c for real in shared)), [])
-            chains += [chain] if not shared else []
-            chain += [real for real in changed if real not in results]
+            touched = [chain for chain in chains if any(real in chain for real in shared)]
+            own = [real for real in changed if real not in results]
+            chains = [chain for chain in chains if chain not in touched] + [[*itertools.chain(*touched), *own]]
             results |= changed
     for program in ordered:
         for real, one in program.members.items():
