@@ -7,7 +7,7 @@ import functools
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -37,26 +37,40 @@ class Batch:
     interrupted: bool = False
 
 
-def rewrite_all(files: Sequence[Found], settings: Settings, write: bool) -> Batch:
-    """Migrate `files`, on disk if `write`, else in memory with the bytes before and after in the results."""
-    run = _Run(files, settings, write)
+def rewrite_all(files: Sequence[Found], settings: Settings, write: bool, asked: Collection[str] | None = None) -> Batch:
+    """Migrate `files`, on disk if `write`, else in memory with the bytes before and after in the results.
+
+    With `asked` (resolved paths), only the loops of these files are migrated and reported. The other files are read for
+    who calls whom, and are rewritten, and then reported, where a loop that is asked for needs it.
+    """
+    run = _Run(files, settings, write, asked)
     try:
         with _termination_as_interrupt():
             run.all()
     except KeyboardInterrupt:
-        return Batch(run.ordered(), len(files), interrupted=True)
-    return Batch(run.ordered(), len(files))
+        return Batch(run.ordered(), run.total(), interrupted=True)
+    return Batch(run.ordered(), run.total())
 
 
 class _Run:
     """One pass over all files; `done` holds what is settled, by index."""
 
-    def __init__(self, files: Sequence[Found], settings: Settings, write: bool) -> None:
+    def __init__(
+        self, files: Sequence[Found], settings: Settings, write: bool, asked: Collection[str] | None = None
+    ) -> None:
         self.files = files
+        self.asked = asked
         self.settings = settings
         self.write = write
         self.done: dict[int, Rewritten] = {}
         self.index_of = {found.real: index for index, found in enumerate(files)}
+
+    def total(self) -> int:
+        """How many files are to be told about."""
+        return sum(self._concerns(found) for found in self.files)
+
+    def _concerns(self, found: Found) -> bool:
+        return self.asked is None or found.real in self.asked or found.error is not None
 
     def ordered(self) -> tuple[Rewritten, ...]:
         """What is settled, in the order of the files."""
@@ -85,23 +99,30 @@ class _Run:
 
         sizes: dict[str, int] = {}
         index = Index(found.real for found in self.files if not found.error)
+        others: list[Found] = []
         for number, found in enumerate(self.files):
             if found.error:
                 self.done[number] = rewrite.failed(rewrite.shown(found.path), found.error)
-                continue
-            sifted, data = rewrite.sift_file(found.path)
-            index.add(found.real, data)
-            if isinstance(sifted, Rewritten):
-                self.done[number] = sifted
+            elif not self._concerns(found):
+                others.append(found)
             else:
-                sizes[found.real] = sifted
+                sifted, data = rewrite.sift_file(found.path)
+                index.add(found.real, data)
+                if isinstance(sifted, Rewritten):
+                    self.done[number] = sifted
+                else:
+                    sizes[found.real] = sifted
+        self._index(index, (found.real for found in others) if sizes else ())
         return sizes, self._with_surroundings(index, sizes)
+
+    def _index(self, index: Index, files: Iterable[str]) -> None:
+        for real in files:
+            with contextlib.suppress(OSError):
+                index.add(real, Path(real).read_bytes())
 
     def _with_surroundings(self, index: Index, training: Iterable[str]) -> Project:
         """Files beside those that were named are not rewritten, but may call what is in them."""
-        for real in surroundings(training, index.known):
-            with contextlib.suppress(OSError):
-                index.add(real, Path(real).read_bytes())
+        self._index(index, surroundings(training, index.known))
         return index.project({found.real: str(found.path) for found in self.files if not found.error})
 
     def _planned(self, tasks: Sequence[tuple[str, ...]], sizes: dict[str, int], project: Project) -> Iterator[Together]:
@@ -118,6 +139,8 @@ class _Run:
             for position, result in results:
                 if isinstance(result, parallel.Died):
                     yield Together({real: _buried(Path(self._name(real)), result) for real in order[position]})
+                elif self.asked is not None and not result.needed:
+                    yield Together({real: result.members[real] for real in order[position]})
                 else:
                     yield result
 
@@ -136,8 +159,12 @@ class _Run:
     def _note(self, results: Mapping[str, Rewritten]) -> None:
         for real, result in results.items():
             index = self.index_of.get(real)
-            known = self.done.get(index) if index is not None else None
-            if index is not None and (known is None or result.outcome.status != "unchanged" or result.outcome.loops):
+            if index is None or not (
+                self._concerns(self.files[index]) or result.outcome.status in ("migrated", "failed")
+            ):
+                continue
+            known = self.done.get(index)
+            if known is None or result.outcome.status != "unchanged" or result.outcome.loops:
                 self.done[index] = replace(result, before=b"", after=b"") if self.write else result
 
 

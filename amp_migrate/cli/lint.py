@@ -73,6 +73,7 @@ def _rules(flag: str, said: str) -> Callable[[Any], Any]:
 @click.option("--quiet", "-q", is_flag=True, help="Print findings only.")
 @click.option("--stdin-filename", metavar="NAME", help="The name of what comes from standard input.")
 @click.option("--target-torch", type=options.TorchVersion(), help="Oldest torch of the project, else by its own files.")
+@options.since
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out paths, as .gitignore does. Repeatable.")
 def lint(
     paths: tuple[Path, ...],
@@ -88,6 +89,7 @@ def lint(
     exit_zero: bool,
     quiet: bool,
     stdin_filename: str | None,
+    since: str | None,
     exclude: tuple[str, ...],
     **flags: Any,
 ) -> int:
@@ -101,7 +103,10 @@ def lint(
     fixes = fix or unsafe_fixes or diff
     if add_ignore and (fixes or paths == (STDIN,)):
         raise click.UsageError("--add-ignore goes neither with fixes nor with standard input")
+    if since is not None and write_baseline is not None:
+        raise click.UsageError("--write-baseline keeps the findings of all files; leave out --since")
     ours = options.load_config(paths, flags)
+    changed = options.changed(paths, since)
     _check_names(ours.settings)
     known = _known(baseline)
     choice = Options(ours.settings, ours.folder, fixes, unsafe_fixes)
@@ -110,7 +115,7 @@ def lint(
     if stream:
         reports: tuple[Report, ...] = (_stream(stdin_filename, choice, writes=fixes and not diff),)
     else:
-        found = list(discover(paths, options.excludes(ours, exclude)))
+        found = options.among(changed, discover(paths, options.excludes(ours, exclude)))
         reports = lint_all(found, choice, write=fixes and not diff)
     if baseline is not None:
         reports = baselines.without_known(reports, known, baseline)

@@ -39,9 +39,16 @@ from amp_migrate.source.rewrite import Rewritten
 @click.option("--unsafe", is_flag=True, help="Also make changes that may alter results with AMP off.")
 @click.option("--strict", is_flag=True, help="Exit 1 if a loop is refused.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@options.since
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out paths, as .gitignore does. Repeatable.")
 def migrate(
-    paths: tuple[Path, ...], diff: bool, check: bool, output_format: str, exclude: tuple[str, ...], **flags: Any
+    paths: tuple[Path, ...],
+    diff: bool,
+    check: bool,
+    output_format: str,
+    since: str | None,
+    exclude: tuple[str, ...],
+    **flags: Any,
 ) -> int:
     """Rewrite plain training loops to mixed precision, in place.
 
@@ -57,13 +64,14 @@ def migrate(
     if paths == (STDIN,) and as_json and not check:
         raise click.UsageError("the new program goes to standard output; add --check to get the report as json")
     ours = options.load_config(paths, flags)
+    changed = options.changed(paths, since)
     if paths == (STDIN,):
         batch = Batch((_stream(ours.settings, quiet=diff or check),), 1)
     else:
         files = list(discover(paths, options.excludes(ours, exclude)))
         for line in unfinished.finish((Path(found.real).parent for found in files), write=not (diff or check)):
             click.echo(f"amp-migrate: {line}", err=True)
-        batch = rewrite_all(files, ours.settings, write=not (diff or check))
+        batch = rewrite_all(files, ours.settings, write=not (diff or check), asked=changed)
     if diff:
         _print_diffs(batch.results)
     _report(batch, as_json, written=not (diff or check), to_stderr=diff or (paths == (STDIN,) and not check))

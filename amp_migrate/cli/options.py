@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from amp_migrate import config
+from amp_migrate.source.discovery import Found
 
 STDIN = Path("-")
+since = click.option(
+    "--since", metavar="REV", help="Only files changed since this git revision; main... : since this branch left main."
+)
 
 
 class TorchVersion(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -67,3 +71,22 @@ def excludes(ours: config.Config, flag: Sequence[str]) -> list[tuple[Path, Seque
     """Patterns of the settings file, relative to it, and those of the command line, relative to the current folder."""
     from_file = ours.settings.exclude
     return [(ours.folder, from_file), (Path.cwd(), tuple(flag))]
+
+
+def changed(paths: Sequence[Path], revision: str | None) -> frozenset[str] | None:
+    """What `--since` limits a run to, by resolved path; None where it is not given."""
+    if revision is None:
+        return None
+    if paths == (STDIN,):
+        raise click.UsageError("--since asks git about files; standard input is none")
+    from amp_migrate.source.since import SinceError, changed_since
+
+    try:
+        return changed_since(revision, paths)
+    except SinceError as error:
+        raise click.UsageError(f"--since: {error}") from None
+
+
+def among(changed: frozenset[str] | None, files: Iterable[Found]) -> list[Found]:
+    """The files that a run is limited to; what cannot be read is always told."""
+    return [one for one in files if changed is None or one.real in changed or one.error is not None]
