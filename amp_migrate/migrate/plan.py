@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from amp_migrate.edits import (
     place,
 )
 from amp_migrate.guard import Introduced
-from amp_migrate.migrate import optimizers, screen
+from amp_migrate.migrate import halfdone, optimizers, screen
 from amp_migrate.migrate.bce import ProbabilityLosses
 from amp_migrate.migrate.checkpoint import Checkpoints
 from amp_migrate.migrate.company import company
@@ -95,6 +95,7 @@ class Planner:
         self.company: dict[str, None] = {}
         """Files that the program would have to hold for a loop that was refused."""
         self.planned: list[LoopPlan] = []
+        self.completions: list[halfdone.Completion] = []
         self.hoisted: set[str] = set()
         self.headers: set[str] = set()
 
@@ -110,6 +111,7 @@ class Planner:
         if self.planned:
             self._collect(plans)
         for file in self.program.module.files:
+            self._complete(plans[file.path], file)
             self._switch_frameworks(plans[file.path], file)
         return plans
 
@@ -117,9 +119,7 @@ class Planner:
         """With `--unsafe`, the settings of frameworks that are literals in the code."""
         torch = self.spellings.of(file.root).torch
         for one in switched(self.program, file, self.settings, torch):
-            plan.edits += [
-                moved(edit, -self.program.module.place(s)[1]) if (s := place(edit)) else edit for edit in one.edits
-            ]
+            plan.edits += self._own(one.edits)
             adds = self.spellings.imports_torch(file) and any(f"{torch}." in change.new for change in one.changes)
             plan.edits += [AddImport("torch")] if adds and AddImport("torch") not in plan.edits else []
             known = plan.introduced.settings | frozenset(one.changes)
@@ -134,11 +134,39 @@ class Planner:
             self.planned.append(self._plan_loop(scope, backwards))
         except Refusal as refusal:
             self.wiring.restore(before)
+            if refusal.reason == "already-amp" and self._completes(scope, backwards):
+                return LoopOutcome(line, scope.qualname, "migrated", None, halfdone.DONE)
             self.company |= dict.fromkeys(refusal.files or company(refusal, scope, self.program, self.project))
             if isinstance(refusal, Skip):
                 return LoopOutcome(line, scope.qualname, "skipped", refusal.reason, refusal.message)
             return LoopOutcome(line, scope.qualname, "refused", refusal.reason, self._located(refusal, line))
         return LoopOutcome(line, scope.qualname, "migrated")
+
+    def _completes(self, scope: Scope, backwards: list[ast.Call]) -> bool:
+        """Whether a loop that has a scaler lacks autocast, which is then planned."""
+        blocked = (scope.module.path, scope.qualname) in self.blocked
+        spelling = self.spellings.of(scope)
+        found = None if blocked else halfdone.completion(self.program, scope, backwards, self.settings, spelling)
+        self.completions += [found] if found is not None else []
+        return found is not None
+
+    def _complete(self, plan: Plan, file: Module) -> None:
+        """The regions of the file's half-done loops."""
+        done = [c for c in self.completions if c.scope.module is file]
+        edits = [self._wrap(region, c.header) for c in done for region in c.regions]
+        casts = list(dict.fromkeys(cast for c in done for cast in c.casts))
+        adds = bool(done) and self.spellings.imports_torch(file) and AddImport("torch") not in plan.edits
+        plan.edits += [*self._own([*edits, *casts]), *([AddImport("torch")] if adds else [])]
+        known = (plan.introduced.regions or frozenset()) | {c.header for c in done}
+        count = plan.introduced.float_casts + len(casts)
+        torch = self.spellings.of(file.root).torch
+        imports = plan.introduced.imports_torch or adds
+        plan.introduced = replace(plan.introduced, regions=known, float_casts=count, imports_torch=imports, torch=torch)
+
+    def _own(self, edits: Iterable[Edit]) -> list[Edit]:
+        """Edits of one file, by their places in it."""
+        base = self.program.module.place
+        return [moved(edit, -base(where)[1]) if (where := place(edit)) is not None else edit for edit in edits]
 
     def _located(self, refusal: Refusal, line: int) -> str:
         return refusal.message if refusal.line == line else f"line {refusal.line}: {refusal.message}"
