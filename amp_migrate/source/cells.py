@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from amp_migrate.outcome import FileOutcome, LoopOutcome, Note
@@ -85,9 +84,3 @@ class Places:
             return error
         cell, line = self.at(int(found[1]))
         return f"{path}:cell {cell}:{line}{self.told(error[len(path) + found.end() :])}"
-
-
-def crossed(text: str, first: int, last: int) -> Iterator[int]:
-    """The numbers of the cells that begin between lines `first` and `last` of the text."""
-    places = Places.of(text)
-    return (cell for cell, line in zip(places.numbers, places.above, strict=True) if first < line <= last)
