@@ -159,12 +159,14 @@ def test_frameworks_have_a_setting(call: str, setting: str) -> None:
     assert setting in (outcome.loops[0].message or "")
 
 
+SCALED = "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
 AMP = {
-    "autocast": "with torch.autocast('cuda'):\n    loss = criterion(model(x), y)\nloss.backward()\noptimizer.step()\n",
-    "the older one": (
-        "with torch.cuda.amp.autocast():\n    loss = criterion(model(x), y)\nloss.backward()\noptimizer.step()\n"
+    "autocast": "with torch.autocast('cuda'):\n    loss = criterion(model(x), y)\n" + SCALED,
+    "bfloat16": (
+        "with torch.autocast('cuda', dtype=torch.bfloat16):\n    loss = criterion(model(x), y)\n"
+        "loss.backward()\noptimizer.step()\n"
     ),
-    "a scaler": REGION + "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n",
+    "another name": "with torch.amp.autocast('cuda'):\n    loss = criterion(model(x), y)\n" + SCALED,
 }
 
 
