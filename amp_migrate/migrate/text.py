@@ -149,7 +149,7 @@ def _rewritten(
     failed = next((o for o in outcomes.values() if o.status == "failed"), None)
     outputs = {path: o.output or texts[path] for path, o in outcomes.items()}
     if failed is None and guarded and outputs != texts:
-        failed = _unstable(outputs, outcomes, settings, project)
+        failed = _torn(outputs, outcomes, plans) or _unstable(outputs, outcomes, settings, project)
     if failed is None:
         return outcomes
     return {path: _given_up(o, failed) for path, o in outcomes.items()}
@@ -171,6 +171,20 @@ def _file(text: str, path: str, plan: Plan) -> FileOutcome:
     for failure in check(text, output, plan.introduced):
         return _guarded(path, failure.line, failure.check, failure.message, FileOutcome(path, "failed", loops, notes))
     return FileOutcome(path, "migrated", loops, notes, output)
+
+
+def _torn(
+    outputs: Mapping[str, str], outcomes: Mapping[str, FileOutcome], plans: Mapping[str, Plan]
+) -> FileOutcome | None:
+    """The first file whose calls do not fit what another one has become."""
+    names = frozenset().union(*(plan.introduced.parameters for plan in plans.values()))
+    if len(outputs) == 1 or not names:
+        return None
+    from amp_migrate.guard.together import call_faults
+
+    for path, failure in call_faults(outputs, names):
+        return _guarded(path, failure.line, failure.check, failure.message, outcomes[path])
+    return None
 
 
 def _unstable(
