@@ -105,6 +105,8 @@ def _normal(name: str) -> str:
 
 def dotted_name(expr: ast.expr) -> str | None:
     """`a.b.c` as text, or None for anything but names and attributes."""
+    if type(expr) is ast.Name:
+        return expr.id
     parts: list[str] = []
     while isinstance(expr, ast.Attribute):
         parts.append(expr.attr)

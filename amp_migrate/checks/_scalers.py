@@ -30,15 +30,12 @@ class Made(NamedTuple):
 
 def repeated(program: Program) -> Iterator[Made]:
     """Scalers that are made for every batch, or for every epoch."""
+    if "caler" not in program.module.text:
+        return
     events = events_of(program)
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if (
-                "caler" in program.module.text
-                and events.what(call, scope) == "created"
-                and not is_disabled(call)
-                and _is_kept(program, call)
-            ):
+            if events.what(call, scope) == "created" and not is_disabled(call) and _is_kept(program, call):
                 made = _in_loop(program, call, scope) or _in_function(program, call, scope)
                 if made is not None:
                     yield made

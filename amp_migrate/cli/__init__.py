@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 
 import click
 
@@ -25,8 +24,8 @@ class LazyGroup(click.Group):
     """Commands by name; whatever does not start with one is for the default command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Those whose module is there."""
-        return [name for name in COMMANDS if find_spec(f"{__name__}.{name}") is not None]
+        """All of them, in the order of the help."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of `cmd_name`."""

@@ -9,16 +9,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.config import Settings
-from amp_migrate.lint import suppress
 from amp_migrate.lint.finding import Finding, Fix
 from amp_migrate.lint.selection import selected, unknown
 
 if TYPE_CHECKING:
     from amp_migrate.checks import Check
+    from amp_migrate.lint import suppress
     from amp_migrate.model.program import Program
 
 _HANDED = ("caler.scale(", "caler.step(", "caler.update(", ".unscale_(")  # by a module that made the scaler
 _AMP = ("autocast", "GradScaler", "grad_scaler", ".amp", "apex", "custom_fwd", "custom_bwd", *_HANDED)
+_MARK = "amp-migrate:"
+"""What every ignore comment holds."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -45,7 +47,7 @@ def names_amp(text: str) -> bool:
 
 def concerns(text: str) -> bool:
     """Whether any rule can have something to say about a module."""
-    return "backward" in text or suppress.MARK in text or names_amp(text) or _makes_trainer(text)
+    return "backward" in text or _MARK in text or names_amp(text) or _makes_trainer(text)
 
 
 def _makes_trainer(text: str) -> bool:
@@ -97,8 +99,12 @@ def _run(check: Check, program: Program, settings: Settings, crashes: list[Crash
 def _suppressed(
     text: str, program: Program, checks: Iterable[Check], found: list[Finding], crashes: list[Crash]
 ) -> Linted:
+    if _MARK not in text:
+        return Linted(tuple(sorted(set(found), key=_order)), tuple(crashes))
+    from amp_migrate.lint import suppress
+
     ignores = suppress.read(text)
-    kept = [finding for finding in found if not suppress.is_suppressed(finding, ignores)] if ignores else found
+    kept = [finding for finding in found if not suppress.is_suppressed(finding, ignores)]
     judged = {check.rule.name: check for check in checks}
     if "unused-ignore" in judged:
         failed = {crash.rule for crash in crashes}
@@ -116,6 +122,8 @@ def _unused(
     text: str, program: Program, ignores: list[suppress.Ignore], check: Check, judged: Iterable[str]
 ) -> Iterator[Finding]:
     """Ignored rules that were looked for and did not report anything; those that are not selected are left alone."""
+    from amp_migrate.lint import suppress
+
     for ignore in ignores:
         strange = unknown(ignore.rules)
         idle = [name for name in ignore.rules if name in judged and name not in ignore.used and name != check.rule.name]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from amp_migrate.edits import Edit, Span
-
 if TYPE_CHECKING:
+    from amp_migrate.edits import Edit, Span
     from amp_migrate.model.program import Program
 
 Severity: TypeAlias = Literal["error", "warning", "info"]

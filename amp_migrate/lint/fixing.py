@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
 from amp_migrate.lint.engine import Linted, lint
 from amp_migrate.lint.finding import Finding
+
+if TYPE_CHECKING:
+    from amp_migrate.edits import Edit
 
 # A fix may uncover a mistake that has a fix; more rounds than this mean that two fixes undo each other.
 ROUNDS = 20
 
 
-@dataclass(frozen=True)
-class Left:
+class Left(NamedTuple):
     """A fix that was wanted and not made, and why."""
 
     finding: Finding
     why: str
 
 
-@dataclass(frozen=True)
-class Fixed:
+class Fixed(NamedTuple):
     """The mended text, what was mended, what could not be, and what the rules say about the new text."""
 
     text: str

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from amp_migrate.edits import Span
 from amp_migrate.lint.finding import Finding
 
-MARK = "amp-migrate:"
 _IGNORE = re.compile(r"#\s*amp-migrate:\s*ignore(?:\[(?P<rules>[^\]]*)\])?(?:(?!\s#\s).)*")
 _QUIET_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING}
 
@@ -34,8 +33,6 @@ class Ignore:
 
 def read(text: str) -> list[Ignore]:
     """The ignore comments of a module; strings that look like one are none. Empty where it cannot be tokenized."""
-    if MARK not in text:
-        return []
     try:
         return list(_ignores(text))
     except (tokenize.TokenError, SyntaxError):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from amp_migrate.model.syntax import Module, Scope
 
+# Contexts and operators are left out; the others hold text and numbers in every type of node.
+_NO_NODES = frozenset({"ctx", "op", "attr", "id", "type_comment", "asname", "level", "module", "simple", "is_async"})
+_CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Name: (), ast.Constant: ()}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -20,15 +23,19 @@ class ScopeBuilder:
     def build(self) -> None:
         """Visit the tree with a stack of its own, so that deep nesting costs no recursion."""
         stack: list[tuple[ast.AST, Scope]] = [(self.module.tree, self.module.root)]
-        prefix = len("_on_")
-        handlers = {getattr(ast, n[prefix:]): getattr(self, n) for n in dir(self) if n.startswith("_on_")}
-        parents = self.module.parents
+        handlers = {getattr(ast, kind): getattr(self, name) for kind, name in _HANDLERS}
+        parents, identifiers = self.module.parents, self.module.identifiers
         while stack:
             node, scope = stack.pop()
+            if type(node) is ast.Name:  # most nodes are names, which have no children
+                identifiers.add(node.id)
+                continue
             handler = handlers.get(type(node))
             if handler is not None:
                 handler(node, scope)
             children = self._children(node)
+            if not children:
+                continue
             for child in children:
                 parents[child] = node
             children.reverse()
@@ -41,13 +48,15 @@ class ScopeBuilder:
     def _children(self, node: ast.AST) -> list[ast.AST]:
         """Child nodes in source order, without contexts and operators; their blocks are noted on the way."""
         found: list[ast.AST] = []
-        for name in node._fields:
+        for name in child_fields(node):
             value = getattr(node, name, None)
             if isinstance(value, list):
                 if value and isinstance(value[0], ast.stmt):
                     self.module.block_lists.update(dict.fromkeys(value, value))
-                found.extend(child for child in value if isinstance(child, ast.AST))
-            elif isinstance(value, ast.AST) and name != "ctx" and name != "op":
+                    found += value
+                else:
+                    found += [child for child in value if isinstance(child, ast.AST)]
+            elif isinstance(value, ast.AST):
                 found.append(value)
         return found
 
@@ -180,15 +189,24 @@ class ScopeBuilder:
     def _on_Call(self, node: ast.Call, scope: Scope) -> None:
         scope.calls.append(node)
 
-    def _on_Name(self, node: ast.Name, scope: Scope) -> None:
-        self.module.identifiers.add(node.id)
-
     def _on_Attribute(self, node: ast.Attribute, scope: Scope) -> None:
         self.module.identifiers.add(node.attr)
 
     def _on_keyword(self, node: ast.keyword, scope: Scope) -> None:
         if node.arg:
             self.module.identifiers.add(node.arg)
+
+
+_HANDLERS = tuple((name.removeprefix("_on_"), name) for name in vars(ScopeBuilder) if name.startswith("_on_"))
+
+
+def child_fields(node: ast.AST) -> tuple[str, ...]:
+    """The fields of a node that can hold others, without contexts and operators; looked up once for each type."""
+    kind = type(node)
+    found = _CHILD_FIELDS.get(kind)
+    if found is None:
+        found = _CHILD_FIELDS[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
+    return found
 
 
 def _evaluated_outside(node: ast.AST) -> set[ast.AST]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.edits import Span
-from amp_migrate.model.scoping import ScopeBuilder
+from amp_migrate.model.scoping import ScopeBuilder, child_fields
 from amp_migrate.names import Imports, imports_of
 
 if TYPE_CHECKING:
@@ -227,27 +227,27 @@ def shallow(node: ast.AST) -> tuple[ast.AST, ...]:
     """
     known: tuple[ast.AST, ...] | None = node.__dict__.get("_shallow")
     if known is None:
-        known = tuple(_flattened(node))
+        known = _flattened(node)
         node.__dict__["_shallow"] = known
     return known
 
 
-def _flattened(node: ast.AST) -> Iterator[ast.AST]:
+def _flattened(node: ast.AST) -> tuple[ast.AST, ...]:
+    found: list[ast.AST] = []
     stack = [node]
     while stack:
         here = stack.pop()
-        yield here
+        found.append(here)
         children: list[ast.AST] = []
-        for name in here._fields:
+        for name in child_fields(here):
             value = getattr(here, name, None)
             if isinstance(value, list):
-                children.extend(
-                    child for child in value if isinstance(child, ast.AST) and not isinstance(child, _NESTED)
-                )
-            elif isinstance(value, ast.AST) and name not in {"ctx", "op"} and not isinstance(value, _NESTED):
+                children += [c for c in value if isinstance(c, ast.AST) and not isinstance(c, _NESTED)]
+            elif isinstance(value, ast.AST) and not isinstance(value, _NESTED):
                 children.append(value)
         children.reverse()
-        stack.extend(children)
+        stack += children
+    return tuple(found)
 
 
 def names_read(node: ast.AST) -> set[str]:

@@ -524,9 +524,13 @@ class Values:
 
 
 def returned(function: Function) -> list[ast.expr]:
-    """The expressions that a function returns."""
-    nodes = (n for statement in function.body for n in shallow(statement))
-    return [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+    """The expressions that a function returns; kept on the node, as `shallow` keeps its answer."""
+    known: list[ast.expr] | None = function.__dict__.get("_returned")
+    if known is None:
+        nodes = (n for statement in function.body for n in shallow(statement))
+        known = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+        function.__dict__["_returned"] = known
+    return known
 
 
 def _says_cuda(expr: ast.JoinedStr) -> bool:
