@@ -42,7 +42,7 @@ def _files(folder: Path) -> Iterator[Path]:
         return
     yield from (folder / name for name in names if _FILES.match(name))
     if "requirements" in names and (folder / "requirements").is_dir():
-        yield from sorted((folder / "requirements").glob("*.txt"))
+        yield from sorted((folder / "requirements").rglob("*.txt"))
 
 
 def _text(file: Path) -> str:

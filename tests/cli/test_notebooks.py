@@ -163,7 +163,7 @@ def test_a_baseline_knows_cells(lint: Run, write: Write) -> None:
         ("github", ["file=a.ipynb,line=1,endLine=1", "::a.ipynb:cell 2:5:5: bare-optimizer-step"]),
         ("gitlab", ['"begin": 1', '"description": "cell 2, line 5: ']),
         ("sarif", ['"startLine": 1', '"text": "cell 2, line 5: ']),
-        ("junit", ['line="1"', "cell 2, line 5, column 5"]),
+        ("junit", ['type="bare-optimizer-step"', "cell 2, line 5, column 5"]),
         ("concise", ["a.ipynb:cell 2:5:5: error"]),
     ],
 )

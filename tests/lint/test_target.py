@@ -54,11 +54,19 @@ def test_a_repository_is_a_border(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["setup.cfg", "setup.py", "requirements-dev.txt", "environment.yml", "requirements/base.txt"]
+    "name",
+    [
+        "setup.cfg",
+        "setup.py",
+        "requirements-dev.txt",
+        "environment.yml",
+        "requirements/base.txt",
+        "requirements/pytorch/base.txt",
+    ],
 )
 def test_files(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("torch>=1.12\n")
     assert target_for(tmp_path, tmp_path) == (1, 12)
 

@@ -162,6 +162,22 @@ GITLAB = {
     },
 }
 
+# Jenkins' xunit plugin, junit-10.xsd: what an element must have, may have, and holds.
+JUNIT = {
+    "testsuites": (set(), {"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors"},
+        {"group", "time", "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url"},
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name"},
+        {"time", "classname", "group"},
+        {"skipped", "error", "failure", "rerunFailure", "rerunError", "system-out", "system-err"},
+    ),
+    "failure": (set(), {"type", "message"}, set()),
+}
+
 _FIELDS = ["rule", "message", "severity", "path", "line", "column", "end_line", "end_column", "fix"]
 FINDING = {
     "type": "object",

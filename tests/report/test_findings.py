@@ -108,7 +108,11 @@ def test_junit(reports: list[Report]) -> None:
             assert case.get("name")
             assert case.get("classname") == report.path
             assert {child.tag for child in case} <= {"failure"}
-            assert all(child.get("message") and child.text for child in case)
+            assert all(child.get("type") and child.get("message") and child.text for child in case)
+    for element in root.iter():
+        needed, allowed, held = schemas.JUNIT[element.tag]
+        assert needed <= set(element.attrib) <= needed | allowed
+        assert {child.tag for child in element} <= held
 
 
 def test_junit_holds_what_xml_cannot(tmp_path: Path) -> None:
