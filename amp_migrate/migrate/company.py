@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from pathlib import Path
 
 from amp_migrate.migrate.refusal import Refusal
+from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.project import Project
 from amp_migrate.model.syntax import FUNCTIONS, Scope
@@ -33,6 +35,27 @@ def company(refusal: Refusal, scope: Scope, program: Program, project: Project) 
         found += project.users(here, name)
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
     return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def callers(scope: Scope, steps: Iterable[ast.Call], program: Program, project: Project) -> list[str]:
+    """Files that call a loop's function, or make its object, where only they show which model or optimizer it gets."""
+    if not project.imports:
+        return []
+    used = [c.func.value for c in steps if isinstance(c.func, ast.Attribute)]
+    used += [c.func for c in scope.calls if program.effects.is_forward(c, scope)]
+    if all(_in_sight(program.values.of(expr, scope)) for expr in used):
+        return []
+    here = str(Path(scope.module.path).resolve())
+    linked = {str(Path(f.path).resolve()) for f in program.module.files}
+    users = [file for name in _names(scope, program) for file in project.users(here, name)]
+    found = [file for file in users if file not in linked]
+    found = found or [f for user in users for f in project.imports.get(user, ()) if f not in linked]
+    return list(dict.fromkeys(found))[:_MOST]
+
+
+def _in_sight(value: Value) -> bool:
+    """Whether it is known what a value was made by."""
+    return value.cls is not None or value.foreign is not None or value.name is not None
 
 
 def _names(scope: Scope, program: Program) -> list[str]:

@@ -15,12 +15,10 @@ from amp_migrate.names import dotted_name
 def no_step(program: Program, scope: Scope, backward: ast.Call) -> Refusal:
     """Why a loop without an optimizer's step in sight is left alone."""
     for call in scope.calls:
-        wrapper = (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr.startswith(("step_and", "update_and", "step_"))
-            and (program.effects.is_optimizer(call.func.value, scope))
-        )
-        if wrapper:
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        named = call.func.attr.startswith("step_") and program.effects.is_optimizer(call.func.value, scope)
+        if named or call.func.attr.startswith(("step_and_", "update_and_")):
             return Refusal(
                 "optimizer-wrapper",
                 call,

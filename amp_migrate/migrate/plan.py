@@ -24,7 +24,7 @@ from amp_migrate.guard import Introduced
 from amp_migrate.migrate import halfdone, optimizers, screen
 from amp_migrate.migrate.bce import ProbabilityLosses
 from amp_migrate.migrate.checkpoint import Checkpoints
-from amp_migrate.migrate.company import company
+from amp_migrate.migrate.company import callers, company
 from amp_migrate.migrate.cycle import Cycle
 from amp_migrate.migrate.evaluation import evaluation_regions
 from amp_migrate.migrate.fences import check_cells, spans_cells
@@ -131,7 +131,10 @@ class Planner:
         line = backwards[0].lineno
         before = self.wiring.snapshot()
         try:
-            self.planned.append(self._plan_loop(scope, backwards))
+            plan = self._plan_loop(scope, backwards)
+            steps = [step for stepper in plan.loop.steppers for step in stepper.steps]
+            self.company |= dict.fromkeys(callers(scope, steps, self.program, self.project))
+            self.planned.append(plan)
         except Refusal as refusal:
             self.wiring.restore(before)
             if refusal.reason == "already-amp" and self._completes(scope, backwards):

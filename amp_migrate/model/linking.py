@@ -13,7 +13,7 @@ from pathlib import Path
 
 from amp_migrate.edits import Span
 from amp_migrate.model.neighbours import Neighbours
-from amp_migrate.model.places import candidates
+from amp_migrate.model.places import by_search_path, candidates
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.names import Imports, imports_of
@@ -127,13 +127,13 @@ class Linked(Module):
             return None
         for path, attributes in candidates(file.path, canonical):
             target = self._by_path.get(path)
-            if target is None:
-                if Path(path).is_file():
-                    return None
+            if len(attributes) != 1 if target is not None else not Path(path).is_file():
                 continue
-            if len(attributes) == 1:
-                return self._bound(target, attributes[0], hops)
-        return None
+            found = self._bound(target, attributes[0], hops) if target is not None else None
+            if found is not None or not path.endswith("/__init__.py"):
+                return found
+        other = by_search_path(file.path, canonical, self._by_path)
+        return self._bound(self._by_path[other[0]], other[1][0], hops) if other and len(other[1]) == 1 else None
 
     def _bound(self, file: Module, name: str, hops: int) -> tuple[Scope, str] | None:
         bindings = file.root.bindings.get(name)

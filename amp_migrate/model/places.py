@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,3 +38,22 @@ def absolute_starts(here: Path) -> tuple[Path, ...]:
         if any((folder / name).exists() for name in _ROOTS):
             break
     return tuple(found)
+
+
+def by_search_path(path: str, canonical: str, known: Iterable[str]) -> tuple[str, list[str]] | None:
+    """The one file of `known` that an absolute import means if its folder is on the search path, as with `lib/` put there.
+
+    Asked only where `candidates` leads nowhere. None where there are several, or where the name is Python's own.
+    """
+    parts = canonical.split(".")
+    if canonical.startswith(".") or parts[0] in sys.stdlib_module_names:
+        return None
+    top = f"{absolute_starts(Path(path).resolve().parent)[-1]}/".replace("//", "/")
+    files = [file for file in known if file.startswith(top)]
+    for cut in range(len(parts), 0, -1):
+        inner = "/".join(parts[:cut])
+        found = [file for file in files if file.endswith(f"/{inner}.py")]
+        found = found or [file for file in files if file.endswith(f"/{inner}/__init__.py")]
+        if found:
+            return (found[0], parts[cut:]) if len(found) == 1 else None
+    return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from amp_migrate.model.places import absolute_starts
+from amp_migrate.model.places import absolute_starts, by_search_path
 
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<module>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)|import[ \t]+(?P<plain>[^\n#;]+))",
@@ -86,6 +86,11 @@ class Index:
             os.fsencode(part.removesuffix(".py")) for path in self.known for part in path.split("/")[-5:]
         )
         self._imports: dict[str, tuple[str, ...]] = {}
+        self._stems: dict[str, list[str]] = {}
+        for path in sorted(self.known):
+            folder, _, name = path.rpartition("/")
+            stem = folder.rpartition("/")[2] if name == "__init__.py" else name.removesuffix(".py")
+            self._stems.setdefault(stem, []).append(path)
 
     def add(self, path: str, data: bytes) -> None:
         """Note what the bytes of the file at `path` import."""
@@ -103,8 +108,15 @@ class Index:
         for match in _IMPORT.finditer(data):
             for name in _requested(match, self._heads):
                 file = _file(path, name, self.known)
+                if file is None or file.endswith("/__init__.py"):  # a package's folder may be on the search path itself
+                    yield from self._on_search_path(path, name)
                 if file is not None and file != path:
                     yield file
+
+    def _on_search_path(self, path: str, name: str) -> Iterator[str]:
+        found = by_search_path(path, name, self._stems.get(name.rpartition(".")[2], ()))
+        if found and not found[1] and found[0] != path:
+            yield found[0]
 
 
 def _requested(match: re.Match[bytes], heads: frozenset[bytes]) -> Iterator[str]:
