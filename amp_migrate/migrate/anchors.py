@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.migrate.fences import in_other_cells
 from amp_migrate.model.effects import Effect
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, blocks
@@ -16,11 +17,12 @@ class Anchors:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def of(self, bindings: list[Binding], home: Scope, scope: Scope) -> list[ast.stmt]:
-        """The constructions, climbed out of branches and loops that the training loop itself is not in."""
+    def of(self, bindings: list[Binding], home: Scope, scope: Scope, uses: list[ast.Call]) -> list[ast.stmt]:
+        """The constructions, climbed out of branches and loops that the training loop, or a call of it, is not in."""
+        inside = self._around(scope, uses) if scope is home else set()
         statements = [b.statement for b in bindings if isinstance(b.statement, ast.stmt)]
         statements = [s for b in bindings for s in self._appends(b, home)] or statements
-        return [self._climbed(s, home, scope, statements) for s in statements]
+        return [self._climbed(s, inside, statements) for s in statements]
 
     def _appends(self, binding: Binding, home: Scope) -> list[ast.stmt]:
         """`optimizers = []` filled later by `optimizers.append(...)`."""
@@ -48,10 +50,9 @@ class Anchors:
             statement = parent
         return statement
 
-    def _climbed(self, statement: ast.stmt, home: Scope, scope: Scope, makers: list[ast.stmt]) -> ast.stmt:
+    def _climbed(self, statement: ast.stmt, inside: set[int], makers: list[ast.stmt]) -> ast.stmt:
         """Out of an `if/elif` (or `try`) that makes the optimizer in several branches and does not hold the loop."""
         module = self.program.module
-        inside = self._around_loop(scope) if scope is home else set()
         top = statement
         for parent in module.ancestors(statement):
             if isinstance(parent, (ast.ExceptHandler, ast.match_case)):
@@ -67,10 +68,10 @@ class Anchors:
     def _holds(self, around: ast.stmt, statement: ast.stmt) -> bool:
         return statement is around or any(a is around for a in self.program.module.ancestors(statement))
 
-    def _around_loop(self, scope: Scope) -> set[int]:
-        """Everything around the steps of a scope."""
+    def _around(self, scope: Scope, uses: list[ast.Call]) -> set[int]:
+        """Everything around the steps of a scope, and around the calls that are given the scaler."""
         around: set[int] = set()
-        for call in [*self.program.effects.steps(scope), *self.program.effects.backwards(scope)]:
+        for call in [*self.program.effects.steps(scope), *self.program.effects.backwards(scope), *uses]:
             around |= {id(n) for n in self.program.module.ancestors(call)}
         return around
 
@@ -92,9 +93,10 @@ class Anchors:
         for anchor in self._after_branches(first or ordered):  # one that is rebuilt between epochs keeps its scaler
             earlier = kept[-1] if kept else None
             if earlier is not None and self._covers(earlier, anchor):
-                if self.program.module.parents[earlier] is not self.program.module.parents[anchor]:
+                nested = self.program.module.parents[earlier] is not self.program.module.parents[anchor]
+                if nested and not in_other_cells(self.program, earlier, anchor):
                     continue
-                if self._quiet_between(earlier, anchor):
+                if not nested and self._quiet_between(earlier, anchor):
                     kept.pop()
             kept.append(anchor)
         return kept

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.migrate.region import Region
+from amp_migrate.model.program import Program
 from amp_migrate.source.cells import is_separator
 
 
@@ -24,6 +25,13 @@ def check_cells(regions: Iterable[Region]) -> None:
 def spans_cells(region: Region) -> bool:
     """Whether a mark between two cells stands inside a region."""
     return any(_is_mark(statement) for statement in region.statements())
+
+
+def in_other_cells(program: Program, earlier: ast.stmt, later: ast.stmt) -> bool:
+    """Whether two statements of a notebook stand in different cells."""
+    file = next((a for a in program.module.ancestors(earlier) if isinstance(a, ast.Module)), None)
+    body = file.body if file else []
+    return any(earlier.lineno < s.lineno < later.lineno and _is_mark(s) for s in body)
 
 
 def _is_mark(statement: ast.stmt) -> bool:

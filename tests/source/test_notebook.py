@@ -115,6 +115,13 @@ def test_the_scaler_is_rebuilt_where_the_optimizer_is() -> None:
     assert sources(result.after) == [SETUP + SCALER, DONE, again + SCALER[1:] + "\n", DONE]
 
 
+def test_a_cell_that_builds_several_optimizers_makes_its_own_scalers() -> None:
+    inner = "".join(f"    {line}" for line in LOOP.splitlines(keepends=True)[1:])
+    again = f"for seed in range(3):\n    optimizer = torch.optim.Adam(model.parameters())\n{inner}"
+    third = sources(migrated(notebook(SETUP, LOOP, again)).after)[2]
+    assert "    optimizer = torch.optim.Adam(model.parameters())\n    scaler = torch.amp.GradScaler(" in third
+
+
 @pytest.mark.parametrize("indent", ["  ", "\t"])
 def test_a_cell_may_be_indented(indent: str) -> None:
     before, after = ("".join(indent + line for line in source.splitlines(keepends=True)[1:]) for source in (LOOP, DONE))
