@@ -116,7 +116,7 @@ class Wiring:
         parameters = [n for n in roots if self._is_parameter(n, home)]
         if parameters:
             return self._from_parameter(list(roots), home, scope, optimizers, loops)
-        return self._beside(list(roots), home, scope, optimizers)
+        return self._beside(list(roots), home, scope, optimizers, loops)
 
     def _root(self, optimizer: ast.expr) -> str:
         """The variable an optimizer is reached through: `optimizer`, `optimizers` of `optimizers[i]`, `self.policy`."""
@@ -150,11 +150,13 @@ class Wiring:
 
     # -- a local of the scope, of an enclosing function, or of the module
 
-    def _beside(self, names: list[str], home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
+    def _beside(
+        self, names: list[str], home: Scope, scope: Scope, optimizers: list[ast.expr], loops: list[ast.Call]
+    ) -> str:
         bindings = [b for n in names for b in self._makers(n, home, scope, optimizers)]
         if self.epochs.called_per_epoch(home):
             return self._above_function(home, scope, optimizers)
-        self._make(Home(home), self.anchors.of(bindings, home, scope), scope)
+        self._make(Home(home), self.anchors.of(bindings, home, scope, loops), scope)
         return self.name
 
     def _above_function(self, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
@@ -216,7 +218,7 @@ class Wiring:
             by_method.setdefault(id(self.program.module.scope_of(binding.statement)), []).append(binding)
         for bindings in by_method.values():
             where = self.program.module.scope_of(bindings[0].statement)
-            self._make(Home(where, where.self_name or "self"), self.anchors.of(bindings, where, scope), scope)
+            self._make(Home(where, where.self_name or "self"), self.anchors.of(bindings, where, scope, []), scope)
         return f"{method.self_name}.{self.name}"
 
     def _attribute_makers(self, name: str, cls: ast.ClassDef, scope: Scope) -> list[Binding]:

@@ -211,7 +211,7 @@ def _given_up(outcome: FileOutcome, failed: FileOutcome) -> FileOutcome:
         return failed
     if outcome.output is None:
         return outcome
-    error = f"{outcome.path}: left as it is, because {failed.path} belongs to it and failed"
+    error = f"{outcome.path}: left as it is, since it belongs together with {failed.error}"
     return replace(outcome, status="failed", output=None, error=error)
 
 

@@ -314,3 +314,16 @@ def test_an_optimizer_built_in_every_epoch_does_not_make_a_scaler_in_every_epoch
     new = output(TOP + MODEL + EACH_EPOCH)
     assert f"{SCALER}def train(epoch):" in new
     assert new.count("GradScaler(") == 1
+
+
+def test_branches_that_make_an_optimizer_and_train_with_it_have_a_scaler_each() -> None:
+    loop = function("train(model, optimizer)", BATCHES)
+    branches = (
+        "\nif plain:\n    "
+        + SGD
+        + "    train(model, optimizer)\nelif adam:\n    optimizer = torch.optim.Adam(model.parameters())\n"
+        + "    train(model, optimizer)\n"
+    )
+    new = output(TOP + MODEL + loop + branches)
+    assert new.count("    scaler = torch.amp.GradScaler(") == 2
+    assert new.count("    train(model, optimizer, scaler=scaler)\n") == 2
