@@ -205,7 +205,7 @@ class Statements:
         self.seen.initialized.append((call, node))
         given = call.given
         pairs = assigned(node.targets, given) if given is not None else None
-        if pairs is None:
+        if pairs is None or any(value is given for _, value in pairs):
             return self.generic(node)
         if not pairs:
             return gone(self._span(node))
