@@ -80,12 +80,14 @@ class Index:
     """Collects who imports whom among files that are known by their resolved paths before they are read."""
 
     def __init__(self, known: Iterable[str]) -> None:
-        self.known = frozenset(known)
+        # One string for each file, however many import it: a tree may have tens of thousands.
+        self.known = {path: path for path in known}
         # Imports of what no file or folder here is called lead out of the tree.
         self._heads = frozenset(
             os.fsencode(part.removesuffix(".py")) for path in self.known for part in path.split("/")[-5:]
         )
         self._imports: dict[str, tuple[str, ...]] = {}
+        self._folder, self._meant = "", dict[str, tuple[str, ...]]()
         self._stems: dict[str, list[str]] = {}
         for path in sorted(self.known):
             folder, _, name = path.rpartition("/")
@@ -105,18 +107,25 @@ class Index:
         return Project(dict(self._imports), writable)
 
     def _imported(self, path: str, data: bytes) -> Iterator[str]:
+        folder = path.rpartition("/")[0]
+        if folder != self._folder:  # files of one folder import the same things; of all folders it would be much
+            self._folder, self._meant = folder, {}
         for match in _IMPORT.finditer(data):
             for name in _requested(match, self._heads):
-                file = _file(path, name, self.known)
-                if file is None or file.endswith("/__init__.py"):  # a package's folder may be on the search path itself
-                    yield from self._on_search_path(path, name)
-                if file is not None and file != path:
-                    yield file
+                if name not in self._meant:
+                    self._meant[name] = tuple(self._files(path, folder, name))
+                yield from (file for file in self._meant[name] if file != path)
 
-    def _on_search_path(self, path: str, name: str) -> Iterator[str]:
-        found = by_search_path(path, name, self._stems.get(name.rpartition(".")[2], ()))
-        if found and not found[1] and found[0] != path:
-            yield found[0]
+    def _files(self, path: str, folder: str, name: str) -> Iterator[str]:
+        """The files that `name` may mean as a module for the files of `folder`, one of which is `path`."""
+        file = _file(folder, name, self.known)
+        stems = self._stems.get(name.rpartition(".")[2])
+        if stems and (file is None or file.endswith("/__init__.py")):  # a package's folder may be on the search path
+            found = by_search_path(path, name, stems)
+            if found and not found[1]:
+                yield found[0]
+        if file is not None:
+            yield file
 
 
 def _requested(match: re.Match[bytes], heads: frozenset[bytes]) -> Iterator[str]:
@@ -139,19 +148,18 @@ def _requested(match: re.Match[bytes], heads: frozenset[bytes]) -> Iterator[str]
             yield f"{base}{joint}{word[0].decode('utf-8', 'replace')}"
 
 
-def _file(path: str, name: str, known: frozenset[str]) -> str | None:
-    """The file that `name` means as a module, seen from `path`."""
+def _file(folder: str, name: str, known: Mapping[str, str]) -> str | None:
+    """The file that `name` means as a module, seen from `folder`."""
     inner = name.lstrip(".")
     level = len(name) - len(inner)
     inner = inner.replace(".", "/")
-    folder = path.rpartition("/")[0]
     for _ in range(level - 1):
         folder = folder.rpartition("/")[0]
     for start in (folder,) if level else _starts(folder):
         base = f"{start}/{inner}" if inner else str(start)
         for file in (f"{base}.py", f"{base}/__init__.py") if inner else (f"{base}/__init__.py",):
             if file in known:
-                return file
+                return known[file]
     return None
 
 
