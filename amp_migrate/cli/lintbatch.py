@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,4 +80,4 @@ def _commit(path: Path, report: Report) -> Report:
         replace_file(path, report.after, report.before)
     except SourceError as error:
         return files.unreadable(report.path, error)
-    return replace(report, before=b"", after=b"")
+    return report._replace(before=b"", after=b"")

@@ -7,7 +7,6 @@ import os
 import re
 import tokenize
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from amp_migrate.lint.finding import Finding
@@ -40,7 +39,7 @@ def ignore_in(path: Path, findings: Sequence[Finding]) -> int:
 def _in_text(findings: Sequence[Finding], text: str) -> list[Finding]:
     """The findings by line of the text, those of a notebook too."""
     places = Places.of(text)
-    return [one if one.cell is None else replace(one, line=places.line(one.cell, one.line)) for one in findings]
+    return [one if one.cell is None else one._replace(line=places.line(one.cell, one.line)) for one in findings]
 
 
 def with_ignores(text: str, findings: Sequence[Finding]) -> str:

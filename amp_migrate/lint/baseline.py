@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,7 +53,7 @@ def _key_of(entry: dict[str, Any]) -> Key:
 def without_known(reports: Sequence[Report], known: Counter[Key], file: Path) -> tuple[Report, ...]:
     """The reports without the findings that the baseline `file` knows."""
     rest = Counter(known)
-    return tuple(replace(report, findings=tuple(_new(report, rest, file))) for report in reports)
+    return tuple(report._replace(findings=tuple(_new(report, rest, file))) for report in reports)
 
 
 def _new(report: Report, rest: Counter[Key], file: Path) -> Iterator[Finding]:

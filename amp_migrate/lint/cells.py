@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from amp_migrate.config import Settings
 from amp_migrate.lint.files import Report
@@ -23,8 +23,7 @@ def by_cell(report: Report, text: str, data: bytes, settings: Settings, relative
     cells = _Cells(Places.of(text), {cell.number: split_lines(cell.source) for cell in book.cells}, dict(report.lines))
     found = [*map(cells.placed, report.findings), *_unread(book, report.path, settings, relative)]
     findings = sorted(found, key=lambda one: (one.cell or 0, one.line, one.column, one.rule))
-    return replace(
-        report,
+    return report._replace(
         findings=tuple(findings),
         lines=tuple(((one.cell, one.line), cells.line(one)) for one in findings),
         applied=tuple(map(cells.placed, report.applied)),
@@ -42,8 +41,7 @@ class _Cells:
         """The finding by cell; columns count what IPython takes away before a statement."""
         cell, line = self.places.at(finding.line)
         shift = self._shift(finding, cell, line)
-        return replace(
-            finding,
+        return finding._replace(
             cell=cell,
             line=line,
             column=finding.column + shift,

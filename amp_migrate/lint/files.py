@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from amp_migrate.config import Settings
 from amp_migrate.lint.engine import Crash, Linted
@@ -33,8 +33,7 @@ class Options:
     unsafe: bool = False
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What became of one file."""
 
     path: str
@@ -104,12 +103,12 @@ def lint_bytes(path: str, data: bytes, options: Options) -> Report:
     except BaseException as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
         return _crashed(path, error)
     report = Report(path, fixed.linted.findings, fixed.linted.crashes, applied=fixed.applied, left=fixed.left)
-    report = replace(report, lines=_lines(fixed.text, fixed.linted.findings), encoding=source.encoding)
+    report = report._replace(lines=_lines(fixed.text, fixed.linted.findings), encoding=source.encoding)
     if is_notebook(path):
         from amp_migrate.lint.cells import by_cell
 
         report = by_cell(report, fixed.text, after, settings, relative)
-    return report if after == data else replace(report, before=data, after=after)
+    return report if after == data else report._replace(before=data, after=after)
 
 
 def _linted(text: str, path: str, settings: Settings, relative: str, options: Options) -> Fixed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ class Fix(NamedTuple):
     """New text for byte ranges inside comments, which no edit reaches."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One mistake, where it is written. Lines and columns are 1-based, columns in characters; the end is exclusive."""
 
     rule: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from amp_migrate.model.elsewhere import Elsewhere
 from amp_migrate.model.owners import Owners
@@ -12,8 +13,7 @@ from amp_migrate.model.syntax import Function
 from amp_migrate.protocol import Kind, State, Violation
 
 
-@dataclass(frozen=True, eq=False)
-class Mistake:
+class Mistake(NamedTuple):
     """A broken rule at a node, and the places that it conflicts with."""
 
     rule: str

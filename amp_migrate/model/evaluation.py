@@ -83,8 +83,6 @@ class Evaluation:
 
     def _may_scale(self, expr: ast.AST, path: Path) -> bool:
         """Whether a scaler, or something scaled, may be in `expr`."""
-        if any(v.scaled for v in path.env.values()):
-            return True
         key = id(expr)
         if key not in self._scaling:
             self._scaling[key] = any(
@@ -92,7 +90,7 @@ class Evaluation:
                 for n in ast.walk(expr)
                 if isinstance(n, (ast.Name, ast.Attribute))
             )
-        return self._scaling[key] or any(k.startswith("return ") for k in path.env)
+        return self._scaling[key] or any(v.scaled or k.startswith("return ") for k, v in path.env.items())
 
     def _of_call(self, call: ast.Call, path: Path, frame: Frame) -> Val:
         scope, func = frame.scope, call.func
@@ -201,24 +199,21 @@ class Evaluation:
                 del path.env[name]
 
     def _bound(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame) -> list[str]:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        nodes = [n for t in targets for n in ast.walk(t) if isinstance(getattr(n, "ctx", None), ast.Store)]
+        nodes = [n for n in _named(statement) if isinstance(n.ctx, ast.Store)]
         return [own for n in nodes if (own := place(n, frame, path)) is not None]
 
     def _forget(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame) -> None:
-        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-            for node in ast.walk(target):
-                own = place(node, frame, path)
-                if own is not None:
-                    path.assign(own, NOTHING)
+        for node in _named(statement):
+            own = place(node, frame, path)
+            if own is not None:
+                path.assign(own, NOTHING)
 
     def _clear(self, statement: ast.Assign | ast.AnnAssign, path: Path, frame: Frame) -> None:
         """Values made under `no_grad` carry no gradients."""
-        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-            for node in ast.walk(target):
-                own = place(node, frame, path)
-                if own is not None:
-                    path.env.pop(own, None)
+        for node in _named(statement):
+            own = place(node, frame, path)
+            if own is not None:
+                path.env.pop(own, None)
 
     def _cuts(self, statement: ast.With | ast.AsyncWith) -> bool:
         return any(
@@ -226,6 +221,19 @@ class Evaluation:
             for item in statement.items
             if isinstance(item.context_expr, ast.Call)
         )
+
+
+def _named(
+    statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
+) -> tuple[ast.Name | ast.Attribute | ast.Subscript, ...]:
+    """What the targets of an assignment name, kept on the node: every path that comes by asks."""
+    known: tuple[ast.Name | ast.Attribute | ast.Subscript, ...] | None = statement.__dict__.get("_named")
+    if known is None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        found = (node for target in targets for node in ast.walk(target))
+        known = tuple(node for node in found if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)))
+        statement.__dict__["_named"] = known
+    return known
 
 
 def last(func: ast.expr) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from functools import cached_property
 
 from amp_migrate.model.blame import Mistake, Seen
@@ -146,7 +145,7 @@ class Protocol(Collector):
                 continue
             told = self._told_as(rule, node)
             if told is not None:
-                kept.append(replace(mistake, rule=told))
+                kept.append(mistake._replace(rule=told))
         return kept
 
     def _told_as(self, rule: str, node: ast.AST) -> str | None:

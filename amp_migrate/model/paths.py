@@ -90,12 +90,13 @@ class Path:
 
     def assign(self, name: str, value: Val) -> None:
         """`name` gets a new value; what was known about conditions that mention it is void."""
-        void = [t for t, (_, mentions) in self.facts.items() if name in mentions]
-        for text in void:
-            del self.facts[text]
-        inner = name + "."
-        for key in [k for k in self.env if k.startswith(inner)] if self.env else ():
-            del self.env[key]
+        if self.facts:
+            for text in [t for t, (_, mentions) in self.facts.items() if name in mentions]:
+                del self.facts[text]
+        if self.env:
+            inner = name + "."
+            for key in [k for k in self.env if k.startswith(inner)]:
+                del self.env[key]
         if value is NOTHING:
             self.env.pop(name, None)
         else:
@@ -144,8 +145,7 @@ def _joint(one: Path, other: Path) -> Path | None:
     return joint
 
 
-@dataclass(eq=False)
-class Frame:
+class Frame(NamedTuple):
     """A function (or the module) that is being executed, and the call that led there."""
 
     scope: Scope

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from xml.sax.saxutils import escape, quoteattr
 
 from amp_migrate.lint.files import Report
@@ -35,7 +34,7 @@ def in_file(finding: Finding) -> Finding:
     if finding.cell is None:
         return finding
     message = f"cell {finding.cell}, line {finding.line}: {finding.message}"
-    return replace(finding, line=1, column=1, end_line=1, end_column=2, message=message, related=())
+    return finding._replace(line=1, column=1, end_line=1, end_column=2, message=message, related=())
 
 
 def _data(text: str) -> str:
