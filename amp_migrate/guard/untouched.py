@@ -33,5 +33,6 @@ def _definitions(holder: ast.Module | ast.ClassDef) -> dict[str, Definition]:
 
 
 def _stand_in(body: list[ast.stmt], node: Definition) -> None:
-    marker = ast.copy_location(ast.Expr(ast.Constant(f"definition of {node.name}")), node)
+    # A name, for a text in front of the module would be its docstring.
+    marker = ast.copy_location(ast.Expr(ast.Name(f"definition of {node.name}", ast.Load())), node)
     body[body.index(node)] = marker
