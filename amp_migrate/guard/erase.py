@@ -151,8 +151,12 @@ class Eraser(ast.NodeTransformer):
     # signatures and expressions
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A new parameter."""
+        """A new parameter, a new decorator."""
         self._drop_parameters(node)
+        kept = [mark for mark in node.decorator_list if not self.forms.is_decorator(mark)]
+        if len(kept) < len(node.decorator_list):
+            self._gone(node)
+            node.decorator_list = kept
         return self.generic_visit(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:

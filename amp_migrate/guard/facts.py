@@ -39,6 +39,9 @@ class Introduced:
     settings: frozenset[Changed] = frozenset()
     """Settings of frameworks that were changed, and what they were."""
 
+    decorators: frozenset[str] = frozenset()
+    """Source of each decorator that a method was given, without the `@`."""
+
     @property
     def parameters(self) -> frozenset[str]:
         """Names that a new parameter or keyword argument may have."""

@@ -83,6 +83,14 @@ class Forms:
     def _values(self) -> frozenset[str] | None:
         return None if self.introduced.values is None else _dumps(self.introduced.values)
 
+    @cached_property
+    def _decorators(self) -> frozenset[str]:
+        return _dumps(self.introduced.decorators)
+
+    def is_decorator(self, node: ast.expr) -> bool:
+        """A declared decorator."""
+        return bool(self._decorators) and ast.dump(node) in self._decorators
+
     def is_scaler(self, node: ast.AST) -> bool:
         """A declared scaler, read or set."""
         return isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in self.introduced.scalers

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from amp_migrate.edits import ReplaceExpression, Template
+from amp_migrate.migrate.customs import mends
 from amp_migrate.migrate.reach import abroad, reachable
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.calls import argument
@@ -358,6 +359,8 @@ class Hazards:
         definition = program.values.abroad(call.func.value, scope)
         if cls is None and definition is not None and isinstance(definition[1], ast.ClassDef):
             program, cls = definition[0], definition[1]
+        if program is self.program and cls is not None and mends(program, cls):
+            return
         if cls is not None and _is_function_class(program, cls) and _unprotected(program, cls):
             raise Refusal(
                 "custom-function-without-custom_fwd-bwd",

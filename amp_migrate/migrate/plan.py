@@ -25,6 +25,7 @@ from amp_migrate.migrate import halfdone, optimizers, screen
 from amp_migrate.migrate.bce import ProbabilityLosses
 from amp_migrate.migrate.checkpoint import Checkpoints
 from amp_migrate.migrate.company import callers, company
+from amp_migrate.migrate.customs import decorations
 from amp_migrate.migrate.cycle import Cycle
 from amp_migrate.migrate.evaluation import evaluation_regions
 from amp_migrate.migrate.fences import check_cells, spans_cells
@@ -112,6 +113,7 @@ class Planner:
             self._collect(plans)
         for file in self.program.module.files:
             self._complete(plans[file.path], file)
+            self._decorate(plans[file.path], file)
             self._switch_frameworks(plans[file.path], file)
         return plans
 
@@ -165,6 +167,14 @@ class Planner:
         torch = self.spellings.of(file.root).torch
         imports = plan.introduced.imports_torch or adds
         plan.introduced = replace(plan.introduced, regions=known, float_casts=count, imports_torch=imports, torch=torch)
+
+    def _decorate(self, plan: Plan, file: Module) -> None:
+        """The custom autograd functions of a file in which autocast is new, or already is."""
+        if not plan.edits or self.switches.use.other:
+            return
+        found = list(decorations(self.program, self.spellings.of(file.root)))
+        plan.edits += self._own(one.edit for one in found)
+        plan.introduced = replace(plan.introduced, decorators=frozenset(one.decorator for one in found))
 
     def _own(self, edits: Iterable[Edit]) -> list[Edit]:
         """Edits of one file, by their places in it."""

@@ -160,6 +160,12 @@ def _patch_autocast() -> None:
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *_, **__: True
     region, clear = torch.amp.autocast_mode.autocast, torch.clear_autocast_cache
+    cast: Any = torch.amp.autocast_mode._cast
+
+    def cast_on_cpu(value: Any, device_type: str, dtype: torch.dtype) -> Any:
+        """What `custom_fwd(cast_inputs=...)` casts: tensors of the device type, which are on the CPU here."""
+        return cast(value, "cpu" if device_type == "cuda" else device_type, dtype)
+
     enter, leave = region.__enter__, region.__exit__
 
     def entered(self: Any) -> Any:
@@ -183,3 +189,4 @@ def _patch_autocast() -> None:
 
     region.__enter__, region.__exit__ = entered, left  # type: ignore[method-assign]
     torch.clear_autocast_cache = cleared
+    torch.amp.autocast_mode._cast = cast_on_cpu

@@ -40,6 +40,8 @@ class Device(TorchFunctionMode):
             torch._C._set_mkldnn_enabled(False)  # its LSTM has no float16
             torch.amp.GradScaler.__init__ = _on_cpu(torch.amp.GradScaler.__init__)  # type: ignore[method-assign]
             torch.autocast.__init__ = self._recorded(_on_cpu(torch.autocast.__init__))  # type: ignore[method-assign]
+            for name in ("custom_fwd", "custom_bwd"):
+                setattr(torch.amp, name, _decorator_on_cpu(getattr(torch.amp, name)))
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         if func is torch.device:
@@ -103,6 +105,13 @@ def _on_cpu(init: Callable[..., None]) -> Callable[..., None]:
         if isinstance(instance, torch.autocast) and device == "cuda" and not args:
             kwargs["dtype"] = kwargs.get("dtype") or torch.float16
         init(instance, "cpu" if device == "cuda" else device, *args, **kwargs)
+
+    return on_cpu
+
+
+def _decorator_on_cpu(decorator: Callable[..., Any]) -> Callable[..., Any]:
+    def on_cpu(*args: Any, device_type: str, **kwargs: Any) -> Any:
+        return decorator(*args, device_type="cpu" if device_type == "cuda" else device_type, **kwargs)
 
     return on_cpu
 
