@@ -182,15 +182,17 @@ def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:
         replace_all([Change(Path(real), one.after, one.before) for real, one in results.items()])
     except SourceError as error:
         at = error.path
+        left = SourceError(f"left as it is, because {_shown(at, results)} belongs to it and could not be written")
         return {
-            real: rewrite.failed(one.outcome.path, error if at in (None, real) else _left(at))
+            real: rewrite.failed(one.outcome.path, error if at in (None, real) else left)
             for real, one in results.items()
         }
     return results
 
 
-def _left(at: str | None) -> SourceError:
-    return SourceError(f"left as it is, because {at} belongs to it and could not be written")
+def _shown(real: str | None, results: Mapping[str, Rewritten]) -> str | None:
+    """A file as the user named it."""
+    return results[real].outcome.path if real is not None and real in results else real
 
 
 @contextlib.contextmanager
