@@ -54,10 +54,11 @@ _NAMED = re.compile(r"autocast|GradScaler|custom_[fb]wd")
 def repaired(outcome: FileOutcome, text: str, settings: Settings) -> FileOutcome:
     """`outcome` with the AMP that `text`, or the migrator's output, had before: respelled and completed.
 
-    A file whose AMP changes is `migrated`, though no loop of it may be. Each fix is told in a note.
+    A file whose AMP changes is `migrated`, though no loop of it may be. What is done is told in notes. The cells of a
+    notebook stay as they are: `lint` tells of each by itself.
     """
     start = text if outcome.output is None else outcome.output
-    if outcome.status == "failed" or _NAMED.search(text) is None:
+    if outcome.status == "failed" or _NAMED.search(text) is None or outcome.path.endswith(".ipynb"):
         return outcome
     new, notes = respelled(start, outcome.path, settings)
     new, mended = completed(new, outcome.path, settings)

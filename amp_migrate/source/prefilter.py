@@ -17,6 +17,7 @@ _TRAINERS = (
     (b"monai", (b"SupervisedTrainer(", b"GanTrainer(", b"AdversarialTrainer(")),
     (b"fastai", (b"earner(",)),
 )
+_OLD_AMP = re.compile(rb"torch\.(?:cuda|cpu)\.amp|from[ \t]+torch\.(?:cuda|cpu)[ \t]+import\b[^\n]*\bamp\b")
 _BEFORE_A_NAME = b" \t\f\r\n\\"
 
 
@@ -38,6 +39,11 @@ def may_train(data: bytes, notebook: bool = False) -> bool:
 def _makes_trainer(data: bytes) -> bool:
     """Whether a framework's trainer may be made here, which runs a loop without a `backward` in sight."""
     return any(maker in data and package in data for package, makers in _TRAINERS for maker in makers)
+
+
+def names_old_amp(data: bytes) -> bool:
+    """Tell whether these bytes name `torch.cuda.amp` or `torch.cpu.amp`, which have new names."""
+    return b"amp" in data and _OLD_AMP.search(data) is not None
 
 
 def _find(data: bytes) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.source.errors import SourceError, reading
-from amp_migrate.source.prefilter import is_notebook, may_train
+from amp_migrate.source.prefilter import is_notebook, may_train, names_old_amp
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ def sift_file(path: Path) -> tuple[Rewritten | int, bytes]:
 
 def sift_bytes(path: str, data: bytes) -> Rewritten | int:
     """The same for bytes at hand; a notebook is one that ends in `.ipynb`."""
-    return len(data) if may_train(data, is_notebook(path)) else Rewritten(FileOutcome(path, "unchanged"))
+    if may_train(data, is_notebook(path)) or names_old_amp(data):
+        return len(data)
+    return Rewritten(FileOutcome(path, "unchanged"))
 
 
 def rewrite_file(path: Path, settings: Settings) -> Rewritten:
