@@ -86,8 +86,7 @@ class Checkpoints:
         name = self._scaler(call, scope)
         if name is None:
             return
-        holder = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant) else None
-        text = dotted_name(holder) if holder is not None else None
+        text = dotted_name(given.value) if isinstance(given, ast.Subscript) and _is_text(given.slice) else None
         if text is None:
             self._note(call, "the optimizer's state is loaded by itself: load the scaler's state beside it")
             return
@@ -122,3 +121,8 @@ class Checkpoints:
     def _note(self, node: ast.expr, message: str) -> None:
         file = self.program.module.scope_of(node).module
         self.notes.append((file, Note(node.lineno, node.col_offset + 1, message)))
+
+
+def _is_text(key: ast.expr) -> bool:
+    """A literal string: `states[1]` is an element of a list, which has no `get`."""
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)

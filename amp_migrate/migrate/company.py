@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from amp_migrate.migrate.refusal import Refusal
@@ -20,13 +20,15 @@ _BELOW = {
     "eps-underflow",
     "dtype-strict-inplace",
 }
-# What a caller's file can show: the optimizer, its step, the device.
-_ABOVE = {"optimizer-not-in-sight", "step-elsewhere", "no-optimizer", "cpu-only"}
+# What a caller's file can show: the model, the optimizer, its step, the device.
+_ABOVE = {"loss-computed-elsewhere", "optimizer-not-in-sight", "step-elsewhere", "no-optimizer", "cpu-only"}
 _MOST = 40
 
 
 def company(refusal: Refusal, scope: Scope, program: Program, project: Project) -> list[str]:
     """Files, by resolved path, that the program should hold, too; none where no file can help."""
+    if refusal.files:
+        return [*refusal.files, *_packages(refusal.files, project)]
     if not project.imports:
         return []
     here = str(Path(scope.module.path).resolve())
@@ -35,6 +37,15 @@ def company(refusal: Refusal, scope: Scope, program: Program, project: Project) 
         found += project.users(here, name)
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
     return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def _packages(files: Iterable[str], project: Project) -> Iterator[str]:
+    """The `__init__.py` files above, which may hand names on."""
+    for file in files:
+        for folder in list(Path(file).parents)[:3]:
+            init = str(folder / "__init__.py")
+            if init in project.imports and init not in files:
+                yield init
 
 
 def callers(scope: Scope, steps: Iterable[ast.Call], program: Program, project: Project) -> list[str]:

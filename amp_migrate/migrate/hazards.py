@@ -73,6 +73,8 @@ _STRICT_METHODS = {
     "masked_scatter_": 1,
     "put_": 1,
 }
+_PRODUCTS_IN_PLACE = {"addmm_", "addbmm_", "baddbmm_", "addmv_", "addr_"}
+_FLOAT_UNDER_AUTOCAST = {"pow", "sum", "norm", "cdist", "exp", "cumsum", "zeros", "ones", "softmax"}
 _MATMULS = {"matmul", "mm", "bmm", "addmm", "linear", "conv1d", "conv2d", "conv3d", "einsum", "baddbmm"}
 
 
@@ -129,6 +131,7 @@ class Hazards:
             if isinstance(node, ast.Call):
                 self._kernel(node, where)
                 self._strict_method(node, where)
+                self._product_in_place(node, where)
                 self._sparse(node)
                 self._own_gradient(node, where)
             elif isinstance(node, ast.Assign):
@@ -442,6 +445,31 @@ class Hazards:
         if self._is_buffer(call.func.value, scope) and len(call.args) > place:
             self._cast_value(call.args[place], scope)
 
+    def _product_in_place(self, call: ast.Call, scope: Scope) -> None:
+        """`dist.addmm_(x, x.t())` is not autocast, and wants one dtype: `dist` is float32 where it was summed."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _PRODUCTS_IN_PLACE:
+            return
+        named = [k.value for k in call.keywords if k.arg in ("mat1", "mat2", "batch1", "batch2", "mat", "vec")]
+        factors = [*(a for a in call.args if not _plain_number(a)), *named]
+        if not any(self._may_be_half(factor, scope) for factor in factors):
+            return
+        if not self._summed(call.func.value, scope):
+            what = f"`{call.func.attr}` is not autocast, and half operands would not match"
+            raise Refusal("out=-or-inplace-matmul", call, f"{what}: use the form without the underscore")
+        for factor in factors:
+            self._cast_value(factor, scope)
+
+    def _summed(self, tensor: ast.expr, scope: Scope) -> bool:
+        """Whether a variable was made by what autocast computes in float32."""
+        home = scope.lookup(tensor.id) if isinstance(tensor, ast.Name) else None
+        if home is None or not isinstance(tensor, ast.Name):
+            return False
+        made = [b.value for b in home.bindings[tensor.id] if b.value is not None and tensor.id not in _names(b.value)]
+        return bool(made) and all(
+            any(isinstance(n, ast.Call) and _called(n) in _FLOAT_UNDER_AUTOCAST for n in ast.walk(value))
+            for value in made
+        )
+
     def _index_write(self, node: ast.Assign, scope: Scope, tainted: frozenset[str] | None) -> None:
         """`buffer[mask] = half` wants one dtype; slices and integers do not."""
         for target in node.targets:
@@ -561,3 +589,8 @@ def _paths(expr: ast.AST) -> set[str]:
 
 def _names(expr: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
+
+
+def _called(call: ast.Call) -> str:
+    """The last part of what a call names."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

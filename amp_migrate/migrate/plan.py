@@ -141,7 +141,7 @@ class Planner:
             self.wiring.restore(before)
             if refusal.reason == "already-amp" and self._completes(scope, backwards):
                 return LoopOutcome(line, scope.qualname, "migrated", None, halfdone.DONE)
-            self.company |= dict.fromkeys(refusal.files or company(refusal, scope, self.program, self.project))
+            self.company |= dict.fromkeys(company(refusal, scope, self.program, self.project))
             if isinstance(refusal, Skip):
                 return LoopOutcome(line, scope.qualname, "skipped", refusal.reason, refusal.message)
             return LoopOutcome(line, scope.qualname, "refused", refusal.reason, self._located(refusal, line))

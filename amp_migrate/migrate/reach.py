@@ -6,7 +6,7 @@ import ast
 from collections import deque
 from collections.abc import Iterator
 
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 
@@ -51,23 +51,30 @@ def _next_abroad(
         definition = program.values.abroad(node.func, where)
         if definition is not None and not isinstance(definition[1], ast.ClassDef):
             yield definition[0], definition[1], node
-        value = program.values.of(node.func, where)
-        if value.foreign is not None:
-            yield from ((value.foreign[0], f, None) for f in _forwards(*value.foreign))
+        for value in _run(program, node, where):
+            if value.foreign is not None:
+                yield from ((value.foreign[0], f, None) for f in _forwards(*value.foreign))
 
 
 def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
     function = program.values.callee(call, scope)
     if function is not None:
         yield function
-    value = program.values.of(call.func, scope)
-    classes = [value.cls] if value.cls is not None else []
+    value, *handed = _run(program, call, scope)
+    classes = [v.cls for v in (value, *handed) if v.cls is not None]
     if value.kind is Kind.MODEL and value.origin is not None:
         classes += [
             c for n in ast.walk(value.origin) if isinstance(n, ast.Name) and (c := program.graph.class_named(n, scope))
         ]
     for cls in classes:
         yield from _forwards(program, cls)
+
+
+def _run(program: Program, call: ast.Call, scope: Scope) -> list[Value]:
+    """What a call runs, and the modules that it is handed, as `self.compute_loss(self.criterion, outputs, y)` is."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    handed = [program.values.of(a, scope) for a in given if isinstance(a, (ast.Name, ast.Attribute))]
+    return [program.values.of(call.func, scope), *(v for v in handed if v.kind in (Kind.MODEL, Kind.CRITERION))]
 
 
 def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:

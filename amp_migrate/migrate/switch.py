@@ -11,7 +11,7 @@ from amp_migrate.config import Settings
 from amp_migrate.migrate.spelling import Spellings
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
 from amp_migrate.names import dotted_name
 
 _SETTINGS_NAMES = (
@@ -286,7 +286,25 @@ class SwitchFinder:
     def _settled(self, text: str, scope: Scope, place: ast.stmt) -> bool:
         """`args.device = ...` set in this scope must come before `place`."""
         own = scope.bindings.get(text, [])
-        return not own or any(self._before(b.statement, place) for b in own)
+        return not own or any(self._before(b.statement, place) for b in own) or self._read_before(text, scope, own)
+
+    def _read_before(self, text: str, scope: Scope, own: list[Binding]) -> bool:
+        """`if args.device == "cuda": args.device = ...`: what a caller has set is read before it is set again."""
+        first = min(getattr(b.statement, "lineno", 0) for b in own)
+        return any(
+            isinstance(n, ast.Attribute) and n.lineno < first and isinstance(n.ctx, ast.Load) and dotted_name(n) == text
+            for n in ast.walk(scope.node)
+        )
+
+    def _as_bound(self, text: str, scope: Scope, place: ast.stmt) -> str | None:
+        """A name for what `text` holds that has its value before `place`: itself, or `args.x` for a later `self.x = args.x`."""
+        if self._bound(text, scope, place):
+            return text
+        holder = scope.owner if text.partition(".")[0] == scope.self_name else scope
+        bindings = holder.bindings.get(text, []) if holder is not None else []
+        origin = dotted_name(bindings[0].value) if len(bindings) == 1 and bindings[0].value is not None else None
+        here = origin is not None and self.program.module.scope_of(bindings[0].statement) is scope
+        return origin if here and origin is not None and self._bound(origin, scope, place) else None
 
     def _attribute_bound(self, text: str, scope: Scope, place: ast.stmt) -> bool:
         owner = scope.owner
@@ -350,8 +368,8 @@ class SwitchFinder:
             for test in self._tests_of(call):
                 text = dotted_name(test)
                 where = self.program.module.scope_of(call)
-                if text is not None and self._is_flag(test, text, where) and self._bound(text, scope, place):
-                    found[text] = None
+                if text is not None and self._is_flag(test, text, where):
+                    found |= dict.fromkeys(filter(None, [self._as_bound(text, scope, place)]))
         for name in ("use_cuda", "cuda", "use_gpu", "USE_CUDA", "CUDA"):
             home = scope.lookup(name)
             if home is not None and self.program.values.kind(ast.Name(name, ast.Load()), scope) is Kind.CUDA_FLAG:

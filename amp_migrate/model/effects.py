@@ -172,13 +172,14 @@ class Effects:
         if imported:
             assert canonical is not None
             return not criterion_only(canonical) and self._given_model(call, scope, canonical)
-        return self._plain_forward(func, scope) or (
-            isinstance(func, ast.Name) and self._helper_with_model(call, func, scope)
-        )
+        return self._plain_forward(func, scope) or self._helper_with_model(call, scope)
 
-    def _helper_with_model(self, call: ast.Call, func: ast.Name, scope: Scope) -> bool:
-        """`get_loss(model, batch)` where `get_loss` is handed over."""
-        return not self.values.of(func, scope) and self._given_model(call, scope, func.id)
+    def _helper_with_model(self, call: ast.Call, scope: Scope) -> bool:
+        """`get_loss(model, batch)` where `get_loss` is handed over, or `LOSSES[kind](model, batch)`."""
+        table = isinstance(call.func, ast.Subscript)
+        dotted = dotted_name(call.func.value if isinstance(call.func, ast.Subscript) else call.func)
+        known = dotted is None or self.values.of(call.func, scope)
+        return not known and self._given_model(call, scope, "" if table else dotted or "")
 
     def _is_import(self, head: str, scope: Scope) -> bool:
         home = scope.lookup(head)

@@ -90,7 +90,7 @@ class Tree:
 
 def migrated(folder: Path, *, only: str = "", device: str | None = "cuda", **files: str) -> Tree:
     """Migrate the files, given by names with `__` for folders' ends; `only` names the one that may be written."""
-    texts = {name.replace("__", "/").strip("/") + ".py": dedent(text).lstrip("\n") for name, text in files.items()}
+    texts = {f"{_path(name)}.py": dedent(text).lstrip("\n") for name, text in files.items()}
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -104,6 +104,11 @@ def migrated(folder: Path, *, only: str = "", device: str | None = "cuda", **fil
         {n: [(x.status, x.reason) for x in r.outcome.loops] if r else [] for n, r in by_name.items()},
         "\n".join(x.message or "" for r in results.values() for x in r.outcome.loops),
     )
+
+
+def _path(name: str) -> str:
+    """`losses____init__` is `losses/__init__`."""
+    return name.replace("__init__", "*").replace("__", "/").replace("*", "__init__")
 
 
 def untouched(tree: Tree) -> bool:
@@ -156,3 +161,148 @@ def test_a_wrapper_that_steps_by_another_name(tmp_path: Path) -> None:
     engine = ENGINE.replace("optimizer.step()", "optimizer.step_and_update_lr()")
     tree = migrated(tmp_path, engine=engine, main=MAIN)
     assert tree.loops["engine.py"] == [("refused", "optimizer-wrapper")]
+
+
+def test_an_object_of_a_loop_in_sight_asks_no_caller(tmp_path: Path) -> None:
+    solver = SOLVER.replace("model, optimizer, loader", "loader").replace("= model", "= torch.nn.Linear(4, 2).cuda()")
+    solver = solver.replace("= optimizer", "= torch.optim.SGD(self.model.parameters(), lr=0.1)")
+    tree = migrated(tmp_path, solver=solver, run="from solver import Solver\n\nSolver([]).epoch()\n")
+    assert tree.line("solver.py", 'self.scaler = torch.amp.GradScaler("cuda")')
+
+
+# -- the switch, where the scaler is made
+
+
+def test_a_flag_that_the_object_keeps_later_is_read_from_its_argument(tmp_path: Path) -> None:
+    solver = SOLVER.replace("optimizer, loader):", "optimizer, loader, args):")
+    solver = solver.replace("self.loader = loader", "self.loader = loader\n            self.use_cuda = args.use_cuda")
+    solver = solver.replace(
+        "loss = ", "if self.use_cuda:\n                    x, y = x.cuda(), y.cuda()\n                loss = "
+    )
+    tree = migrated(tmp_path, solver=solver.replace("x.cuda()), y.cuda()", "x), y"))
+    assert tree.line("solver.py", 'self.scaler = torch.amp.GradScaler("cuda", enabled=args.use_cuda)')
+
+
+def test_a_device_that_main_refines_after_it_was_read(tmp_path: Path) -> None:
+    main = """
+        import torch
+        from torch import nn
+        from engine import train_one_epoch
+
+
+        def run(rank, args):
+            if args.device.type == "cuda":
+                args.device = torch.device(f"cuda:{rank}")
+            model = nn.Linear(4, 2).to(args.device)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for epoch in range(3):
+                train_one_epoch(model, [], nn.MSELoss(), optimizer, args.device)
+    """
+    tree = migrated(tmp_path, engine=ENGINE, main=main)
+    assert tree.line("main.py", 'scaler = torch.amp.GradScaler("cuda", enabled=args.device.type == "cuda")')
+
+
+# -- what the loop runs in other files
+
+
+def test_a_loss_from_a_table_in_another_file(tmp_path: Path) -> None:
+    losses = """
+        def simple(model, x, y):
+            return (model(x) - y).square().mean()
+
+        LOSSES = {"simple": simple}
+    """
+    engine = ENGINE.replace("criterion(model(x), y)", 'LOSSES["simple"](model, x, y)')
+    engine = engine.replace("import torch\n", "import torch\n    from losses import LOSSES\n")
+    tree = migrated(tmp_path, engine=engine, main=MAIN, losses=losses)
+    assert tree.line("engine.py", 'loss = LOSSES["simple"](model, x, y)')
+    assert tree.loops["engine.py"] == [("migrated", None)]
+
+
+TRIPLET = """
+    import torch
+    from torch import nn
+
+
+    class Triplet(nn.Module):
+        def forward(self, x, y):
+            n = x.size(0)
+            dist = torch.pow(x, 2).sum(dim=1, keepdim=True).expand(n, n)
+            dist = dist + dist.t()
+            dist.addmm_(x, x.t(), beta=1, alpha=-2)
+            return dist.clamp(min=1e-12).sqrt().mean()
+"""
+BASE = """
+    class Engine:
+        def compute_loss(self, criterion, output, y):
+            return criterion(output, y)
+"""
+SUBCLASS = """
+    import torch
+    from base import Engine
+    from losses import Triplet
+
+
+    class TripletEngine(Engine):
+        def __init__(self, model, optimizer):
+            self.model = model
+            self.optimizer = optimizer
+            self.criterion = Triplet()
+
+        def train(self, loader):
+            for x, y in loader:
+                output = self.model(x.cuda())
+                loss = self.compute_loss(self.criterion, output, y.cuda())
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+"""
+
+
+def test_a_criterion_that_is_handed_to_a_base_class_is_mended_in_its_file(tmp_path: Path) -> None:
+    init = "from .triplet import Triplet\n"
+    tree = migrated(tmp_path, engine=SUBCLASS, base=BASE, losses____init__=init, losses__triplet=TRIPLET)
+    assert tree.line("losses/triplet.py", "dist.addmm_(x.float(), x.t().float(), beta=1, alpha=-2)")
+    assert tree.loops["engine.py"] == [("migrated", None)]
+
+
+def test_a_criterion_in_a_file_that_may_not_change_refuses_the_loop(tmp_path: Path) -> None:
+    tree = migrated(tmp_path, only="engine.py", engine=SUBCLASS, base=BASE, losses=TRIPLET)
+    assert tree.loops["engine.py"] == [("refused", "dtype-strict-inplace")]
+    assert "losses.py:10" in tree.messages
+
+
+def test_a_product_written_into_a_tensor_of_unknown_dtype(tmp_path: Path) -> None:
+    losses = TRIPLET.replace("torch.pow(x, 2).sum(dim=1, keepdim=True).expand(n, n)", "x @ x.t()")
+    tree = migrated(tmp_path, engine=SUBCLASS, base=BASE, losses=losses)
+    assert tree.loops["engine.py"] == [("refused", "out=-or-inplace-matmul")]
+    assert untouched(tree)
+
+
+# -- checkpoints
+
+
+def test_a_checkpoint_in_another_file_is_given_the_scaler(tmp_path: Path) -> None:
+    saving = """
+        import torch
+
+
+        def save(path, model, optimizer):
+            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    """
+    main = (
+        MAIN.replace("from engine", "from saving import save\n    from engine") + '\n    save("x", model, optimizer)\n'
+    )
+    tree = migrated(tmp_path, engine=ENGINE, main=main, saving=saving)
+    assert ('"scaler": scaler.state_dict()' in tree.texts["saving.py"]) == (
+        "optimizer, scaler" in tree.texts["main.py"]
+    )
+
+
+def test_states_in_a_list_have_no_get(tmp_path: Path) -> None:
+    main = MAIN.replace(
+        "for epoch", 'states = torch.load("x")\n    optimizer.load_state_dict(states[1])\n    for epoch'
+    )
+    tree = migrated(tmp_path, engine=ENGINE, main=main)
+    assert "states.get" not in tree.texts["main.py"]
+    assert "scaler=scaler)" in tree.texts["main.py"]
