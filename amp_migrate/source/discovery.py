@@ -50,18 +50,27 @@ def discover(paths: Sequence[Path], excludes: Iterable[tuple[Path, Sequence[str]
 
 
 def surroundings(files: Iterable[str], known: Collection[str]) -> list[str]:
-    """Modules and notebooks beside, above and below the folders of `files` (resolved) that are not `known`, for what they import."""
-    folders = dict.fromkeys(Path(file).parent for file in files)
+    """Modules beside, above and below the folders of `files` (resolved) that are not `known`, for what they import.
+
+    In a large tree only what lies around it is looked for, since what lies in it is known.
+    """
+    folders = {file.rpartition("/")[0] for file in files}
     if len(folders) > _MOST_FOLDERS:
-        return []
+        folders = set(sorted(_outermost({file.rpartition("/")[0] for file in known}))[:_MOST_FOLDERS])
     near = dict.fromkeys(
         str(path)
-        for folder in folders
+        for folder in map(Path, sorted(folders))
         for pattern, start in (("*", folder), ("*", folder.parent), ("*/*", folder))
         for suffix in SUFFIXES
         for path in sorted(start.glob(pattern + suffix))[:_MOST_NEAR]
     )
     return [path for path in near if path not in known]
+
+
+def _outermost(folders: Collection[str]) -> Iterator[str]:
+    for folder in folders:
+        if not any(str(parent) in folders for parent in Path(folder).parents):
+            yield folder
 
 
 def _excludes(excludes: Iterable[tuple[Path, Sequence[str]]]) -> tuple[Patterns, ...]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.source.discovery import SKIPPED_FOLDERS, discover
+from amp_migrate.source import discovery
+from amp_migrate.source.discovery import SKIPPED_FOLDERS, discover, surroundings
 
 Write = Callable[..., Path]
 
@@ -140,3 +141,23 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
         pass
     (found,) = discover([tmp_path])
     assert os.fsencode(found.path) == name
+
+
+def test_surroundings(write: Write) -> None:
+    named = str(write("src/pkg/engine.py").resolve())
+    near = ["main.ipynb", "pkg/other.py", "pkg/sub/deep.py", "setup.py"]
+    for name in (*near, "other/far.py", "pkg/sub/deeper/far.py", "pkg/notes.txt"):
+        write(f"src/{name}")
+    top = Path(named).parent.parent
+    assert sorted(surroundings([named], {named})) == [str(top / name) for name in near]
+    assert surroundings([], {named}) == []
+
+
+def test_surroundings_of_a_large_tree(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own folders are known; a caller beside it is not."""
+    monkeypatch.setattr(discovery, "_MOST_FOLDERS", 3)
+    known = [str(write(f"root/tree/{name}.py").resolve()) for name in ("a", "one/b", "two/c", "three/d", "two/deep/e")]
+    write("root/tree/one/left_out.py")
+    caller = str(write("root/main.py").resolve())
+    assert surroundings(known, set(known)) == [caller, str(Path(known[1]).with_name("left_out.py"))]
+    assert surroundings(known[:2], set(known)) == [caller, str(Path(known[1]).with_name("left_out.py"))]
