@@ -43,12 +43,49 @@ def _edits(program: Program, use: Use) -> Iterator[Edit]:
     statement = import_of(program, root.id)
     module = use.name.rpartition(".")[0]
     if statement is None or not _is_plain(statement, module):
-        yield from _one(program, use, _full_name(program, use))
+        yield from _without_import(program, use, statement) or _one(program, use, _full_name(program, use))
         return
     for other in program.uses.all():
         if import_of(program, root_of(other.node).id) is statement:
             yield from _one(program, other, program.module.source(other.node))
     yield _new_import(program, statement, module)
+
+
+def _without_import(program: Program, use: Use, statement: ast.ImportFrom | ast.Import | None) -> list[Edit]:
+    """All uses of an imported name at once, and the import without it; nothing where the name is needed for more."""
+    name = root_of(use.node).id
+    if statement is None or name == torch_name(program)[0] or program.module.path.endswith("__init__.py"):
+        return []
+    uses = [other for other in program.uses.all() if root_of(other.node).id == name]
+    roots = {id(root_of(other.node)) for other in uses}
+    is_all = all(id(node) in roots for node in _loads(program, name)) and name not in _exported(program)
+    if not is_all or any(other.call is None and not is_decorator(program, other.node) for other in uses):
+        return []
+    try:
+        edits = [edit for other in uses for edit in _one(program, other, _full_name(program, other))]
+    except CannotRenameError:
+        return []
+    return [*edits, _less(program, statement, name)]
+
+
+def _loads(program: Program, name: str) -> list[ast.Name]:
+    return [
+        n for n in program.module.parents if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+    ]
+
+
+def _exported(program: Program) -> set[object]:
+    """The strings of the module's `__all__`."""
+    bindings = program.module.root.bindings.get("__all__", [])
+    return {n.value for b in bindings if b.value is not None for n in ast.walk(b.value) if isinstance(n, ast.Constant)}
+
+
+def _less(program: Program, statement: ast.ImportFrom | ast.Import, name: str) -> Edit:
+    """The import without `name`."""
+    kept = [one for one in statement.names if (one.asname or one.name) != name]
+    names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in kept)
+    head = f"from {'.' * statement.level}{statement.module or ''} " if isinstance(statement, ast.ImportFrom) else ""
+    return ReplaceStatement(program.module.span(statement), (Template(f"{head}import {names}"),) if kept else ())
 
 
 def root_of(node: ast.Attribute | ast.Name) -> ast.Name:
@@ -78,10 +115,10 @@ def _is_plain(statement: ast.ImportFrom | ast.Import, module: str) -> bool:
 
 
 def _new_import(program: Program, statement: ast.ImportFrom | ast.Import, module: str) -> Edit:
-    assert isinstance(statement, ast.ImportFrom)
-    names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in statement.names)
-    source = "torch.amp" if statement.module == module else "torch"
-    return ReplaceStatement(program.module.span(statement), (Template(f"from {source} import {names}"),))
+    """The same import from the new module, with its layout and comments."""
+    _, _, names = program.module.source(statement).partition("import")
+    new = "torch.amp" if isinstance(statement, ast.ImportFrom) and statement.module == module else "torch"
+    return ReplaceStatement(program.module.span(statement), (Template(f"from {new} import{names}"),))
 
 
 def torch_name(program: Program) -> tuple[str, tuple[Edit, ...]]:

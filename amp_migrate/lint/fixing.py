@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.config import Settings
@@ -43,7 +45,7 @@ def fix(text: str, path: str, settings: Settings, unsafe: bool, relative: str | 
     linted = lint(text, path, settings, relative)
     for _ in range(ROUNDS):
         wanted = [one for one in linted.findings if one.fix and (unsafe or one.fix.safety == "safe")]
-        new, done, left = _round(text, path, settings, wanted, linted)
+        new, done, left = _round(text, path, settings, wanted, linted, unsafe)
         if new == text:
             break
         applied += done
@@ -54,13 +56,13 @@ def fix(text: str, path: str, settings: Settings, unsafe: bool, relative: str | 
 _Round = tuple[str, list[Finding], list[Left]]
 
 
-def _round(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:
+def _round(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted, unsafe: bool) -> _Round:
     """Edits first; comments only where none is left, since edits move them; the migration last of all."""
     edits = [one for one in wanted if one.fix and one.fix.edits]
     comments = [one for one in wanted if one.fix and one.fix.comments]
     loops = [one for one in wanted if one.fix and one.fix.migrates]
     left: list[Left] = []
-    for some, mend in ((edits, _edited), (comments, _commented), (loops, _migrated)):
+    for some, mend in ((edits, partial(_edited, careful=not unsafe)), (comments, _commented), (loops, _migrated)):
         if some:
             new, done, more = mend(text, path, settings, some, linted)
             left += more
@@ -69,24 +71,26 @@ def _round(text: str, path: str, settings: Settings, wanted: Sequence[Finding], 
     return text, [], left
 
 
-def _edited(text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted) -> _Round:
+def _edited(
+    text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted, careful: bool
+) -> _Round:
     """All at once where they get on with each other, else as many as do, in source order."""
     try:
-        return _applied(text, path, settings, wanted), list(wanted), []
+        return _applied(text, path, settings, wanted, careful), list(wanted), []
     except NotFixedError as error:
         if len(wanted) == 1:
             return text, [], [Left(wanted[0], str(error))]
     new, done, left = text, list[Finding](), list[Left]()
     for one in wanted:
         try:
-            new = _applied(text, path, settings, [*done, one])
+            new = _applied(text, path, settings, [*done, one], careful)
             done.append(one)
         except NotFixedError as error:
             left.append(Left(one, str(error)))
     return new, done, left
 
 
-def _applied(text: str, path: str, settings: Settings, fixes: Sequence[Finding]) -> str:
+def _applied(text: str, path: str, settings: Settings, fixes: Sequence[Finding], careful: bool) -> str:
     from amp_migrate.writer import EditConflict, SpanNotFound, UnparsableModule, WriteError, apply
 
     edits: list[Edit] = [edit for one in fixes if one.fix for edit in one.fix.edits]
@@ -96,8 +100,30 @@ def _applied(text: str, path: str, settings: Settings, fixes: Sequence[Finding])
         raise NotFixedError(f"it overlaps with another fix: {error}") from error
     except (SpanNotFound, UnparsableModule, WriteError) as error:
         raise NotFixedError(str(error)) from error
+    if careful:
+        _keeps_comments(text, new)
     _prove(text, new, path, settings)
     return new
+
+
+def _keeps_comments(text: str, new: str) -> None:
+    """What is mended without asking loses no comment."""
+    lost = _comments(text) - _comments(new)
+    if lost:
+        raise NotFixedError(f"it would drop the comment `{next(iter(lost))}`: fix this by hand, or with --unsafe-fixes")
+
+
+def _comments(text: str) -> Counter[str]:
+    import io
+    import tokenize
+
+    if "#" not in text:
+        return Counter()
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    except (tokenize.TokenError, SyntaxError):
+        return Counter()
+    return Counter(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
 def _prove(text: str, new: str, path: str, settings: Settings) -> None:

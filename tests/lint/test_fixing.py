@@ -131,3 +131,15 @@ def test_fixes_that_undo_each_other_end(only) -> None:  # type: ignore[no-untype
     only(_rule("a", "torch.autocast(1)", "torch.autocast(2)"), _rule("b", "torch.autocast(2)", "torch.autocast(1)"))
     done = fix("import torch\n\nx = torch.autocast(1)\n", "train.py", Settings(), unsafe=False)
     assert done.text in ("import torch\n\nx = torch.autocast(1)\n", "import torch\n\nx = torch.autocast(2)\n")
+
+
+def test_a_safe_fix_loses_no_comment() -> None:
+    text = "import torch\n\nscaler = torch.cuda.amp.GradScaler(\n    enabled=True,  # always\n)\n"
+    done = fix(text, "a.py", Settings(), unsafe=False)
+    assert done.text == text
+    assert [one.why for one in done.left] == [
+        "it would drop the comment `# always`: fix this by hand, or with --unsafe-fixes"
+    ]
+    assert fix(text, "a.py", Settings(), unsafe=True).text.endswith(
+        'scaler = torch.amp.GradScaler("cuda", enabled=True)\n'
+    )
