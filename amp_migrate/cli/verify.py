@@ -35,8 +35,11 @@ import click
     "--loss-factor", type=float, help="Half width of the loss band, in the program's own noise.  [default: 3]"
 )
 @click.option("--loss-floor", type=float, help="The same as a share of the loss.  [default: 0.05]")
+@click.option("--first-loss", type=float, help="Relative difference before the first step.  [default: 0.02]")
 @click.option("--gradient-factor", type=float, help="RMSE of the gradients, in that of float32.  [default: 3]")
-@click.option("--gradient-tolerance", type=float, help="A tenth of it is allowed on top.  [default: 0.5]")
+@click.option("--gradient-tolerance", type=float, help="A tenth of it is allowed on top.  [default: 2]")
+@click.option("--gradient-scale", type=float, help="How much too long or short the gradient may be.  [default: 0.02]")
+@click.option("--layer-scale", type=float, help="The same for one parameter's gradient.  [default: 0.05]")
 @click.option("--cosine", type=float, help="Where float64 cannot run.  [default: 0.99]")
 @click.option("--skipped", type=int, help="Steps that may be skipped.  [default: 16]")
 @click.option("--min-speedup", type=float, help="Fail below this ratio to float32.")

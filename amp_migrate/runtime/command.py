@@ -15,9 +15,10 @@ import click
 from amp_migrate.runtime.checks import Check, Limits
 from amp_migrate.runtime.launch import prepare, tell
 from amp_migrate.runtime.needs import require_torch
-from amp_migrate.runtime.plan import ProgramError, find_program
+from amp_migrate.runtime.plan import Plan, ProgramError, find_program
 from amp_migrate.runtime.progress import Progress
-from amp_migrate.runtime.verify import Options, Program, Report, default_device, verify
+from amp_migrate.runtime.report import Options, Program, Report
+from amp_migrate.runtime.verify import default_device, verify
 
 _COLOURS = {"pass": "green", "fail": "red", "skip": "yellow"}
 
@@ -25,9 +26,9 @@ _COLOURS = {"pass": "green", "fail": "red", "skip": "yellow"}
 def verify_command(program: str, arguments: tuple[str, ...], options: Mapping[str, Any]) -> int:
     """Verify and report; 0 passed, 1 failed, 130 interrupted."""
     require_torch("verify")
-    what = _program(program, arguments, options)
+    what, plans = _program(program, arguments, options)
     if not any(what.rewrites.values()):
-        return _nothing(options)
+        return _nothing(plans, options)
     progress = Progress()
     report = verify(what, _options(options), progress).report
     progress.close()
@@ -45,18 +46,17 @@ def _options(options: Mapping[str, Any]) -> Options:
     )  # fmt: skip
 
 
-def _program(program: str, arguments: tuple[str, ...], options: Mapping[str, Any]) -> Program:
+def _program(program: str, arguments: tuple[str, ...], options: Mapping[str, Any]) -> tuple[Program, list[Plan]]:
     as_module, cwd = options["as_module"], Path.cwd()
     dtypes = ("float16", "bfloat16") if options["dtype"] == "both" else (options["dtype"],)
-    rewrites: dict[str, Mapping[str, str]] = {}
-    for dtype in dtypes:
-        if options["against"] is not None:
-            rewrites[dtype] = _against(program, as_module, cwd, options["against"])
-            continue
-        plan = prepare(program, as_module, {"dtype": dtype, "device": options["program_device"]})
-        tell(plan)
-        rewrites[dtype] = plan.texts
-    return Program(program, arguments, as_module, rewrites, cwd)
+    if options["against"] is not None:
+        other = _against(program, as_module, cwd, options["against"])
+        return Program(program, arguments, as_module, dict.fromkeys(dtypes, other), cwd), []
+    flags = {"device": options["program_device"]}
+    plans = [prepare(program, as_module, {"dtype": dtype, **flags}) for dtype in dtypes]
+    tell(plans[0])
+    rewrites = {dtype: plan.texts for dtype, plan in zip(dtypes, plans, strict=True)}
+    return Program(program, arguments, as_module, rewrites, cwd), plans
 
 
 def _against(program: str, as_module: bool, cwd: Path, other: Path) -> dict[str, str]:
@@ -67,8 +67,11 @@ def _against(program: str, as_module: bool, cwd: Path, other: Path) -> dict[str,
     return {os.path.realpath(script): importlib.util.decode_source(other.read_bytes())}
 
 
-def _nothing(options: Mapping[str, Any]) -> int:
-    message = "no loop of the program is migrated, so there is nothing to compare"
+def _nothing(plans: list[Plan], options: Mapping[str, Any]) -> int:
+    loops = [(outcome.path, loop) for plan in plans[:1] for outcome in plan.outcomes for loop in outcome.loops]
+    why = [f"{Path(path).name}:{loop.line} is {loop.status}: {loop.reason}" for path, loop in loops]
+    told = f" ({'; '.join(why)})" if why else ""
+    message = f"no loop of the program is migrated{told}, so there is nothing to compare"
     report = Report(Options(), [Check("migrated", "fail", 0, 1, message)])
     _write(report, None, options)
     return 1

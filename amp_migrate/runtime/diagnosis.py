@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook
 
+from amp_migrate.runtime.epsilon import epsilons
 from amp_migrate.runtime.events import Event
 from amp_migrate.runtime.naming import module_names
 
@@ -65,7 +66,9 @@ class Diagnosis:
 
     def _about(self, module: Any, tensor: torch.Tensor, inputs: Any) -> dict[str, Any]:
         largest = max((value.detach().abs().max().item() for value in _floating(inputs) if value.numel()), default=None)
+        vanishing = epsilons(module) if tensor.dtype is torch.float16 else []
         return {
+            **({"eps": vanishing[0].value, "eps_at": vanishing[0].where} if vanishing else {}),
             "module": self._names().get(id(module), type(module).__name__),
             "type": type(module).__name__,
             "dtype": str(tensor.dtype).removeprefix("torch."),

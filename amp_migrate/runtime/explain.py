@@ -95,9 +95,11 @@ def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow])
     backward: dict[str, Any] | None = trace.diagnosis.get("backward")
     if forward:
         yield _first(forward, "returned")
+        yield from _eps(forward)
         yield f"keep module {forward['module']} in float32: {_ISLAND}; or use --dtype bfloat16, with float32's range"
     elif backward and backward["scale"] <= 1:
         yield f"{_first(backward, 'was sent')} in backward, at a loss scale of {backward['scale']:g}"
+        yield from _eps(backward)
         yield f"keep module {backward['module']} in float32: {_ISLAND}; or use --dtype bfloat16"
     worst = max(lost, key=lambda one: one.lost, default=None)
     if worst is not None and worst.lost > 0.1:
@@ -107,6 +109,12 @@ def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow])
     if errors and errors[0][1] > 0.01:
         told = ", ".join(f"{name} ({error:.2g})" for name, error in errors[:3])
         yield f"outputs that differ most from float64, relative: {told}"
+
+
+def _eps(what: dict[str, Any]) -> Iterator[str]:
+    if "eps" in what:
+        told = f"module {what['module']} guards with {what['eps']:g} ({what['eps_at']}), which float16 rounds to zero"
+        yield f"{told}; use an eps of 1e-6 or more there, or give it float32"
 
 
 def _first(what: dict[str, Any], verb: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from amp_migrate.runtime.checks import bands
 from amp_migrate.runtime.compare import curves
-from amp_migrate.runtime.verify import Report
+from amp_migrate.runtime.report import Report
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,16 @@
-"""Gradients of the first steps against the float64 reference, by the rule of torch's own benchmarks.
+"""Gradients of the first steps against the float64 reference, as a run of the program has saved them.
 
-torch/_dynamo/utils.py, `same`: the RMSE of the result may be `multiplier` times that of the float32 run, plus a
-tolerance / 10. Here both are relative to the size of the reference, since a gradient has no natural scale.
+Errors are relative to the size of the reference, since a gradient has no natural scale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-
-@dataclass(frozen=True)
-class Distance:
-    """How far the gradients of one step are from the reference; `cosine` is that to the float32 run."""
-
-    optimizer: int
-    attempt: int
-    error: float
-    baseline: float
-    """The float32 run's own error."""
-    cosine: float
-    worst: tuple[tuple[str, float], ...]
-    """Parameters with the largest error, relative to the size of the whole gradient."""
+from amp_migrate.runtime.distance import Distance, Layer
 
 
 def load(folder: Path) -> dict[str, Any]:
@@ -34,33 +20,42 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def distances(original: Path, amp: Path, reference: Path | None) -> list[Distance]:
-    """One distance for each step whose gradients both runs kept; without a reference the float32 run is it."""
+    """One distance for each step whose gradients all of them kept; without a reference the float32 run is it."""
     floats, halves = _steps(original), _steps(amp)
     doubles = _steps(reference) if reference is not None else floats
     return [
-        _distance(key, floats[key], halves[key]["gradients"], doubles[key]["gradients"])
+        _distance(key[:2], floats[key], halves[key]["gradients"], doubles[key]["gradients"])
         for key in floats
         if key in halves and key in doubles
     ]
 
 
-def _steps(folder: Path) -> dict[tuple[int, int], dict[str, Any]]:
-    return {(row["optimizer"], row["attempt"]): row for row in load(folder)["gradients"]}
+def first_steps_kept(original: Path, amp: Path) -> bool:
+    """Whether the gradients of each optimizer's first step in the original are at hand from the other run too."""
+    return {key for key in _steps(original) if key[1] == 0} <= set(_steps(amp))
+
+
+def _steps(folder: Path) -> dict[tuple[int, int, int], dict[str, Any]]:
+    """By optimizer, attempt and the number of backwards before it: an attempt that comes later, since the program
+    left one out, is of other data.
+    """
+    return {(row["optimizer"], row["attempt"], row["backwards"]): row for row in load(folder)["gradients"]}
 
 
 def _distance(key: tuple[int, int], original: dict[str, Any], halves: list[Any], truth: list[Any]) -> Distance:
-    floats = original["gradients"]
-    rows = list(zip(original["names"], floats, halves, truth, strict=True))
+    rows = list(zip(original["names"], original["gradients"], halves, truth, strict=True))
     rows = [row for row in rows if all(gradient is not None for gradient in row[1:])]
     if not rows:
-        return Distance(*key, 0.0, 0.0, 1.0, ())
-    whole = [torch.cat([row[kind].flatten() for row in rows]) for kind in (1, 2, 3)]
-    size = whole[2].square().mean().sqrt().item()
-    single = sorted(
-        ((name, _rmse(half, true) / (size or 1.0)) for name, _, half, true in rows), key=lambda row: -row[1]
-    )
-    cosine = torch.nn.functional.cosine_similarity(whole[1], whole[0], dim=0).item()
-    return Distance(*key, _error(whole[1], whole[2]), _error(whole[0], whole[2]), cosine, tuple(single[:5]))
+        return Distance(*key, 0.0, 0.0, 1.0, 1.0)
+    layers = tuple(Layer(name, _error(h, t), _error(f, t), _slope(h, t)) for name, f, h, t in rows)
+    single, half, true = (torch.cat([row[kind].flatten() for row in rows]) for kind in (1, 2, 3))
+    cosine = torch.nn.functional.cosine_similarity(half, single, dim=0).item()
+    return Distance(*key, _error(half, true), _error(single, true), _slope(half, true), cosine, layers)
+
+
+def _slope(value: torch.Tensor, truth: torch.Tensor) -> float:
+    size = truth.square().sum().item()
+    return (value * truth).sum().item() / size if size else 1.0
 
 
 def _rmse(value: torch.Tensor, truth: torch.Tensor) -> float:

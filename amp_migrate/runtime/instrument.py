@@ -17,9 +17,11 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from amp_migrate.runtime.events import Event, Listener, Site
+from amp_migrate.runtime.reads import measuring_lines
 
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
+_GRAD: Any = torch._C.TensorBase.grad
 NOWHERE = Site("", 0)
 """Of events that end what another one began: nobody asks for their line."""
 CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm")
@@ -43,6 +45,8 @@ class Instrument:
         self._inside: list[str] = []  # calls under way: what torch calls by itself is no event of the user's
         self._stepping: Any = None
         self._taken = False
+        self._scaled = False
+        self._looking = False
 
     def install(self) -> None:
         """Wrap backward, the scaler, the clippers; and hook the optimizers by torch's own hooks."""
@@ -98,8 +102,25 @@ class Instrument:
 
     def _after_backward(self, *_: Any, **__: Any) -> None:
         self._emit("backwarded", site=NOWHERE)
+        self._look_at_reads(self._scaled)
+
+    def _look_at_reads(self, on: bool) -> None:
+        """Watch `Tensor.grad` while gradients are scaled: from the backward to the step, so that all else is free."""
+        if on and not self._looking:
+            torch.Tensor.grad = property(self._read, _GRAD.__set__, _GRAD.__delete__)  # type: ignore[assignment]
+        elif self._looking and not on:
+            del torch.Tensor.grad  # the inherited one is there again
+        self._looking = on
+
+    def _read(self, tensor: torch.Tensor) -> Any:
+        if not self._inside:
+            site = call_site()
+            if site.line in measuring_lines(site.file):
+                self._emit("read", site=site, tensors=(tensor,), detail="grad")
+        return _GRAD.__get__(tensor)
 
     def _on_zero(self, owner: Any, *_: Any, **__: Any) -> None:
+        self._look_at_reads(False)
         self._emit("zero", tensors=tuple(_parameters(owner)))
 
     def _on_tensor_backward(self, tensor: torch.Tensor, *_: Any, **__: Any) -> None:
@@ -113,7 +134,8 @@ class Instrument:
         scaler = next(
             (tensor._amp_migrate_scaler for tensor in tensors if hasattr(tensor, "_amp_migrate_scaler")), None
         )
-        self._emit("backward", tensors=losses, scaled=scaler is not None, scaler=scaler)
+        self._scaled = scaler is not None
+        self._emit("backward", tensors=losses, scaled=self._scaled, scaler=scaler)
 
     def _wrap_make(self, kind: Any, tell: Callable[[Any], None]) -> None:
         make = kind.__init__
@@ -193,6 +215,7 @@ class Instrument:
         def wrapper(scaler: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
             if not scaler.is_enabled():
                 return step(scaler, optimizer, *arguments, **keywords)
+            self._look_at_reads(False)
             self._emit("step", scaler=scaler, optimizer=optimizer)
             self._inside.append("step")
             self._stepping, self._taken = optimizer, False
@@ -208,6 +231,7 @@ class Instrument:
         kind.step = wrapper
 
     def _before_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+        self._look_at_reads(False)
         if self._stepping is not optimizer:
             self._emit("step", optimizer=optimizer)
         self._emit("gradients", optimizer=optimizer, site=NOWHERE)

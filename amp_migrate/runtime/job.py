@@ -31,6 +31,8 @@ class Job:
     tf32: bool = False
     float64: bool = False
     """Compute in float64 (the reference)."""
+    same_masks: bool = False
+    """On a GPU, have dropout draw its masks apart from the dtype (see `masks`)."""
     perturb: float = 0.0
     """Relative size of a disturbance of the parameters before the first step."""
     init_scale: float | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,10 +57,14 @@ def _settings(script: Path, flags: dict[str, object]) -> Settings:
 
 
 def tell(plan: Plan) -> None:
-    """What is migrated and refused, on standard error: standard output is the program's."""
-    loops = [outcome for outcome in plan.outcomes if outcome.loops or outcome.error]
-    for line in summary(loops, False, 100):
+    """What is migrated and refused, on standard error, once among the ranks of a launcher."""
+    if os.environ.get("RANK", "0") != "0":
+        return
+    told = [outcome for outcome in plan.outcomes if outcome.loops or outcome.error]
+    for line in itertools.takewhile(bool, summary(told, False, 100)) if told else ():
         click.echo(line, err=True)
+    count = sum(loop.status == "migrated" for outcome in told for loop in outcome.loops)
+    click.echo(f"{count} loop{'s' * (count != 1)} rewritten in memory; no file is changed", err=True)
 
 
 def _exit_code(stop: SystemExit) -> int:

@@ -15,8 +15,8 @@ from amp_migrate import __version__
 from amp_migrate.runtime.checks import Check
 from amp_migrate.runtime.figures import Figure, figures
 from amp_migrate.runtime.page_assets import SCRIPT, STYLE
+from amp_migrate.runtime.report import Program, Report
 from amp_migrate.runtime.trace import Violation, finite
-from amp_migrate.runtime.verify import Program, Report
 
 _ORDER = {"fail": 0, "skip": 1, "pass": 2}
 

@@ -32,7 +32,7 @@ class Probe:
         self.job = job
         self.trace = Trace(device=job.device, dtype=job.dtype)
         self.optimizers: list[Any] = []
-        self.gradients: list[tuple[int, int, list[torch.Tensor | None]]] = []
+        self.gradients: list[tuple[int, int, int, list[torch.Tensor | None]]] = []
         self.before_stop: Callable[[], None] = lambda: None
         self.cost: Callable[[], float] = lambda: 0.0
         """Seconds that measuring took so far; set by who knows."""
@@ -67,35 +67,36 @@ class Probe:
             self.trace.loss_steps.append(self.done)
 
     def _on_step(self, event: Event) -> None:
-        self._index(event.optimizer)
+        """Of every attempt, also one that the scaler will skip."""
+        index = self._index(event.optimizer)
         self._norms.append(None)
         self._scales.append(_scale(event.scaler))
+        if self._is_sampled(index):
+            parameters = _parameters(event.optimizer)
+            if not self._counts[index]:
+                self._name(parameters)
+            self._waiting[index] = [p for p in parameters if id(p) not in self._had_gradient]
+        if any(p.grad is not None for p in self._waiting[index]):
+            self._had_gradient.update(id(p) for p in self._waiting[index] if p.grad is not None)
+            self._waiting[index] = [p for p in self._waiting[index] if p.grad is None]
+
+    def _is_sampled(self, index: int) -> bool:
+        attempt = self._counts[index]
+        return attempt < max(_EVERY_NORM, self.job.record_gradients) or attempt % _EVERY_NORM == 0
 
     def _on_gradients(self, event: Event) -> None:
         """Right before the optimizer applies them, so unscaled (fused optimizers unscale in their kernel)."""
         index = self._index(event.optimizer)
         attempt = self._counts[index]
-        sampled = attempt < max(_EVERY_NORM, self.job.record_gradients) or attempt % _EVERY_NORM == 0
-        parameters = _parameters(event.optimizer) if sampled else []
-        self._look_for_gradients(index, parameters)
-        if not sampled:
+        if not self._is_sampled(index):
             return
-        if not attempt:
-            self._name(parameters)
+        parameters = _parameters(event.optimizer)
         inverse = getattr(event.optimizer, "grad_scale", None)
         if self._norms:
             self._norms[-1] = _norm([p.grad for p in parameters if p.grad is not None], inverse)
         if attempt < self.job.record_gradients:
             kept = [None if p.grad is None else _kept(p.grad, inverse) for p in parameters]
-            self.gradients.append((index, attempt, kept))
-
-    def _look_for_gradients(self, index: int, parameters: list[Any]) -> None:
-        """Which parameters have had one; `parameters` are asked for whether any is new to the optimizer."""
-        if parameters:
-            self._waiting[index] = [p for p in parameters if id(p) not in self._had_gradient]
-        if any(p.grad is not None for p in self._waiting[index]):
-            self._had_gradient.update(id(p) for p in self._waiting[index] if p.grad is not None)
-            self._waiting[index] = [p for p in self._waiting[index] if p.grad is None]
+            self.gradients.append((index, attempt, len(self._losses), kept))
 
     def _on_stepped(self, event: Event) -> None:
         index = self._index(event.optimizer)
@@ -191,10 +192,11 @@ class Probe:
 
     def _named_gradients(self) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
-        for index, attempt, kept in self.gradients:
+        for index, attempt, backwards, kept in self.gradients:
             parameters = _parameters(self.optimizers[index])[: len(kept)]
             names = [self._names.get(id(parameter), "") for parameter in parameters]
-            result.append({"optimizer": index, "attempt": attempt, "names": names, "gradients": kept})
+            row = {"optimizer": index, "attempt": attempt, "backwards": backwards, "names": names, "gradients": kept}
+            result.append(row)
         return result
 
 

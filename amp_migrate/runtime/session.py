@@ -16,10 +16,12 @@ from amp_migrate.runtime.drills import Checkpoint, Overflow
 from amp_migrate.runtime.events import Event, Listener
 from amp_migrate.runtime.instrument import Instrument
 from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.masks import same_masks
 from amp_migrate.runtime.monitor import Monitor
 from amp_migrate.runtime.probe import Probe
 from amp_migrate.runtime.reference import compute_in_float64
 from amp_migrate.runtime.seeds import seed_all
+from amp_migrate.runtime.spawned import count_trainers
 
 _DRILLS: dict[str, Callable[[], Overflow | Checkpoint]] = {"overflow": Overflow, "checkpoint": Checkpoint}
 
@@ -31,6 +33,8 @@ class Session:
         self.job = job
         self.probe = Probe(job, ProgressFile(folder / "progress.json"))
         self.monitor = Monitor(lambda: self.probe.done)
+        self.trainers = count_trainers()
+        self.masks = same_masks() if job.same_masks else lambda: 0
         self.diagnosis = Diagnosis() if job.diagnose else None
         self.drills: list[Overflow | Checkpoint] = [_DRILLS[name]() for name in job.drills]
 
@@ -99,6 +103,7 @@ def finish(session: Session, folder: Path, status: str, error: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = session.probe.finish(status, error)
+        trace.processes, trace.masks = session.trainers(), session.masks()
         trace.violations = session.monitor.violations()
         trace.regions, trace.steps_inside = session.monitor.regions, session.monitor.steps_inside
         trace.drills = {name: answer for drill in session.drills for name, answer in drill.results(error)}

@@ -7,6 +7,7 @@ parent has it started through this module, which installs the hook first and the
 from __future__ import annotations
 
 import json
+import multiprocessing.process
 import multiprocessing.spawn
 import os
 import sys
@@ -19,6 +20,21 @@ from typing import Any
 from amp_migrate.runtime.import_hook import Compiler, install
 
 _PLACE = "AMP_MIGRATE_SPAWNED"
+
+
+def count_trainers() -> Callable[[], int]:
+    """From now on, count the processes that the program starts, other than those that load its data."""
+    kind: Any = multiprocessing.process.BaseProcess
+    start: Callable[[Any], None] = kind.start
+    started: list[str] = []
+
+    def counted(process: Any) -> None:
+        if not getattr(process._target, "__module__", "").startswith("torch.utils.data"):
+            started.append(process.name)
+        start(process)
+
+    kind.start = counted
+    return lambda: len(started)
 
 
 def follow(rewrites: Mapping[str, str], switch: bool | None) -> None:

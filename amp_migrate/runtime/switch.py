@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.names import imports_of
 from amp_migrate.runtime.linemap import LineMap
 
 _MAKERS = ("GradScaler", "autocast")
+_PLACES = {
+    "torch.autocast": 2,
+    "torch.amp.autocast": 2,
+    "torch.amp.GradScaler": 5,
+    "torch.GradScaler": 5,
+    "torch.cuda.amp.autocast": 0,
+    "torch.cuda.amp.GradScaler": 4,
+}
+"""Where `enabled` stands among positional arguments, which people use and the migrator does not."""
 
 
 def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
     """Turn the added `autocast` and `GradScaler` calls of `tree` on or off, in place; before `relocate`."""
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    imports = imports_of(node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
+    for node in nodes:
         if isinstance(node, ast.Call) and _name(node) in _MAKERS and not lines.same[node.lineno]:
-            _force(node, on)
+            _force(node, on, _PLACES.get(imports.canonical(node.func) or ""))
 
 
 def _name(call: ast.Call) -> str:
@@ -25,15 +37,23 @@ def _name(call: ast.Call) -> str:
     return target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
 
 
-def _force(call: ast.Call, on: bool) -> None:
+def _force(call: ast.Call, on: bool, place: int | None) -> None:
     given = next((keyword for keyword in call.keywords if keyword.arg == "enabled"), None)
-    if given is None:
+    if given is not None:
+        given.value = _forced(given.value, on)
+    elif place is not None and place < len(call.args):
+        call.args[place] = _forced(call.args[place], on)
+    else:
         constant = ast.copy_location(ast.Constant(on), call)
         call.keywords.append(ast.copy_location(ast.keyword("enabled", constant), call))
-    elif not _follows(given.value):
-        both = ast.Tuple([given.value, ast.Constant(on)], ast.Load())
-        forced = ast.Subscript(both, ast.Constant(1), ast.Load())
-        given.value = ast.fix_missing_locations(ast.copy_location(forced, given.value))
+
+
+def _forced(value: ast.expr, on: bool) -> ast.expr:
+    if _follows(value):
+        return value
+    both = ast.Tuple([value, ast.Constant(on)], ast.Load())
+    forced = ast.Subscript(both, ast.Constant(1), ast.Load())
+    return ast.fix_missing_locations(ast.copy_location(forced, value))
 
 
 def _follows(value: ast.expr) -> bool:

@@ -55,6 +55,10 @@ class Trace:
     """Attempts to step while autocast was on."""
     drills: dict[str, Any] = field(default_factory=dict)
     diagnosis: dict[str, Any] = field(default_factory=dict)
+    masks: int = 0
+    """Calls of dropout whose mask was drawn apart from the dtype: the run was slower by that."""
+    processes: int = 0
+    """Processes that the program has started itself, other than workers that load data. They are not measured."""
     notes: list[str] = field(default_factory=list)
     output: str = ""
     """The last lines that the program printed."""
@@ -73,6 +77,14 @@ class Trace:
     def skipped_steps(self) -> int:
         """Attempts, of any optimizer, that the scaler skipped."""
         return self.taken.count(False)
+
+    @property
+    def settled_scale(self) -> float | None:
+        """A loss scale that did not overflow, or is well below those that did; None where no scaler is used."""
+        fitting = [scale for scale, taken in zip(self.scales, self.taken, strict=True) if taken]
+        if fitting:
+            return fitting[-1]
+        return max(self.scales[-1] * 2.0**-6, 1.0) if self.scales else None
 
     @property
     def steps_per_second(self) -> float | None:

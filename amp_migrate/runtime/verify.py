@@ -9,81 +9,24 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from amp_migrate.runtime import checks
 from amp_migrate.runtime.checks import Check, Runs
 from amp_migrate.runtime.compare import same_parameters
+from amp_migrate.runtime.gradient_checks import gradients
 from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.ranks import agree, merged
+from amp_migrate.runtime.report import Options, Program, Report
 from amp_migrate.runtime.speed import memory_checks, speed_checks
 from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
-from amp_migrate.runtime.trace import Trace, finite
+from amp_migrate.runtime.trace import Trace
 
 REFERENCE_STEPS = 2
 DRILL_STEPS = 6
 MOST_SUSPECTS = 3
-
-
-@dataclass(frozen=True)
-class Program:
-    """What is verified. `rewrites`: real path -> rewritten text, per dtype."""
-
-    program: str
-    arguments: tuple[str, ...]
-    as_module: bool
-    rewrites: Mapping[str, Mapping[str, str]]
-    cwd: Path
-
-
-@dataclass(frozen=True)
-class Options:
-    """How it is verified."""
-
-    device: str = "cpu"
-    steps: int = 50
-    seed: int = 0
-    scratch: bool = False
-    timeout: float | None = None
-    processes: int = 1
-    tf32: bool = False
-    drills: bool = True
-    diagnose: bool = True
-    bisect: bool = False
-    limits: checks.Limits = field(default_factory=checks.Limits)
-
-
-@dataclass
-class Report:
-    """The outcome. `runs` also holds runs that failed."""
-
-    options: Options
-    checks: list[Check] = field(default_factory=list)
-    runs: Runs = field(default_factory=Runs)
-    notes: list[str] = field(default_factory=list)
-    advice: list[str] = field(default_factory=list)
-    interrupted: bool = False
-
-    @property
-    def verdict(self) -> str:
-        """`pass` where no check failed."""
-        return "fail" if any(check.verdict == "fail" for check in self.checks) else "pass"
-
-    def as_json(self) -> dict[str, Any]:
-        """By the contract; numbers that are not finite are null."""
-        runs = {name: _summary(trace) for name, trace in self.runs.traces.items()}
-        found = {
-            "version": 1,
-            "verdict": self.verdict,
-            "checks": [dataclasses.asdict(check) for check in self.checks],
-            "runs": runs,
-            "notes": self.notes,
-            "advice": self.advice,
-        }
-        result: dict[str, Any] = finite(found)
-        return result
 
 
 def _files(folder: Path) -> dict[Path, int]:
@@ -100,33 +43,16 @@ def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)[:100]
 
 
-def _summary(trace: Trace) -> dict[str, Any]:
-    return {
-        "losses": trace.losses,
-        "steps_per_second": trace.steps_per_second,
-        "peak_memory_bytes": trace.peak_memory_bytes,
-        "skipped_steps": trace.skipped_steps,
-        "device": trace.device,
-        "dtype": trace.dtype,
-        "status": trace.status,
-        "steps": trace.steps,
-        "scales": trace.scales,
-        "gradient_norms": trace.gradient_norms,
-        "probe_share": trace.probe_seconds / trace.total_seconds if trace.total_seconds else None,
-        "violations": [dataclasses.asdict(violation) for violation in trace.violations],
-        "diagnosis": trace.diagnosis,
-    }
-
-
 class Verifier:
     """Makes the runs one after the other; the report grows with them, so that an interruption loses nothing."""
 
     def __init__(self, program: Program, options: Options, supervisor: Supervisor) -> None:
         self.program = program
         self.options = options
-        self.report = Report(options)
+        self.report = Report(options, others=[Runs() for _ in range(options.processes - 1)])
         self._supervisor = supervisor
         self._folder = Path()
+        self._ways: dict[str, dict[str, Any]] = {}
 
     def run(self) -> Report:
         """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
@@ -172,16 +98,29 @@ class Verifier:
             name=name, program=self.program.program, folder=str(folder), cwd=str(self._cwd(folder)),
             arguments=self.program.arguments, as_module=self.program.as_module, device=options.device,
             seed=options.seed, steps=options.steps, warmup=min(5, options.steps // 4),
-            record_gradients=REFERENCE_STEPS,
+            record_gradients=REFERENCE_STEPS, same_masks=options.device == "cuda",
         )  # fmt: skip
         traces = self._supervisor.run(self._moved(dataclasses.replace(job, **changes)))
         for trace in traces:
             self._as_here(trace, job.cwd)
         if " " not in name:
-            self.report.runs.traces[name] = traces[0]
-        if options.processes > 1 and all(trace.steps for trace in traces):
-            self.report.checks.append(checks.ranks(name, traces))
+            self._ways[name] = changes
+            for runs, trace in zip(self.report.ranks, traces, strict=True):
+                runs.traces[name] = trace
         return traces[0]
+
+    def _ask(self, question: Callable[[Runs], Iterable[Check]]) -> bool:
+        """Put the question to each rank and keep the answers; whether none failed."""
+        found = list(merged([question(runs) for runs in self.report.ranks]))
+        self.report.checks.extend(found)
+        return not any(check.verdict == "fail" for check in found)
+
+    def _completed(self, name: str, original: str | None = "original") -> bool:
+        """The run came to its end on every rank, and the ranks agree."""
+        done = self._ask(lambda runs: [checks.completed(name, runs[name], runs[original] if original else None)])
+        if self.report.others and all(runs[name].steps for runs in self.report.ranks):
+            self.report.checks.append(agree(name, self.report.ranks))
+        return done
 
     def _moved(self, job: Job) -> Job:
         """The job with its rewritten files where they are in a scratch copy, too."""
@@ -204,43 +143,39 @@ class Verifier:
         shutil.copytree(self.program.cwd, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
         return copy
 
-    def _tensors(self, name: str) -> Path:
-        return self._folder / _slug(name) / "rank0"
+    def _tensors(self, name: str, rank: int = 0) -> Path:
+        return self._folder / _slug(name) / f"rank{rank}"
 
     def _float32(self) -> bool:
         """The original, twice; False where there is nothing to compare with."""
-        first = self._run("original")
-        check = checks.completed("original", first, None)
-        self.report.checks.append(check)
-        if check.verdict == "fail":
+        self._run("original")
+        if not self._completed("original", None):
             return False
-        again = self._run("original-again")
-        self.report.checks.append(checks.completed("original-again", again, first))
-        if self.report.checks[-1].verdict == "fail":
+        self._run("original-again")
+        if not self._completed("original-again"):
             return False
-        self.report.checks.append(checks.reproducible(self.report.runs))
+        self._ask(lambda runs: [checks.reproducible(runs)])
         return True
 
     def _off(self) -> bool:
         rewrites = next(iter(self.program.rewrites.values()))
         off = self._run("amp-off", rewrites=dict(rewrites), switch=False)
-        check = checks.completed("amp-off", off, self.report.runs["original"])
-        self.report.checks.append(check)
+        self._completed("amp-off")
         if not off.steps:
             return False
-        self._parameter_differences()
-        self.report.checks.extend(checks.amp_off(self.report.runs))
+        for rank, runs in enumerate(self.report.ranks):
+            self._parameter_differences(rank, runs)
+        self._ask(checks.amp_off)
         return True
 
-    def _parameter_differences(self) -> None:
-        runs = self.report.runs
-        if same_parameters(runs["original"], runs["amp-off"]):
+    def _parameter_differences(self, rank: int, runs: Runs) -> None:
+        if same_parameters(runs["original"], runs["amp-off"]) or not runs["amp-off"].steps:
             return
         from amp_migrate.runtime.gradients import largest_parameter_difference
 
-        base = self._tensors("original")
-        runs.parameter_noise = largest_parameter_difference(base, self._tensors("original-again"))
-        runs.parameter_difference = largest_parameter_difference(base, self._tensors("amp-off"))
+        base = self._tensors("original", rank)
+        runs.parameter_noise = largest_parameter_difference(base, self._tensors("original-again", rank))
+        runs.parameter_difference = largest_parameter_difference(base, self._tensors("amp-off", rank))
 
     def _amp(self, dtype: str) -> None:
         name = "amp" if dtype == next(iter(self.program.rewrites)) else f"amp-{dtype}"
@@ -251,27 +186,32 @@ class Verifier:
         switch = True if self.options.device == "cpu" else None
         how = {"rewrites": rewrites, "switch": switch, "dtype": dtype}
         trace = self._run(name, drills=("checkpoint",) if self.options.drills else (), **how)
-        self.report.checks.append(checks.completed(name, trace, runs["original"]))
+        self._completed(name)
         if not trace.steps:
             return
         self._reference(name, how)
-        self.report.checks.extend(checks.amp_on(runs, name, self.options.limits))
+        self._ask(lambda each: checks.amp_on(each, name, self.options.limits))
+        self.report.checks.extend(gradients(runs, name, self.options.limits))
         if self.options.drills and trace.dtype == "float16":
-            scale = trace.scales[-1] if trace.scales else None
+            scale = trace.settled_scale
             drilled = self._run(f"{name} drill", steps=DRILL_STEPS, drills=("overflow",), init_scale=scale, **how)
             self.report.checks.extend(checks.drills(name, drilled.drills))
         if self.options.diagnose and self._failed(name):
             self._diagnose(name, how)
 
     def _reference(self, name: str, how: dict[str, Any]) -> None:
-        """The first gradients. Where the first steps were skipped they are taken again at the scale found later."""
+        """The first gradients. Where a first step was skipped they are taken again, at scales that fit."""
         from amp_migrate.runtime.explain import underflow
-        from amp_migrate.runtime.gradients import first_loss_agrees
+        from amp_migrate.runtime.gradients import first_loss_agrees, first_steps_kept
 
         runs, source = self.report.runs, name
-        if False in runs[name].taken[: 2 * REFERENCE_STEPS] and runs[name].scales:
-            source = f"{name} gradients"
-            self._run(source, steps=REFERENCE_STEPS, init_scale=runs[name].scales[-1], **how)
+        scale = runs[name].settled_scale
+        while scale is not None and not first_steps_kept(self._tensors("original"), self._tensors(source)):
+            if source != name and scale <= 1:
+                break
+            scale = max(scale / 16, 1.0)
+            source = f"{name} gradients at {scale:g}"
+            self._run(source, steps=REFERENCE_STEPS, init_scale=scale, **how)
         if not runs.reference:
             double = self._run("float64 reference", float64=True, steps=REFERENCE_STEPS)
             agrees = first_loss_agrees(runs["original"].losses, double.losses)
@@ -314,7 +254,9 @@ class Verifier:
             tried = Runs({**runs.traces, "trial": trace}, dict(runs.distances), reference=runs.reference)
             tried.distances["trial"] = self._distances(trial) if trace.steps else []
             found = [checks.completed("trial", trace, runs["original"])]
-            found += checks.amp_on(tried, "trial", self.options.limits) if trace.steps else []
+            if trace.steps:
+                found += [*checks.amp_on(tried, "trial", self.options.limits)]
+                found += gradients(tried, "trial", self.options.limits)
             bad = [check.name.partition(": ")[2] for check in found if check.verdict == "fail"]
             self.report.advice.append(f"tried: {trial} {'fails ' + ', '.join(bad) if bad else 'passes'}")
             if not bad:
@@ -322,8 +264,19 @@ class Verifier:
 
     def _speed(self) -> None:
         runs, limits = self.report.runs, self.options.limits
+        self._time_again()
         self.report.checks.extend(speed_checks(runs, self.options.device, limits))
         self.report.checks.extend(memory_checks(runs, self.options.device))
+
+    def _time_again(self) -> None:
+        """Programs with dropout, on a GPU: their times without what made their losses comparable."""
+        runs = self.report.runs
+        timed = [name for name in ("original", "original-again", "tf32", *runs.amp()) if name in runs]
+        if not any(runs[name].masks for name in timed):
+            return
+        for name in timed:
+            again = self._run(f"{name} timed", **{**self._ways[name], "same_masks": False, "drills": ()})
+            runs[name].step_seconds, runs[name].peak_memory_bytes = again.step_seconds, again.peak_memory_bytes
 
 
 def verify(program: Program, options: Options, watch: Watch) -> Verifier:
@@ -335,7 +288,8 @@ def verify(program: Program, options: Options, watch: Watch) -> Verifier:
             verifier.run()
         except KeyboardInterrupt:
             verifier.report.interrupted = True
-            verifier.report.notes.append("interrupted; these are the checks that were finished")
+            message = "interrupted; the others are the checks that were finished before"
+            verifier.report.checks.append(Check("complete", "fail", "interrupted", None, message))
     return verifier
 
 

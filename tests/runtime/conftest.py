@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from amp_migrate.runtime.report import Options, Program, Report
 from amp_migrate.runtime.supervise import Limits, Supervisor
-from amp_migrate.runtime.verify import Options, Program, Report, Verifier
+from amp_migrate.runtime.verify import Verifier
 
 pytest.importorskip("torch")
 

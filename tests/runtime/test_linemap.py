@@ -63,11 +63,16 @@ def _lines(code: object) -> list[int | None]:
         ('GradScaler("cuda")', "enabled=True"),
         ('GradScaler("cuda", enabled=False)', "enabled=False"),
         ('torch.autocast("cuda", enabled=scaler.is_enabled())', "enabled=scaler.is_enabled()"),
+        ('torch.autocast("cuda", torch.half, flag)', "torch.half, (flag, True)[1])"),
+        ('torch.autocast("cuda", torch.half)', "torch.half, enabled=True)"),
+        ("torch.cuda.amp.autocast(flag)", "autocast((flag, True)[1])"),
+        ("torch.cuda.amp.GradScaler(1024.0)", "1024.0, enabled=True)"),
     ],
 )
 def test_the_switch_is_forced_and_still_evaluated(call: str, forced: str) -> None:
-    tree = ast.parse(f"x = {call}\ny = 1\n")
-    force_switch(tree, line_map("y = 1\n", f"x = {call}\ny = 1\n"), True)
+    text = f"import torch\nx = {call}\ny = 1\n"
+    tree = ast.parse(text)
+    force_switch(tree, line_map("import torch\ny = 1\n", text), True)
     assert forced in ast.unparse(tree)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from amp_migrate.runtime.figures import figures
 from amp_migrate.runtime.page import page
-from amp_migrate.runtime.verify import Program, Report
+from amp_migrate.runtime.report import Program, Report
 from tests.runtime.conftest import Verify
 from tests.runtime.programs import AFTER, BEFORE, edited
 

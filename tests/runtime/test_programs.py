@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from amp_migrate.runtime.report import Options, Program
 from amp_migrate.runtime.supervise import Supervisor
-from amp_migrate.runtime.verify import Options, Program, Verifier
+from amp_migrate.runtime.verify import Verifier
 from tests.runtime.conftest import failed
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

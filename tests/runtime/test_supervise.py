@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from amp_migrate.runtime.checks import completed
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.supervise import Limits, Supervisor
 from tests.runtime.conftest import quiet
@@ -98,6 +99,37 @@ def test_an_interruption_right_after_the_start(tmp_path: Path) -> None:
     with Supervisor(Limits(), 0, "cpu", interrupt) as supervisor, pytest.raises(KeyboardInterrupt):
         supervisor.run(job(tmp_path, SLEEPS.format(mark=0)))
     assert not (tmp_path / "asleep").exists()
+
+
+ELSEWHERE = """\
+import torch
+import torch.multiprocessing as mp
+
+
+def train(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(2, 2)).sum().backward()
+    optimizer.step()
+
+
+if __name__ == "__main__":
+    next(iter(torch.utils.data.DataLoader(torch.ones(4), num_workers=1)))
+    model = torch.nn.Linear(2, 1)
+    processes = [mp.get_context("{method}").Process(target=train, args=(model,)) for _ in range(2)]
+    [process.start() for process in processes]
+    [process.join() for process in processes]
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_training_in_processes_of_its_own_is_said_not_to_be_measured(
+    method: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    (trace,) = supervisor.run(job(tmp_path, ELSEWHERE.format(method=method)))
+    assert (trace.status, trace.steps, trace.processes) == ("finished", 0, 2), trace.output
+    check = completed("original", trace, None)
+    assert check.verdict == "fail"
+    assert "it started 2 processes itself" in check.message
 
 
 def test_runs_do_not_see_each_other(short: Supervisor, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from amp_migrate.cli import cli
 from amp_migrate.runtime.job import Job
-from amp_migrate.runtime.verify import Options, Program, verify
+from amp_migrate.runtime.report import Options, Program
+from amp_migrate.runtime.verify import verify
 from tests.runtime.programs import AFTER, BEFORE, edited
 
 SQUARE = """\
@@ -73,9 +74,9 @@ def test_a_program_without_a_loop_cannot_be_compared(project: Path) -> None:
 
 
 def test_a_limit_is_an_option(project: Path) -> None:
-    done = invoke("--steps", "6", "--gradient-tolerance", "0", "--gradient-factor", "0", "--scratch", "train.py")
+    done = invoke("--steps", "6", "--first-loss", "0", "--scratch", "train.py")
     assert done.return_value == 1
-    assert "fail  amp: gradients" in done.output
+    assert "fail  amp: first loss" in done.output
 
 
 def test_the_module_that_overflows_is_named_and_the_advice_is_tried(project: Path) -> None:
@@ -87,6 +88,38 @@ def test_the_module_that_overflows_is_named_and_the_advice_is_tried(project: Pat
     assert "advice: tried: amp with 1 in float32 passes" in done.output
 
 
+NORM = """\
+class Norm(torch.nn.Module):
+    def forward(self, x):
+        return x / (x.abs().mean(-1, keepdim=True) + 1e-8)
+
+
+"""
+
+
+def test_an_eps_that_float16_rounds_to_zero_is_named(project: Path) -> None:
+    """Rows of zeros, which a ReLU makes, are 0 / 0 then."""
+    norm = ("torch.nn.ReLU()", "torch.nn.ReLU(), Norm()")
+    text = edited(BEFORE, ("model = ", NORM + "model = "), norm)
+    text = edited(
+        text, ("data = torch.randn(64, 8)", "data = torch.randn(64, 8) * (torch.arange(64) % 8 > 0)[:, None]")
+    )
+    text = edited(text, ("torch.nn.Linear(8, 32)", "torch.nn.Linear(8, 32, bias=False)"))
+    (project / "train.py").write_text(text, encoding="utf-8")
+    other = edited(
+        AFTER, ("model = ", NORM + "model = "), norm, ("torch.nn.Linear(8, 32)", "torch.nn.Linear(8, 32, bias=False)")
+    )
+    other = edited(
+        other, ("data = torch.randn(64, 8)", "data = torch.randn(64, 8) * (torch.arange(64) % 8 > 0)[:, None]")
+    )
+    (project / "other.py").write_text(other, encoding="utf-8")
+    done = invoke("--steps", "4", "--scratch", "--no-drills", "--against", "other.py", "train.py")
+    assert done.return_value == 1
+    line = text.splitlines().index("        return x / (x.abs().mean(-1, keepdim=True) + 1e-8)") + 1
+    assert "advice: module 2 guards with 1e-08 (" in done.output
+    assert f"train.py:{line}), which float16 rounds to zero; use an eps of 1e-6 or more" in done.output
+
+
 def test_an_interruption_keeps_what_was_measured(project: Path) -> None:
     def interrupt(job: Job, state: Mapping[str, float]) -> None:
         if job.name == "amp-off":
@@ -96,4 +129,6 @@ def test_an_interruption_keeps_what_was_measured(project: Path) -> None:
     program = Program(script, (), False, {"float16": {script: AFTER}}, project)
     report = verify(program, Options(steps=4, scratch=True), interrupt).report
     assert report.interrupted
-    assert [check.name for check in report.checks] == ["original: run", "original-again: run", "reproducible"]
+    assert report.verdict == "fail"
+    told = [check.name for check in report.checks]
+    assert told == ["original: run", "original-again: run", "reproducible", "complete"]

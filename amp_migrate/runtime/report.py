@@ -1,0 +1,101 @@
+"""What verify is asked and what it answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from amp_migrate.runtime import checks
+from amp_migrate.runtime.checks import Check, Runs
+from amp_migrate.runtime.trace import Trace, finite
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is verified. `rewrites`: real path -> rewritten text, per dtype."""
+
+    program: str
+    arguments: tuple[str, ...]
+    as_module: bool
+    rewrites: Mapping[str, Mapping[str, str]]
+    cwd: Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """How it is verified."""
+
+    device: str = "cpu"
+    steps: int = 50
+    seed: int = 0
+    scratch: bool = False
+    timeout: float | None = None
+    processes: int = 1
+    tf32: bool = False
+    drills: bool = True
+    diagnose: bool = True
+    bisect: bool = False
+    limits: checks.Limits = field(default_factory=checks.Limits)
+
+
+@dataclass
+class Report:
+    """The outcome. `runs` also holds runs that failed."""
+
+    options: Options
+    checks: list[Check] = field(default_factory=list)
+    runs: Runs = field(default_factory=Runs)
+    """Of rank 0, or of the only process."""
+    others: list[Runs] = field(default_factory=list)
+    """Of the ranks from 1 on."""
+    notes: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def ranks(self) -> list[Runs]:
+        """One for each process."""
+        return [self.runs, *self.others]
+
+    @property
+    def verdict(self) -> str:
+        """`pass` where no check failed and none is missing."""
+        return "fail" if self.interrupted or any(check.verdict == "fail" for check in self.checks) else "pass"
+
+    def as_json(self) -> dict[str, Any]:
+        """By the contract; numbers that are not finite are null."""
+        runs = {name: _summary([of[name] for of in self.ranks if name in of]) for name in self.runs.traces}
+        found = {
+            "version": 1,
+            "verdict": self.verdict,
+            "checks": [dataclasses.asdict(check) for check in self.checks],
+            "runs": runs,
+            "notes": self.notes,
+            "advice": self.advice,
+        }
+        result: dict[str, Any] = finite(found)
+        return result
+
+
+def _summary(ranks: list[Trace]) -> dict[str, Any]:
+    trace = ranks[0]
+    alone = len(ranks) == 1
+    return {
+        **({} if alone else {"ranks": [{"losses": one.losses, "skipped_steps": one.skipped_steps} for one in ranks]}),
+        "losses": trace.losses,
+        "steps_per_second": trace.steps_per_second,
+        "peak_memory_bytes": trace.peak_memory_bytes,
+        "skipped_steps": trace.skipped_steps,
+        "device": trace.device,
+        "dtype": trace.dtype,
+        "status": trace.status,
+        "steps": trace.steps,
+        "scales": trace.scales,
+        "gradient_norms": trace.gradient_norms,
+        "probe_share": trace.probe_seconds / trace.total_seconds if trace.total_seconds else None,
+        "violations": [dataclasses.asdict(violation) for violation in trace.violations],
+        "diagnosis": trace.diagnosis,
+    }
