@@ -262,3 +262,8 @@ def test_bfloat16_asks_nothing_of_the_step(before: str, loop: str) -> None:
     new = body(loop, before=before, dtype="bfloat16")
     assert new.partition("\n")[0].startswith("with torch.autocast(")
     assert loop.partition("\n")[2] in new
+
+
+def test_a_compiled_model_is_fine() -> None:
+    new = body("loss = criterion(fast(x), y)\n" + STEP, before='fast = torch.compile(model, mode="max-autotune")\n')
+    assert "    loss = criterion(fast(x), y)\nscaler.scale(loss).backward()" in new
