@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import lint_corpus, repositories
+from tests.bench import lint_corpus, lint_mutants, repositories
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
@@ -39,3 +39,30 @@ def test_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         repositories.main(["nowhere"])
     assert "nowhere is no folder" in capsys.readouterr().err
+
+
+PROGRAM = """\
+import torch
+from torch.amp import GradScaler
+
+
+def train(model, optimizer, loader):
+    scaler = GradScaler("cuda")
+    for inputs, targets in loader:
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = model(inputs, targets)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+"""
+
+
+def test_mutants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    lint_mutants.main([str(tmp_path), "--missed"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[2] == "| update lost | 1 | 1 | 100% |"
+    assert said[-3:] == ["| all | 6 | 6 | 100% |", "", "1 files."]
