@@ -34,7 +34,8 @@ def _selected(select: tuple[str, ...], extend: tuple[str, ...]) -> frozenset[str
     from amp_migrate.checks import all_checks
 
     default = frozenset(check.rule.name for check in all_checks() if check.rule.default)
-    return (_names(select) if select else default) | _names(extend)
+    # A file that cannot be read is never passed over in silence, unless that is asked for.
+    return (_names(select) if select else default) | _names(extend) | {"syntax"}
 
 
 @functools.cache

@@ -135,3 +135,9 @@ def test_new_errors() -> None:
     assert len(new_errors(BCE, twice, "a.py", Settings())) == 1
     assert len(new_errors(PLAIN, BCE, "a.py", Settings(ignore=("ALL",)))) == 1
     assert new_errors(PLAIN, BROKEN, "a.py", Settings()) == []
+
+
+def test_what_does_not_parse_is_told_whatever_is_selected() -> None:
+    chosen = Settings(select=("clip-without-unscale",))
+    assert [one.rule for one in lint_text(BROKEN, "a.py", chosen)] == ["syntax"]
+    assert lint_text(BROKEN, "a.py", Settings(select=("clip-without-unscale",), ignore=("syntax",))) == []
