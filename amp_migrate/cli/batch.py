@@ -37,13 +37,15 @@ class Batch:
     interrupted: bool = False
 
 
-def rewrite_all(files: Sequence[Found], settings: Settings, write: bool, asked: Collection[str] | None = None) -> Batch:
-    """Migrate `files`, on disk if `write`, else in memory with the bytes before and after in the results.
+def rewrite_all(
+    files: Sequence[Found], settings: Settings, write: bool, asked: Collection[str] | None = None, keep: bool = True
+) -> Batch:
+    """Migrate `files`, on disk if `write`, else in memory; with `keep` the results hold the bytes before and after.
 
     With `asked` (resolved paths), only the loops of these files are migrated and reported. The other files are read for
     who calls whom, and are rewritten, and then reported, where a loop that is asked for needs it.
     """
-    run = _Run(files, settings, write, asked)
+    run = _Run(files, settings, write, asked, keep)
     try:
         with _termination_as_interrupt():
             run.all()
@@ -56,12 +58,18 @@ class _Run:
     """One pass over all files; `done` holds what is settled, by index."""
 
     def __init__(
-        self, files: Sequence[Found], settings: Settings, write: bool, asked: Collection[str] | None = None
+        self,
+        files: Sequence[Found],
+        settings: Settings,
+        write: bool,
+        asked: Collection[str] | None = None,
+        keep: bool = True,
     ) -> None:
         self.files = files
         self.asked = asked
         self.settings = settings
         self.write = write
+        self.keep = keep
         self.done: dict[int, Rewritten] = {}
         self.index_of = {found.real: index for index, found in enumerate(files)}
 
@@ -165,7 +173,7 @@ class _Run:
                 continue
             known = self.done.get(index)
             if known is None or result.outcome.status != "unchanged" or result.outcome.loops:
-                self.done[index] = replace(result, before=b"", after=b"") if self.write else result
+                self.done[index] = result if self.keep and not self.write else replace(result, before=b"", after=b"")
 
 
 def _buried(path: Path, died: Died) -> Rewritten:

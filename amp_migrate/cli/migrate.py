@@ -71,7 +71,7 @@ def migrate(
         files = list(discover(paths, options.excludes(ours, exclude)))
         for line in unfinished.finish((Path(found.real).parent for found in files), write=not (diff or check)):
             click.echo(f"amp-migrate: {line}", err=True)
-        batch = rewrite_all(files, ours.settings, write=not (diff or check), asked=changed)
+        batch = rewrite_all(files, ours.settings, write=not (diff or check), asked=changed, keep=diff)
     if diff:
         _print_diffs(batch.results)
     _report(batch, as_json, written=not (diff or check), to_stderr=diff or (paths == (STDIN,) and not check))
