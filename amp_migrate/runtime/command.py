@@ -98,9 +98,10 @@ def lines(report: Report) -> Iterator[str]:
     """The report for people."""
     for note in report.notes:
         yield f"note: {note}"
+    width = max((len(check.name) for check in report.checks), default=0)
     for check in report.checks:
         verdict = click.style(f"{check.verdict:4}", fg=_COLOURS[check.verdict])
-        yield f"{verdict}  {check.name:28} {check.message}{_numbers(check)}"
+        yield f"{verdict}  {check.name:{width}} {check.message}{_numbers(check)}"
     for advice in report.advice:
         yield f"advice: {advice}"
     failed = sum(check.verdict == "fail" for check in report.checks)

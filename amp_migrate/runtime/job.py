@@ -29,6 +29,8 @@ class Job:
     steps: int = 50
     warmup: int = 5
     tf32: bool = False
+    exact: bool = False
+    """No TF32 anywhere: torch allows it in convolutions by default."""
     float64: bool = False
     """Compute in float64 (the reference)."""
     same_masks: bool = False

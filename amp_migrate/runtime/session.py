@@ -45,9 +45,9 @@ def start(job: Job, folder: Path) -> Session:
     if job.device == "cpu":
         devices.carry_to_cpu()
         emulation.install()
-    if job.tf32:
-        torch.set_float32_matmul_precision("high")
-        torch.backends.cudnn.allow_tf32 = True
+    if job.tf32 or job.exact:
+        torch.set_float32_matmul_precision("high" if job.tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = job.tf32
     if job.init_scale is not None:
         _start_scale(job.init_scale)
     listeners: list[Listener] = [*session.drills, session.monitor, session.probe]

@@ -76,3 +76,16 @@ def test_times_are_taken_again_without_it(tmp_path: Path) -> None:
     runs["original"].masks = runs["tf32"].masks = runs["amp"].masks = 0
     verifier._time_again()
     assert len(jobs) == 6
+
+
+def test_on_a_gpu_gradients_are_held_against_float32_without_tf32(tmp_path: Path) -> None:
+    class Supervised:
+        def run(self, job: Job) -> list[Trace]:
+            return [Trace(optimizers=[0], losses=[float(job.exact)])]
+
+    for device, losses, single in (("cuda", [1.0], "float32 gradients"), ("cpu", [0.0], "original")):
+        verifier = Verifier(Program("x.py", (), False, {}, tmp_path), Options(device=device), Supervised())  # type: ignore[arg-type]
+        verifier._folder = tmp_path
+        verifier._run("original")
+        assert verifier._exact().losses == losses
+        assert verifier._truth() == tmp_path / single.replace(" ", "-") / "rank0"
