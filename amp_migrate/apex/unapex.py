@@ -124,7 +124,7 @@ def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
     return seen, Unapexed(
         output,
         _switches(walk),
-        tuple(dict.fromkeys([*notes, *_notes(seen)])),
+        tuple(dict.fromkeys([*notes, *_notes(seen), *_evaluation(module, seen)])),
         scaled=tuple((module.scope_of(s).qualname, s.lineno) for s in seen.scaled),
         initializes=bool(levels),
         always_off=bool(levels) and all(isinstance(e, ast.Constant) and e.value == "O0" for e in levels),
@@ -188,6 +188,17 @@ def _notes(seen: Seen) -> list[Note]:
     return found
 
 
+def _evaluation(module: Module, seen: Seen) -> list[Note]:
+    """What becomes of evaluation: apex ran it in half as well, for it patched torch, or the model."""
+    evaluates = any(word in module.identifiers or f".{word}(" in module.text for word in ("no_grad", "eval"))
+    off = all(isinstance(c.level, ast.Constant) and c.level.value == "O0" for c, _ in seen.initialized)
+    if off or not evaluates:
+        return []
+    line = seen.initialized[0][1]
+    why = "evaluation, which apex ran in half as well, is float32 now; `--eval` puts it under autocast"
+    return [Note(line.lineno, line.col_offset + 1, why)]
+
+
 def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
     """By scope, the texts that mean that apex was on."""
     found: dict[str, tuple[str, ...]] = {}
@@ -217,7 +228,16 @@ def _tested(walk: Statements, test: ast.expr, way: bool, scope: Scope) -> list[s
     if walk.expressions.truth(test) is not None:
         return [""]
     plain = walk.expressions.test(test, [])
+    if way and _is_text(walk.module, plain):
+        return [f"bool({ast.unparse(plain)})"]
     return condition(walk.module, plain, scope) if way else [f"not {tight(plain)}"]
+
+
+def _is_text(module: Module, expr: ast.expr) -> bool:
+    """Whether an option of the command line holds no bool: `enabled=` wants one."""
+    name = expr.attr if isinstance(expr, ast.Attribute) else ""
+    option = re.search(rf"add_argument\([^()]*['\"]--{re.escape(name).replace('_', '[-_]')}['\"][^()]*\)", module.text)
+    return bool(name) and option is not None and re.search(r"store_(true|false)|bool", option[0]) is None
 
 
 def _combined(asked: list[list[str]]) -> tuple[str, ...]:

@@ -68,6 +68,12 @@ def test_dynamic_scaling_needs_no_note() -> None:
     assert migrate_text(LOOP.format(level="O1", more=', loss_scale="dynamic"'), "train.py", Settings()).notes == ()
 
 
+def test_evaluation_is_told() -> None:
+    text = LOOP.format(level="O1", more="") + "with torch.no_grad():\n    print(model(x))\n"
+    outcome = migrate_text(text, "train.py", Settings())
+    assert [note.message for note in outcome.notes if "--eval" in note.message]
+
+
 def test_bfloat16_has_regions_alone() -> None:
     outcome = migrate_text(LOOP.format(level="O1", more=""), "train.py", Settings(dtype="bfloat16"))
     assert outcome.output is not None

@@ -344,6 +344,15 @@ def test_switches(code: str) -> None:
     assert plain.switches == SWITCHES[code]
 
 
+def test_an_option_that_holds_text_becomes_a_bool() -> None:
+    text = (
+        HEAD + "parser.add_argument('--fp16', type=str, default='')\nif args.fp16:\n    model = amp.initialize(model)\n"
+    )
+    plain = unapex(text, "train.py")
+    assert plain is not None
+    assert plain.switches == {"<module>": ("bool(args.fp16)",)}
+
+
 def test_comments_about_apex_go_with_it() -> None:
     text = (
         HEAD
