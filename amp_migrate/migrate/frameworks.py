@@ -34,8 +34,13 @@ def framework_loops(program: Program, settings: Settings) -> Iterator[tuple[Scop
         told.add((scope.module.path, name))
         yield scope, _outcome(call, scope, setting, settings) if setting else _elsewhere(call, scope, name)
     for setting in made:
-        if (setting.scope.module.path, setting.framework.name) not in told:
+        if (setting.scope.module.path, setting.framework.name) not in told and not _may_only_infer(setting):
             yield setting.scope, _outcome(setting.call, setting.scope, setting, settings)
+
+
+def _may_only_infer(setting: Setting) -> bool:
+    """An `Accelerator(mixed_precision=args.mixed_precision)` without a backward: the loop is elsewhere, or there is none."""
+    return setting.state == "open" and setting.framework.name in ("accelerate", "Fabric")
 
 
 def switched(program: Program, file: Module, settings: Settings, torch: str) -> Iterator[Switched]:

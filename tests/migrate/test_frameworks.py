@@ -103,6 +103,7 @@ def test_beside_a_plain_loop() -> None:
 
 
 OTHER = {
+    "inference": "from accelerate import Accelerator\na = Accelerator(mixed_precision=args.mixed_precision)\n",
     "a class of the project": "from engine import Trainer\nt = Trainer(precision=32)\n",
     "only its name": "# lightning Trainer(\nx = 1\n",
 }
