@@ -91,7 +91,7 @@ def band(original: Curve, noise: Sequence[Curve], amp: Curve, factor: float, flo
 
     Its half width is `factor` times the largest deviation so far of the `noise` runs, plus `floor` times the size of
     the loss. Skipped steps are no fault of training, only a delay: where `amp` has skipped k steps, the original's
-    last k losses count too.
+    last k losses count too, and where there are no k losses yet, nothing can be said.
     """
     count = min(len(original.values), len(amp.values))
     window = max(count // 10, 3)
@@ -102,6 +102,10 @@ def band(original: Curve, noise: Sequence[Curve], amp: Curve, factor: float, flo
     for i, value in enumerate(middle):
         worst = max([worst, *(abs(run[i] - value) for run in others if i < len(run) and math.isfinite(run[i]))])
         lag = amp.skipped[i]
+        if lag > i:  # so late that the original has no loss of that time
+            low.append(-math.inf)
+            high.append(math.inf)
+            continue
         reach = [x for x in middle[max(i - lag, 0) : i + 1] if math.isfinite(x)] or [value]
         width = factor * (worst + (scatter if lag else 0.0)) + floor * max(abs(x) for x in reach) + 1e-12
         low.append(min(reach) - width)

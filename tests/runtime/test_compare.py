@@ -30,6 +30,13 @@ def test_skipped_steps_are_a_delay_and_no_fault() -> None:
     assert band(curve(FALLING), [], curve(late, skipped=5), 3, 0.01).excess < 1
 
 
+def test_before_a_loss_there_is_nothing_to_hold_a_late_one_against() -> None:
+    """The first loss of an actor, after steps of the critic that were skipped."""
+    before, late = curve((1.0,)), Curve("train.py:3", (1.2,), (2,))
+    assert band(before, [], late, 3, 0.05).excess == 0
+    assert band(before, [], curve((1.2,)), 3, 0.05).excess > 1
+
+
 def test_a_loss_that_is_not_finite_is_outside() -> None:
     assert band(curve(FALLING), [], curve((*FALLING[:-1], math.nan)), 3, 0.05).excess == math.inf
 
