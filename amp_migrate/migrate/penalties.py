@@ -22,6 +22,8 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
 
 _GRAD = "torch.autograd.grad"
+_HOPS = 3
+"""How many calls deep a helper may take gradients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,27 +179,31 @@ def _depending(steps: list[Step], names: set[str]) -> list[Step]:
     return found
 
 
-def sites(program: Program, scope: Scope) -> list[Site]:
-    """The calls of a scope that take gradients with `autograd.grad`, directly or in functions in sight."""
-    return program.remembered((sites, scope), lambda: _sites(program, scope, frozenset()))
+def sites(program: Program, scope: Scope, hops: int = _HOPS) -> list[Site]:
+    """The calls of a scope that take gradients with `autograd.grad`, directly or `hops` functions further."""
+    return program.remembered((sites, scope, hops), lambda: list(_sites(program, scope, hops)))
 
 
-def _sites(program: Program, scope: Scope, around: frozenset[int]) -> list[Site]:
-    found: list[Site] = []
+def _sites(program: Program, scope: Scope, hops: int) -> Iterator[Site]:
     for call in scope.calls:
         if scope.module.canonical(call.func) == _GRAD:
-            found.append(Site(call, _given(call, 0, "outputs"), _given(call, 1, "inputs"), call))
+            yield Site(call, _given(call, 0, "outputs"), _given(call, 1, "inputs"), call)
             continue
-        function = program.values.callee(call, scope)
-        if function is not None and id(function) not in around:
-            inner = program.scope(function)
-            found += [_lifted(program, call, inner, s) for s in _sites(program, inner, around | {id(function)})]
-        elif (definition := program.values.abroad(call.func, scope)) is not None:
-            other, node = definition
-            if not isinstance(node, ast.ClassDef) and id(node) not in around:
-                inner = other.scope(node)
-                found += [_lifted(other, call, inner, s) for s in _sites(other, inner, around | {id(node)})]
-    return found
+        found = _called(program, call, scope) if hops else None
+        if found is not None:
+            other, inner = found
+            yield from (_lifted(other, call, inner, site) for site in sites(other, inner, hops - 1))
+
+
+def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Scope] | None:
+    """The function in sight that a call runs, in this file or another."""
+    function = program.values.callee(call, scope)
+    if function is not None:
+        return program, program.scope(function)
+    definition = program.values.abroad(call.func, scope)
+    if definition is None or isinstance(definition[1], ast.ClassDef):
+        return None
+    return definition[0], definition[0].scope(definition[1])
 
 
 def _given(call: ast.Call, place: int, name: str) -> tuple[ast.expr, ...]:

@@ -143,11 +143,10 @@ def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
         if name.partition(".")[0] == "higher":
             raise Refusal("double-backward", backwards[0], "`higher` differentiates through the optimizer's steps")
         if name.startswith(_SHARDED):
-            raise Refusal(
-                "sharded",
-                backwards[0],
-                f"`{name}` shards parameters: found_inf must be shared between ranks (ShardedGradScaler)",
-            )
+            what = "autocast would keep a half copy of every weight, MixedPrecisionPolicy does not"
+            if not name.endswith("fully_shard"):
+                what = "found_inf must be shared between ranks (ShardedGradScaler)"
+            raise Refusal("sharded", backwards[0], f"`{name}` shards parameters: {what}")
 
 
 def _on_other_machines(node: ast.AST) -> Refusal:
