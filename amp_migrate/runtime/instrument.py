@@ -73,9 +73,13 @@ class Instrument:
         began = time.perf_counter()
         event = Event(kind, facts.pop("site", None) or call_site(), **facts)
         # The modes of the emulation and the reference are for the program; here they would cost more than the looking.
-        with torch._C.DisableTorchFunction():
-            for listener in self._listeners:
-                listener.on(event)
+        self._inside.append(kind)  # what listeners do is no event of the user's either
+        try:
+            with torch._C.DisableTorchFunction():
+                for listener in self._listeners:
+                    listener.on(event)
+        finally:
+            self._inside.pop()
         self.seconds += time.perf_counter() - began
 
     def _wrap(
