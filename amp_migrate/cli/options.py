@@ -13,7 +13,9 @@ from amp_migrate.source.discovery import Found
 
 STDIN = Path("-")
 since = click.option(
-    "--since", metavar="REV", help="Only files changed since this git revision; main... for since this branch left main."
+    "--since",
+    metavar="REV",
+    help="Only files changed since this git revision; main... for since this branch left main.",
 )
 
 
