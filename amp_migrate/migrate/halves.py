@@ -61,8 +61,19 @@ _COUNTED = {"len", "print", "isinstance", "type", "range", "int", "float", "bool
 class Halves:
     """Follows the outputs of models under autocast through the statements of one scope."""
 
-    def __init__(self, program: Program, scope: Scope, regions: Regions, late: frozenset[ast.stmt]) -> None:
-        """`late`: statements whose half inputs are cast, so that they and what they give are float32."""
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope,
+        regions: Regions,
+        late: frozenset[ast.stmt],
+        elsewhere: frozenset[str] = frozenset(),
+    ) -> None:
+        """`late`: statements whose half inputs are cast, so that they and what they give are float32.
+
+        `elsewhere`: attributes that another method sets under autocast before this scope runs.
+        """
+        self.elsewhere = elsewhere
         self.program = program
         self.scope = scope
         self.flow = flow_of(scope, program)
@@ -95,7 +106,8 @@ class Halves:
         key = (name, before)
         if key not in self._known:
             self._known[key] = False  # for loops
-            self._known[key] = any(self.makes(step) for step in self.flow.reaching(name, before))
+            steps = list(self.flow.reaching(name, before))
+            self._known[key] = any(map(self.makes, steps)) if steps else name in self.elsewhere
         return self._known[key]
 
     def tensors(self, root: ast.AST, order: int) -> Iterator[ast.expr]:

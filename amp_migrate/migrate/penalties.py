@@ -8,7 +8,7 @@ sees the finished loss only, and gradients of float32 gradients are float32.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from amp_migrate.migrate.flow import Step, flow_of, header, tokens
@@ -53,15 +53,21 @@ class Penalties:
         self._refuse_inside_models()
         return frozenset(s for site in self.sites for s in self._island(site))
 
-    def casts(self, regions: Regions, late: frozenset[ast.stmt]) -> None:
-        """Collect `.float()` for half values that enter. Raises Refusal where nothing is left to put under autocast."""
+    def casts(
+        self, regions: Regions, late: frozenset[ast.stmt], elsewhere: Collection[tuple[Scope, ast.stmt]] = ()
+    ) -> None:
+        """Collect `.float()` for half values that enter. Raises Refusal where nothing is left to put under autocast.
+
+        `elsewhere`: statements of callers that run under autocast first, such as `self.forward()`.
+        """
         if not self.sites:
             return
-        if not regions.regions and not regions.hoists:
+        if not regions.regions and not regions.hoists and not elsewhere:
             raise self._refuse(
                 self.sites[0].call, "all of the loss depends on them, so nothing is left to put under autocast"
             )
-        halves = Halves(self.program, self.scope, regions, late)
+        given = frozenset(n for scope, made in elsewhere for n in flow_of(scope, self.program).step(made).defines)
+        halves = Halves(self.program, self.scope, regions, late, given)
         for site in self.sites:
             self._cast_inputs(site, halves)
         for statement in {s: None for site in self.sites for s in self._island(site)}:

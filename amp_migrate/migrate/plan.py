@@ -203,12 +203,13 @@ class Planner:
         late = ProbabilityLosses(self.program, scope, backwards, hazards).late() | penalties.late()
         regions = RegionFinder(self.program, scope, backwards, late).find()
         check_cells(regions.regions)
-        helpers = tuple(r for s in loop.steppers if s.scope is not scope for r in self._forwards(s))
+        before = [(s.scope, r) for s in loop.steppers if s.scope is not scope for r in self._forwards(s)]
+        helpers = tuple(region for _, region in before)
         for region in regions.regions:
             hazards.check(region.statements(), scope, regions.tainted)
         for hoist in regions.hoists:
             hazards.check([hoist.statement], scope, regions.tainted)
-        penalties.casts(regions, late)
+        penalties.casts(regions, late, [(where, region.first) for where, region in before])
         casts_after(self.program, scope, regions, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
             return LoopPlan(loop, regions, helpers, "", tuple(hazards.casts), ())
