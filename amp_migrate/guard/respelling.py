@@ -59,9 +59,7 @@ class _Canonical(ast.NodeTransformer):
 
     def visit_Import(self, node: ast.Import) -> Any:
         """`import torch` may come in."""
-        node.names = [
-            a for a in node.names if not (a.name == "torch" or a.name.startswith((*_OLD, "torch.amp")))
-        ]
+        node.names = [a for a in node.names if not (a.name == "torch" or a.name.startswith((*_OLD, "torch.amp")))]
         return node if node.names else None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
