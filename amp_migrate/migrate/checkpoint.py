@@ -56,6 +56,13 @@ class Checkpoints:
         self.wiring.homes = before.homes  # places of constructions are the loops' to choose
         return name
 
+    def _would_scale(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether there is a scaler to tell of; it is not passed on to where only a note is given."""
+        before = self.wiring.snapshot()
+        found = self._scaler(call, scope) is not None
+        self.wiring.restore(before)
+        return found
+
     def _saved(self, call: ast.Call, scope: Scope) -> None:
         parent = self.program.module.parents[call]
         if isinstance(parent, ast.Dict):
@@ -65,7 +72,7 @@ class Checkpoints:
                 name = self._scaler(call, scope)
                 if name is not None:
                     self.edits.append(AddArgument(self.program.module.span(holder), KEY, f"{name}.state_dict()"))
-        elif self._scaler(call, scope) is not None:
+        elif self._would_scale(call, scope):
             self._note(call, "the optimizer's state is saved by itself: save the scaler's state beside it")
 
     def _saved_in_display(self, call: ast.Call, display: ast.Dict, scope: Scope) -> None:
@@ -83,12 +90,13 @@ class Checkpoints:
         given = call.args[0] if call.args else None
         if not isinstance(statement, ast.Expr) or statement.value is not call or given is None:
             return
-        name = self._scaler(call, scope)
-        if name is None:
-            return
         text = dotted_name(given.value) if isinstance(given, ast.Subscript) and _is_text(given.slice) else None
         if text is None:
-            self._note(call, "the optimizer's state is loaded by itself: load the scaler's state beside it")
+            if self._would_scale(call, scope):
+                self._note(call, "the optimizer's state is loaded by itself: load the scaler's state beside it")
+            return
+        name = self._scaler(call, scope)
+        if name is None:
             return
         assert isinstance(given, ast.Subscript)
         key = f"'{KEY}'" if self.program.module.source(given.slice).startswith("'") else f'"{KEY}"'

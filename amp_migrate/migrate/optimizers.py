@@ -205,4 +205,12 @@ def _handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
         for b in made
         if b.value is not None and not (isinstance(b.value, ast.Constant) and b.value.value is None)
     ]
-    return not values or all(isinstance(v, ast.Name) for v in values)
+    return not values or all(isinstance(v, ast.Name) or _takes_parameters(v) for v in values)
+
+
+def _takes_parameters(made: ast.expr) -> bool:
+    """`config.optimizer_fn(net.parameters())`: an unknown maker is given parameters, as torch's optimizers are."""
+    given = [*made.args, *(k.value for k in made.keywords)] if isinstance(made, ast.Call) else []
+    return any(
+        isinstance(g, ast.Call) and isinstance(g.func, ast.Attribute) and g.func.attr == "parameters" for g in given
+    )

@@ -168,7 +168,8 @@ class Effects:
         head = (dotted_name(func) or "").partition(".")[0]
         imported = canonical is not None and (scope.lookup(head) is None or self._is_import(head, scope))
         if isinstance(func, ast.Attribute) and not imported:
-            return self._method_forward(func, scope)
+            computes = bool(_LOSS_METHOD.search(func.attr)) and self._given_model(call, scope, func.attr)
+            return self._method_forward(func, scope) or computes
         if imported:
             assert canonical is not None
             return not criterion_only(canonical) and self._given_model(call, scope, canonical)

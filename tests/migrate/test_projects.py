@@ -306,3 +306,133 @@ def test_states_in_a_list_have_no_get(tmp_path: Path) -> None:
     tree = migrated(tmp_path, engine=ENGINE, main=main)
     assert "states.get" not in tree.texts["main.py"]
     assert "scaler=scaler)" in tree.texts["main.py"]
+
+
+def test_a_saver_that_only_gets_a_note_gets_no_scaler(tmp_path: Path) -> None:
+    saving = """
+        import torch
+
+
+        def save(path, optimizer):
+            torch.save(optimizer.state_dict(), path)
+    """
+    main = MAIN.replace("from engine", "from saving import save\n    from engine") + '\n    save("x", optimizer)\n'
+    tree = migrated(tmp_path, engine=ENGINE, main=main, saving=saving)
+    assert "def save(path, optimizer):" in tree.texts["saving.py"]
+    assert tree.line("main.py", 'save("x", optimizer)')
+
+
+def test_an_optimizer_that_a_config_makes_of_parameters(tmp_path: Path) -> None:
+    solver = SOLVER.replace("model, optimizer, loader", "model, config, loader")
+    solver = solver.replace("= optimizer", "= config.optimizer_fn(self.model.parameters())")
+    tree = migrated(tmp_path, solver=solver, other="import solver\n")
+    assert tree.line("solver.py", 'self.scaler = torch.amp.GradScaler("cuda")')
+
+
+def test_a_diffusion_in_another_file_computes_the_loss(tmp_path: Path) -> None:
+    diffusion = """
+        class Diffusion:
+            def train_losses(self, denoise, x):
+                return (denoise(x) - x).square()
+    """
+    solver = SOLVER.replace(
+        "torch.nn.functional.mse_loss(self.model(x.cuda()), y.cuda())", "self.loss(x.cuda()).mean()"
+    )
+    solver = solver.replace(
+        "optimizer, loader):", "optimizer, loader, diffusion):\n            self.diffusion = diffusion"
+    )
+    solver += "\n        def loss(self, x):\n            return self.diffusion.train_losses(self.model, x)\n"
+    run = RUN.replace("[])", "[], Diffusion())").replace(
+        "from solver", "from diffusion import Diffusion\n    from solver"
+    )
+    tree = migrated(tmp_path, solver=solver, diffusion=diffusion, run=run)
+    assert tree.loops["solver.py"] == [("migrated", None)]
+
+
+# -- who calls whom
+
+
+def test_nobody_in_sight_calls_it(tmp_path: Path) -> None:
+    tree = migrated(tmp_path, engine=ENGINE, main="import engine\n")
+    assert tree.line("engine.py", "def train_one_epoch(model, loader, criterion, optimizer, device, scaler=None):")
+    assert tree.line("engine.py", 'scaler = torch.amp.GradScaler("cuda", enabled=False)')
+
+
+def test_a_caller_that_may_not_change_refuses_the_loop(tmp_path: Path) -> None:
+    tree = migrated(tmp_path, only="engine.py", engine=ENGINE, main=MAIN)
+    assert tree.loops["engine.py"] == [("refused", "callers-in-other-modules")]
+    assert untouched(tree)
+
+
+def test_names_of_imports_do_not_matter(tmp_path: Path) -> None:
+    main = MAIN.replace("import train_one_epoch", "import train_one_epoch as run_epoch")
+    tree = migrated(tmp_path, engine=ENGINE, main=main.replace("        train_one_epoch(", "        run_epoch("))
+    assert tree.line("main.py", "run_epoch(model, [], nn.MSELoss(), optimizer, device, scaler=scaler)")
+
+
+def test_a_package_hands_the_function_on(tmp_path: Path) -> None:
+    main = MAIN.replace("from engine", "from training")
+    init = "from .engine import train_one_epoch\n"
+    tree = migrated(tmp_path, training__engine=ENGINE, training____init__=init, main=main)
+    assert "scaler=scaler)" in tree.texts["main.py"]
+    assert tree.texts["training/__init__.py"] == init
+
+
+def test_a_subclass_in_another_file_that_makes_the_optimizer(tmp_path: Path) -> None:
+    child = """
+        import torch
+        from solver import Solver
+
+
+        class Child(Solver):
+            def __init__(self, model, loader):
+                self.model = model
+                self.loader = loader
+                self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    """
+    tree = migrated(tmp_path, solver=SOLVER, child=child)
+    assert tree.line("child.py", 'self.scaler = torch.amp.GradScaler("cuda")')
+    assert tree.line("solver.py", 'self.scaler = torch.amp.GradScaler("cuda")')
+
+
+def test_a_caller_with_amp_is_left_alone_with_its_function(tmp_path: Path) -> None:
+    main = MAIN.replace(
+        "        train_one_epoch(", '        with torch.autocast("cuda"):\n            train_one_epoch('
+    )
+    tree = migrated(tmp_path, engine=ENGINE, main=main)
+    assert tree.loops["engine.py"] == [("skipped", "already-amp")]
+    assert tree.texts["engine.py"] == dedent(ENGINE).lstrip("\n")
+
+
+def test_a_loop_with_amp_hides_no_plain_loop_in_another_file(tmp_path: Path) -> None:
+    other = """
+        import torch
+
+        model = torch.nn.Linear(4, 2).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cuda")
+        for x in []:
+            optimizer.zero_grad()
+            with torch.autocast("cuda", dtype=torch.float16):
+                loss = model(x).mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    """
+    tree = migrated(tmp_path, engine=ENGINE, main=MAIN + "\n    import other\n", other=other)
+    assert tree.loops["engine.py"] == [("migrated", None)]
+    assert tree.texts["other.py"] == dedent(other).lstrip("\n")
+
+
+def test_files_that_do_not_train_stay_as_they_are(tmp_path: Path) -> None:
+    tree = migrated(tmp_path, engine=ENGINE.replace("loss.backward()", "loss.item()"), main=MAIN)
+    assert untouched(tree)
+
+
+def test_a_project_of_cpu_code_is_left_alone(tmp_path: Path) -> None:
+    engine = ENGINE.replace("            x, y = x.to(device), y.to(device)\n", "").replace(", device)", ")")
+    main = MAIN.replace(", device)", ")").replace(".to(device)", "")
+    main = main.replace('device = torch.device("cuda" if torch.cuda.is_available() else "cpu")', "")
+    tree = migrated(tmp_path, device=None, engine=engine, main=main)
+    assert tree.loops["engine.py"] == [("skipped", "cpu-only")]
+    assert untouched(tree)
