@@ -6,7 +6,7 @@ import ast
 
 from amp_migrate.migrate.refusal import Refusal, Skip
 from amp_migrate.migrate.screen import files_near, is_false, own_nodes, scopes_near
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.kinds import Kind, optimizer_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, Scope
 from amp_migrate.names import dotted_name
@@ -205,7 +205,7 @@ def _handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
         for b in made
         if b.value is not None and not (isinstance(b.value, ast.Constant) and b.value.value is None)
     ]
-    return not values or all(isinstance(v, ast.Name) or _takes_parameters(v) for v in values)
+    return not values or all(isinstance(v, ast.Name) or _takes_parameters(v) or _is_entry(v) for v in values)
 
 
 def _takes_parameters(made: ast.expr) -> bool:
@@ -214,3 +214,11 @@ def _takes_parameters(made: ast.expr) -> bool:
     return any(
         isinstance(g, ast.Call) and isinstance(g.func, ast.Attribute) and g.func.attr == "parameters" for g in given
     )
+
+
+def _is_entry(value: ast.expr) -> bool:
+    """`kwargs["optimizer"]`, `config.get("optimizer")`: handed over under a key."""
+    key: ast.expr | None = value.slice if isinstance(value, ast.Subscript) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "get" and value.args:
+        key = value.args[0]
+    return isinstance(key, ast.Constant) and isinstance(key.value, str) and optimizer_name(key.value)

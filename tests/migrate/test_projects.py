@@ -329,6 +329,18 @@ def test_an_optimizer_that_a_config_makes_of_parameters(tmp_path: Path) -> None:
     assert tree.line("solver.py", 'self.scaler = torch.amp.GradScaler("cuda")')
 
 
+def test_an_optimizer_that_comes_under_a_key(tmp_path: Path) -> None:
+    solver = SOLVER.replace("model, optimizer, loader", "model, loader, **kwargs").replace(
+        "= optimizer", '= kwargs["optimizer"]'
+    )
+    tree = migrated(
+        tmp_path,
+        solver=solver,
+        run=RUN.replace("torch.optim.Adam", "[], optimizer=torch.optim.Adam").replace(", []).epoch", ").epoch"),
+    )
+    assert tree.line("solver.py", 'self.scaler = torch.amp.GradScaler("cuda")')
+
+
 def test_a_diffusion_in_another_file_computes_the_loss(tmp_path: Path) -> None:
     diffusion = """
         class Diffusion:
