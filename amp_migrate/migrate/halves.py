@@ -91,7 +91,7 @@ class Halves:
         if id(statement) in self.inside and runs_forward(self.program, self.scope, statement):
             return True
         value = getattr(statement, "value", None)
-        if isinstance(value, ast.expr) and self._fresh(value):
+        if isinstance(value, ast.expr) and (self._fresh(value) or self._is_loss(value)):
             return False
         if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Expr)):
             return False
@@ -107,8 +107,24 @@ class Halves:
         if key not in self._known:
             self._known[key] = False  # for loops
             steps = list(self.flow.reaching(name, before))
-            self._known[key] = any(map(self.makes, steps)) if steps else name in self.elsewhere
+            found = any(self.makes(s) and self._may_name(s.statement, name, s.order) for s in steps)
+            self._known[key] = found if steps else name in self.elsewhere
         return self._known[key]
+
+    def _may_name(self, made: ast.stmt, name: str, order: int) -> bool:
+        """Whether a statement that gives half values gives one to `name`: labels beside them are cast to nothing."""
+        target = made.target if isinstance(made, ast.For) else made.targets[0] if isinstance(made, ast.Assign) else None
+        if not isinstance(target, (ast.Tuple, ast.List)):
+            return True
+        value = made.iter if isinstance(made, ast.For) else made.value if isinstance(made, ast.Assign) else None
+        place = next((i for i, e in enumerate(target.elts) if dotted_name(e) == name), None)
+        parts = value.args if isinstance(value, ast.Call) and dotted_name(value.func) == "zip" else None
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else parts
+        if place is not None and parts is not None and len(parts) == len(target.elts):
+            return any(True for _ in self.tensors(parts[place], order))
+        return (
+            isinstance(made, ast.Assign) and not _COUNTS.search(name) and runs_forward(self.program, self.scope, made)
+        )
 
     def tensors(self, root: ast.AST, order: int) -> Iterator[ast.expr]:
         """The largest views of half values whose numbers `root` uses."""
@@ -174,12 +190,25 @@ class Halves:
             else:
                 return expr
 
+    def _is_loss(self, value: ast.expr) -> bool:
+        """Losses come out of autocast in float32."""
+        return isinstance(value, ast.Call) and self.program.values.kind(value.func, self.scope) is Kind.CRITERION
+
     def _fresh(self, value: ast.expr) -> bool:
-        """`torch.FloatTensor(x).to(device)`, `torch.rand(x.size())`: a tensor of its own dtype, whatever it is made of."""
+        """`torch.FloatTensor(x).to(device)`, `x > 0`, `torch.argmax(x)`: a tensor of its own dtype, whatever it is made of."""
+        if isinstance(value, (ast.Compare, ast.BoolOp)):
+            return True
         while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
             if isinstance(value, ast.Call):
                 head, _, last = (self.scope.module.canonical(value.func) or "").rpartition(".")
-                if head == "torch" and last in _FRESH:
+                if head == "torch" and last in _FRESH | _FACTS | {
+                    "topk",
+                    "sort",
+                    "argsort",
+                    "multinomial",
+                    "isnan",
+                    "nonzero",
+                }:
                     return True
             value = value.func if isinstance(value, ast.Call) else value.value
         return False

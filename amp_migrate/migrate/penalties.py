@@ -207,9 +207,19 @@ def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Sc
     if function is not None:
         return program, program.scope(function)
     definition = program.values.abroad(call.func, scope)
-    if definition is None or isinstance(definition[1], ast.ClassDef):
-        return None
-    return definition[0], definition[0].scope(definition[1])
+    if definition is not None and not isinstance(definition[1], ast.ClassDef):
+        return definition[0], definition[0].scope(definition[1])
+    return _forward_of(program, call, scope)
+
+
+def _forward_of(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Scope] | None:
+    """`penalty(scores, labels)` of a module in sight runs its `forward`."""
+    if isinstance(call.func, ast.Name) and program.graph.class_named(call.func, scope) is not None:
+        return None  # the class itself
+    value = program.values.of(call.func, scope)
+    other, cls = value.foreign or (program, value.cls)
+    forward = other.graph.method(cls, "forward") if cls is not None else None
+    return (other, other.scope(forward)) if forward is not None else None
 
 
 def _given(call: ast.Call, place: int, name: str) -> tuple[ast.expr, ...]:

@@ -161,7 +161,10 @@ class RegionFinder:
                     if self._stays_float(step, tainted, floats):
                         floats |= step.defines
                     else:
-                        members.append(step)
+                        if (
+                            id(step.statement) not in self._around_late
+                        ):  # a loop around one: only what it holds is wrapped
+                            members.append(step)
                         floats -= step.defines
                     tainted |= step.defines
         members.sort(key=lambda s: s.order)

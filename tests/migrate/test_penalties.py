@@ -159,3 +159,54 @@ def test_half_values_that_a_helper_finds_by_itself_are_refused() -> None:
     split = f"fake = other(x)\nscore = model(fake).mean()\ngp = penalty(model)\nloss = score + gp\n{STEP}"
     assert verdict(source, before=helper) == ("refused", "double-backward")
     assert verdict(split, before=helper) == ("refused", "double-backward")
+
+
+def test_a_module_that_takes_them_of_its_own_parameter() -> None:
+    """Invariant risk minimisation: the model's forward is not on the way, so it stays under autocast."""
+    cls = """\
+class Invariance(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, scores, y):
+        loss = F.cross_entropy(scores * self.scale, y)
+        return torch.autograd.grad(loss, [self.scale], create_graph=True)[0].pow(2).sum()
+
+
+invariance = Invariance().to(device)
+"""
+    source = f"scores = model(x)\nloss = criterion(scores, y)\npenalty = invariance(scores, y)\nloss = loss + penalty\n{STEP}"
+    assert body(source, before=cls).startswith(
+        text("WITH:\n    scores = model(x)\n    loss = criterion(scores, y)\npenalty = invariance(scores.float(), y)\n")
+    )
+
+
+def test_labels_beside_half_values_stay_integers() -> None:
+    """A penalty in an inner loop: the loop stays outside, and only the scores are cast."""
+    helper = HELPER.replace("(D, sample)", "(D, sample, y)")
+    source = f"""
+        scores = model(x)
+        loss = criterion(scores, y)
+        for part, labels in zip(scores.chunk(2), y.chunk(2)):
+            loss = loss + penalty(other, part, labels)
+        {STEP.replace(chr(10), chr(10) + " " * 8)}"""
+    new = body(source, before=helper)
+    assert (
+        "\nfor part, labels in zip(scores.chunk(2), y.chunk(2)):\n    loss = loss + penalty(other, part.float(), labels)\n"
+        in new
+    )
+    assert new.startswith(text("WITH:\n    scores = model(x)\n    loss = criterion(scores, y)\nfor part"))
+
+
+def test_indices_and_masks_stay_what_they_are() -> None:
+    helper = HELPER.replace("(D, sample)", "(D, sample, index, mask, best)")
+    source = f"""
+        fake = other(x)
+        _, index = torch.max(fake, 1)
+        mask = fake > 0
+        best = torch.argmax(fake, 1)
+        gp = penalty(model, fake.detach(), index, mask, best)
+        loss = model(fake).mean() + gp
+        {STEP.replace(chr(10), chr(10) + " " * 8)}"""
+    assert "gp = penalty(model, fake.detach().float(), index, mask, best)\n" in body(source, before=helper)
