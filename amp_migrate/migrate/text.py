@@ -76,6 +76,15 @@ def migrate_texts(
         blocked |= wrong
 
 
+def company_of(texts: Mapping[str, str], settings: Settings, project: Project) -> tuple[str, ...]:
+    """Other files (resolved) that loops of these might be migrated with; a plan, without text or proof."""
+    if any("apex" in text for text in texts.values()):
+        return migrate_texts(texts, settings, project).company
+    planner = Planner(_program(texts), settings, {}, project)
+    planner.plan()
+    return tuple(planner.company)
+
+
 def _program(texts: Mapping[str, str]) -> Program:
     if len(texts) == 1:
         [(path, text)] = texts.items()
@@ -215,4 +224,4 @@ def _given_up(outcome: FileOutcome, failed: FileOutcome) -> FileOutcome:
     return replace(outcome, status="failed", output=None, error=error)
 
 
-__all__ = ["Joint", "migrate_text", "migrate_texts"]
+__all__ = ["Joint", "company_of", "migrate_text", "migrate_texts"]

@@ -24,6 +24,7 @@ class CallGraph:
 
     def __init__(self, module: Module) -> None:
         self.module = module
+        self._lineages: dict[ast.ClassDef, list[ast.ClassDef]] = {}
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         for scope in module.scopes.values():
             for call in scope.calls:
@@ -51,6 +52,11 @@ class CallGraph:
 
     def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         """The class and its bases in this module, nearest first."""
+        if cls not in self._lineages:
+            self._lineages[cls] = self._bases_of(cls)
+        return list(self._lineages[cls])
+
+    def _bases_of(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         found = [cls]
         for owner, base in ((c, b) for c in found for b in c.bases):  # grows while it is read
             parent = self.class_named(base, self.module.scopes[owner].parent or self.module.root)

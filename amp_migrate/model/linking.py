@@ -19,6 +19,7 @@ from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.names import Imports, imports_of
 
 _HOPS = 6
+_NEVER_OURS = ("torch.", "numpy.", "os.", "torchvision.")
 
 
 class LinkedProgram(Program):
@@ -47,6 +48,7 @@ class Linked(Module):
         self.text = "".join(file.text for file in self._files)
         self.identifiers = set().union(*(file.identifiers for file in self._files))
         self.import_statements = [statement for file in self._files for statement in file.import_statements]
+        self._found: dict[tuple[int, str, int], tuple[Scope, str] | None] = {}
         self._by_path = {_absolute(file.path): file for file in self._files}
 
     def _file(self, text: str, path: str, neighbours: bool) -> Module:
@@ -122,8 +124,14 @@ class Linked(Module):
         )
 
     def _find(self, file: Module, canonical: str, hops: int) -> tuple[Scope, str] | None:
-        """Follow a dotted name through re-exports; None where it leaves the program."""
-        if hops == 0:
+        """Follow a dotted name through re-exports; None where it leaves the program. Remembered: names come again."""
+        key = (id(file), canonical, hops)
+        if key not in self._found:
+            self._found[key] = self._search(file, canonical, hops)
+        return self._found[key]
+
+    def _search(self, file: Module, canonical: str, hops: int) -> tuple[Scope, str] | None:
+        if hops == 0 or canonical.startswith(_NEVER_OURS):
             return None
         for path, attributes in candidates(file.path, canonical):
             target = self._by_path.get(path)

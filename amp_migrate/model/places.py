@@ -13,18 +13,23 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 def candidates(path: str, canonical: str) -> Iterator[tuple[str, list[str]]]:
     """Files that may be the module of a dotted name, likeliest first, with what is left of the name behind the module."""
-    level = len(canonical) - len(canonical.lstrip("."))
-    parts = canonical.lstrip(".").split(".")
-    here = Path(path).resolve().parent
-    if level > len(here.parents) + 1:
-        return
-    folders = (here.parents[level - 2] if level > 1 else here,) if level else absolute_starts(here)
-    for folder in folders:
+    inner = canonical.lstrip(".")
+    level = len(canonical) - len(inner)
+    parts = inner.split(".")
+    for folder in _starts(path, level):
         for cut in range(len(parts), 0 if not level else -1, -1):
-            base = folder.joinpath(*parts[:cut])
+            base = "/".join((folder, *parts[:cut]))
             if cut:
                 yield f"{base}.py", parts[cut:]
             yield f"{base}/__init__.py", parts[cut:]
+
+
+@lru_cache(maxsize=4096)
+def _starts(path: str, level: int) -> tuple[str, ...]:
+    here = Path(path).resolve().parent
+    if level == 0:
+        return tuple(str(folder) for folder in absolute_starts(here))
+    return (str((here, *here.parents)[level - 1]),) if level <= len(here.parents) + 1 else ()
 
 
 @lru_cache(maxsize=4096)

@@ -58,17 +58,31 @@ def rewrite_together(paths: Sequence[str], settings: Settings, project: Project)
             texts[_real(path)] = _read(path)
         except SourceError as error:
             return Together({_real(p): failed(p, error) if p == path else _unchanged(p) for p in paths})
-    best = alone = _migrated(texts, settings, project)
+    alone = _migrated(texts, settings, project)
+    company, grown = alone.company, dict(texts)
     for _ in range(_ROUNDS):
-        more = {real: text for real in best.company if real not in texts and (text := _readable(real, project))}
-        if not more or len(texts) + len(more) > MOST_FILES:
+        more = {real: text for real in company if real not in grown and (text := _readable(real, project))}
+        if not more or len(grown) + len(more) > MOST_FILES:
             break
-        texts |= more
-        joint = _migrated(texts, settings, project)
-        if any(real not in alone.members and real not in project.writable for real in _changed(joint.members)):
-            break  # whoever names one file wants no other one rewritten
-        best = _better(best, joint, len(paths))
+        grown |= more
+        company = _company(grown, settings, project)
+    best = alone if len(grown) == len(texts) else _migrated(grown, settings, project)
+    if any(real not in alone.members and real not in project.writable for real in _changed(best.members)):
+        best = alone  # whoever names one file wants no other one rewritten
+    best = _better(alone, best, len(paths))
     return Together(best.members, any(best.members[real].after != one.after for real, one in alone.members.items()))
+
+
+def _company(texts: Mapping[str, _Text], settings: Settings, project: Project) -> tuple[str, ...]:
+    """The files that those at hand ask for; none where planning them fails, which the rewrite will tell of."""
+    from amp_migrate.migrate import company_of
+
+    try:
+        return company_of({text.path: text.source.text for text in texts.values()}, settings, project)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return ()
 
 
 def _for_program(paths: Sequence[str], settings: Settings, project: Project) -> Settings:

@@ -44,6 +44,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
     migrator = types.ModuleType("amp_migrate.migrate")
     migrator.migrate_text = stub.migrate_text  # type: ignore[attr-defined]
     migrator.migrate_texts = stub.migrate_texts  # type: ignore[attr-defined]
+    migrator.company_of = lambda *program: migrator.migrate_texts(*program).company  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "amp_migrate.migrate", migrator)
     monkeypatch.setattr(parallel, "workers_for", lambda *_, **__: 0)
     monkeypatch.chdir(tmp_path)

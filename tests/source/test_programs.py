@@ -31,6 +31,8 @@ class Migrator:
     """Tells files apart by the words in them, and remembers what it was given."""
 
     rounds: list[list[str]] = field(default_factory=list)
+    asked: list[list[str]] = field(default_factory=list)
+    """What it was asked the company of."""
 
     def __call__(self, texts: Mapping[str, str], settings: Settings, project: Project) -> Joint:
         self.rounds.append([Path(path).name for path in texts])
@@ -42,16 +44,23 @@ class Migrator:
         ):
             if word in everything:
                 raise error
+        company, done = self.wanted(texts, project)
+        outcomes = {path: self.outcome(path, text, done) for path, text in texts.items()}
+        if "FAILS" in everything and len(texts) > 1:
+            outcomes = {path: FileOutcome(path, "failed", error=f"{path}: left as it is") for path in texts}
+        return Joint(outcomes, company)
+
+    def company_of(self, texts: Mapping[str, str], settings: Settings, project: Project) -> tuple[str, ...]:
+        self.asked.append([Path(path).name for path in texts])
+        return self.wanted(texts, project)[0]
+
+    def wanted(self, texts: Mapping[str, str], project: Project) -> tuple[tuple[str, ...], bool]:
         wants = [
             line.removeprefix("# wants ") for text in texts.values() for line in text.splitlines() if "wants" in line
         ]
         here = {Path(path).name for path in texts}
         company = tuple(real for real in project.writable if Path(real).name in wants and Path(real).name not in here)
-        done = set(wants) <= here
-        outcomes = {path: self.outcome(path, text, done) for path, text in texts.items()}
-        if "FAILS" in everything and len(texts) > 1:
-            outcomes = {path: FileOutcome(path, "failed", error=f"{path}: left as it is") for path in texts}
-        return Joint(outcomes, company)
+        return company, set(wants) <= here
 
     def outcome(self, path: str, text: str, done: bool) -> FileOutcome:
         if "nothing" in text:
@@ -66,6 +75,7 @@ def migrator(monkeypatch: pytest.MonkeyPatch) -> Migrator:
     module = types.ModuleType("amp_migrate.migrate")
     found = Migrator()
     module.migrate_texts = found  # type: ignore[attr-defined]
+    module.company_of = found.company_of  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "amp_migrate.migrate", module)
     return found
 
@@ -98,7 +108,8 @@ def test_a_file_that_needs_no_other_is_alone(migrator: Migrator, write: Write) -
 def test_company_joins_round_by_round(migrator: Migrator, write: Write) -> None:
     files = [write("a.py", "# wants b.py\n"), write("b.py", "# wants c.py\n"), write("c.py", "loop\n")]
     program = together(files[0], *files[1:])
-    assert migrator.rounds == [["a.py"], ["a.py", "b.py"], ["a.py", "b.py", "c.py"]]
+    assert migrator.asked == [["a.py", "b.py"], ["a.py", "b.py", "c.py"]]
+    assert migrator.rounds == [["a.py"], ["a.py", "b.py", "c.py"]]
     assert statuses(program) == {"a.py": "migrated", "b.py": "migrated", "c.py": "migrated"}
     assert program.needed
 
@@ -106,7 +117,8 @@ def test_company_joins_round_by_round(migrator: Migrator, write: Write) -> None:
 def test_rounds_end(migrator: Migrator, write: Write) -> None:
     files = [write(f"{number}.py", f"# wants {number + 1}.py\n") for number in range(20)]
     program = together(files[0], *files[1:])
-    assert len(migrator.rounds) == programs._ROUNDS + 1
+    assert len(migrator.asked) == programs._ROUNDS
+    assert len(migrator.rounds) == 2
     assert set(statuses(program).values()) == {"refused"}
 
 
