@@ -82,9 +82,13 @@ def install(compiler: Compiler) -> None:
     sys.meta_path.insert(0, RewritingFinder(compiler))
 
 
-def exec_script(path: str, arguments: Sequence[str], compiler: Compiler) -> None:
-    """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its own."""
+def exec_script(path: str, arguments: Sequence[str], compiler: Compiler, base: Path | None = None) -> None:
+    """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its own.
+
+    With `base`, the current folder, tracebacks show where the script is, as Python's do.
+    """
     file = str(Path(path) / "__main__.py") if Path(path).is_dir() else path
+    file = file if base is None else str(base / file)
     code = compiler.code(file)
     if code is None:
         code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)

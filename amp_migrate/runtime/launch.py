@@ -32,7 +32,7 @@ def run_program(program: str, arguments: Sequence[str], as_module: bool, dtype: 
         if as_module:
             exec_module(program, arguments)
         else:
-            exec_script(program, arguments, compiler)
+            exec_script(program, arguments, compiler, Path.cwd())
     except SystemExit as stop:
         return _exit_code(stop)
     except BaseException as error:  # whatever the program raises is shown as Python shows it

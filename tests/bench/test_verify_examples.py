@@ -68,7 +68,10 @@ def test_pictures(maker: object, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "verdict", "word"),
-    [(BEFORE, "pass", "| it | nothing | pass: 4 steps, "), ("print('no loop')\n", "fail", "no loop of the program")],
+    [
+        (BEFORE, "pass", "| it | nothing | pass: 4 steps, "),
+        ("print('no loop')\n", "fail", "| nothing to compare: no loop |"),
+    ],
 )
 def test_one_row(text: str, verdict: str, word: str, tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"

@@ -39,6 +39,7 @@ class Example:
 
 
 MNIST = "MNIST, made up"
+RL = "--steps 10 --program-device cuda"
 CORA = "Cora, made up, and a stand-in for `requests`"
 EXAMPLES = {
     "mnist": Example("mnist/main.py", "--epochs 1 --batch-size 32 --no-accel", MNIST, data.mnist),
@@ -98,8 +99,8 @@ EXAMPLES = {
     "time_sequence_prediction": Example(
         "time_sequence_prediction/train.py", "--steps 2", "its own generator; matplotlib"
     ),
-    "reinforce": Example("reinforcement_learning/reinforce.py", needs="gymnasium"),
-    "actor_critic": Example("reinforcement_learning/actor_critic.py", needs="gymnasium"),
+    "reinforce": Example("reinforcement_learning/reinforce.py", needs="gymnasium", options=RL),
+    "actor_critic": Example("reinforcement_learning/actor_critic.py", needs="gymnasium", options=RL),
     "ddp-tutorial-series/single_gpu": Example("distributed/ddp-tutorial-series/single_gpu.py", "1 5"),
     "ddp-tutorial-series/multigpu": Example("distributed/ddp-tutorial-series/multigpu.py", "1 5"),
     "ddp-tutorial-series/multigpu_torchrun": Example(
@@ -165,6 +166,8 @@ def told(result: Result) -> str:
     failed = [check for check in result.report.get("checks", ()) if check["verdict"] == "fail"]
     if result.verdict == "not run":
         return f"not run: {(result.output.strip().splitlines() or ['no output'])[-1]}"
+    if failed and failed[0]["name"] == "migrated":
+        return f"nothing to compare: {failed[0]['message'].partition('(')[2].partition(')')[0] or 'no loop'}"
     if failed:
         return f"fail: {failed[0]['name']}: {failed[0]['message']}"
     amp = result.report["runs"]["amp"]

@@ -88,7 +88,7 @@ def test_a_traceback_shows_the_original_lines_after_what_is_migrated(project: Pa
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith("ValueError: on purpose")
     assert f'helper.py", line {line}, in fail\n    raise ValueError("on purpose")' in done.stderr
-    assert f'train.py", line {len(LOOP.splitlines())}, in <module>' in done.stderr
+    assert f'File "{project}/train.py", line {len(LOOP.splitlines())}, in <module>' in done.stderr
     told, _, trace = done.stderr.partition("Traceback")
     assert "amp_migrate" not in trace
     assert "train.py:14 in train" in told
