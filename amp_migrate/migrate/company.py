@@ -35,6 +35,8 @@ def company(refusal: Refusal, scope: Scope, program: Program, project: Project) 
     found = project.helpers(here, _MOST) if refusal.reason in _BELOW else []
     for name in _names(scope, program) if refusal.reason in _ABOVE else ():
         found += project.users(here, name)
+    if refusal.reason == "cpu-only":  # the program that imports this may move everything, and name nothing of it
+        found += project.users(here)[:_MOST]
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
     return [file for file in dict.fromkeys(found) if file not in linked]
 

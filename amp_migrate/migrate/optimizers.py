@@ -219,6 +219,11 @@ def _takes_parameters(made: ast.expr) -> bool:
 def _is_entry(value: ast.expr) -> bool:
     """`kwargs["optimizer"]`, `config.get("optimizer")`: handed over under a key."""
     key: ast.expr | None = value.slice if isinstance(value, ast.Subscript) else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "get" and value.args:
+    if (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr == "get"
+        and value.args
+    ):
         key = value.args[0]
     return isinstance(key, ast.Constant) and isinstance(key.value, str) and optimizer_name(key.value)

@@ -448,3 +448,13 @@ def test_a_project_of_cpu_code_is_left_alone(tmp_path: Path) -> None:
     tree = migrated(tmp_path, device=None, engine=engine, main=main)
     assert tree.loops["engine.py"] == [("skipped", "cpu-only")]
     assert untouched(tree)
+
+
+def test_a_device_that_only_the_program_around_names(tmp_path: Path) -> None:
+    solver = SOLVER.replace(".cuda()", "")
+    factory = "from solver import Solver\n\nSOLVERS = {'plain': Solver}\n"
+    run = RUN.replace("from solver import Solver", "from factory import SOLVERS").replace(
+        "Solver(", "SOLVERS['plain']("
+    )
+    tree = migrated(tmp_path, device=None, solver=solver, factory=factory, run=run)
+    assert tree.loops["solver.py"] == [("migrated", None)]
