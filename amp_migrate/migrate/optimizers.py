@@ -211,9 +211,8 @@ def _handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
 def _takes_parameters(made: ast.expr) -> bool:
     """`config.optimizer_fn(net.parameters())`: an unknown maker is given parameters, as torch's optimizers are."""
     given = [*made.args, *(k.value for k in made.keywords)] if isinstance(made, ast.Call) else []
-    return any(
-        isinstance(g, ast.Call) and isinstance(g.func, ast.Attribute) and g.func.attr == "parameters" for g in given
-    )
+    named = (dotted_name(g.func if isinstance(g, ast.Call) else g) or "" for g in given)
+    return any(name.rpartition(".")[2].endswith(("parameters", "params")) for name in named)
 
 
 def _is_entry(value: ast.expr) -> bool:
