@@ -40,6 +40,7 @@ class Instrument:
 
     def __init__(self, listeners: Iterable[Listener]) -> None:
         self._listeners = tuple(listeners)
+        self._heard: dict[str, tuple[Listener, ...]] = {}
         self.seconds = 0.0
         """What measuring has cost so far."""
         self._inside: list[str] = []  # calls under way: what torch calls by itself is no event of the user's
@@ -69,14 +70,25 @@ class Instrument:
         register_optimizer_step_pre_hook(self._before_optimizer)
         register_optimizer_step_post_hook(self._after_optimizer)
 
+    def _hearing(self, kind: str) -> tuple[Listener, ...]:
+        """Those that have a handler for `kind`; listeners without handlers of their own hear everything."""
+        if kind not in self._heard:
+            kinds = [[name for name in dir(type(one)) if name.startswith("_on_")] for one in self._listeners]
+            pairs = zip(self._listeners, kinds, strict=True)
+            self._heard[kind] = tuple(one for one, names in pairs if not names or f"_on_{kind}" in names)
+        return self._heard[kind]
+
     def _emit(self, kind: str, **facts: Any) -> None:
+        listeners = self._hearing(kind)
+        if not listeners:
+            return
         began = time.perf_counter()
         event = Event(kind, facts.pop("site", None) or call_site(), **facts)
         # The modes of the emulation and the reference are for the program; here they would cost more than the looking.
         self._inside.append(kind)  # what listeners do is no event of the user's either
         try:
             with torch._C.DisableTorchFunction():
-                for listener in self._listeners:
+                for listener in listeners:
                     listener.on(event)
         finally:
             self._inside.pop()
