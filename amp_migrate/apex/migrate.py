@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
 _OFF = "opt_level O0 is plain float32: apex is removed, and torch.amp is not added"
 _LEFT = "apex.amp is left as it is, for the loop cannot be migrated"
+_USE = re.compile(r"(?m)\bamp\s*\.\s*[a-z]|^\s*from\s+apex\.amp\s+import")
 _LINE = re.compile(r"^line \d+: ")
 _MOST = 40
 
@@ -41,11 +42,12 @@ def migrate_apex(
     `amp.initialize` is in none of these files, they are refused with that reason.
     """
     plains = {path: plain for path, text in texts.items() if (plain := _unapexed(text, path)) is not None}
-    if not plains:
+    if all(not plain.refusals and _only_imported(texts[path], plain.text) for path, plain in plains.items()):
         return None
     company = tuple(_company(plains, project))
     reasons = _reasons(texts, plains)
-    if not reasons and all(plain.always_off for plain in plains.values() if plain.initializes):
+    starting = [plain for plain in plains.values() if plain.initializes]
+    if not reasons and starting and all(plain.always_off for plain in starting):
         outcomes = {path: FileOutcome(path, "unchanged") for path in texts}
         return _joint({**outcomes, **{path: _off(path, plain) for path, plain in plains.items()}}, company)
     if not reasons:
@@ -68,6 +70,26 @@ def _unapexed(text: str, path: str) -> Unapexed | None:
         return unapex(text, path)
     except (SyntaxError, ValueError):  # the migrator tells it better
         return None
+
+
+def _only_imported(text: str, plain: str) -> bool:
+    """Whether nothing but imports went: what is imported and not used says nothing of the loops."""
+    return ast.dump(_Bare().visit(ast.parse(text))) == ast.dump(_Bare().visit(ast.parse(plain)))
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes imports out, and the `try` around them."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """Gone."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Gone."""
+
+    def visit_Try(self, node: ast.Try) -> ast.Try | None:
+        """Gone where it tried imports alone."""
+        self.generic_visit(node)
+        return node if any(not isinstance(s, ast.Pass) for s in node.body) else None
 
 
 def _joint(outcomes: Mapping[str, FileOutcome], company: Iterable[str]) -> Joint:
@@ -106,10 +128,10 @@ def _reasons(texts: Mapping[str, str], plains: Mapping[str, Unapexed]) -> _Reaso
             found[path] = [_form(_line(plain), f"what apex stood for in this file could not be proved: {fault}")]
     scaled = [path for path, plain in plains.items() if plain.scaled]
     made = [path for path, plain in plains.items() if plain.initializes]
-    if not found and not scaled:
+    if not found and not scaled and any(_USE.search(texts[path]) for path in plains):
         path = next(iter(plains))
         found[path] = [_form(1, "apex.amp is used here for a loop in another file, and both have to change together")]
-    elif not found and not made:
+    elif not found and scaled and not made:
         line = _line(plains[scaled[0]])
         why = "`amp.initialize` is called in another file, and both have to change together"
         found[scaled[0]] = [_form(line, why)]

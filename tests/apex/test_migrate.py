@@ -168,3 +168,30 @@ def test_all_or_none() -> None:
     assert {outcome.status for outcome in outcomes.values()} == {"refused"}
     assert all(outcome.output is None for outcome in outcomes.values())
     assert "main.py, line" in (outcomes["engine.py"].loops[0].message or "")
+
+
+def test_what_is_imported_and_not_used_says_nothing_of_the_loop() -> None:
+    plain = """\
+import torch
+from torch import nn
+
+try:
+    import apex
+    from apex import amp, optimizers
+except ImportError:
+    pass
+
+model = nn.Linear(4, 1).cuda()
+if sync:
+    model = apex.parallel.convert_syncbn_model(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in batches:
+    optimizer.zero_grad()
+    loss = model(x.cuda()).mean()
+    loss.backward()
+    optimizer.step()
+"""
+    outcome = migrate_text(plain, "train.py", Settings())
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert outcome.output is not None
+    assert "scaler.scale(loss).backward()" in outcome.output
