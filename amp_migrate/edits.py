@@ -6,28 +6,27 @@ offsets into the module's text encoded as UTF-8 (without a byte order mark).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+# Named tuples, which cost a tenth of a frozen dataclass to define: every start of `lint` defines these. The two kinds that have
+# the same fields are told apart by their types.
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(NamedTuple):
     """Half-open byte range of one syntax node in the UTF-8 source."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(NamedTuple):
     """Python source in which `$0`, `$1`, ... stand for the original nodes at `parts` (edited too, where edits fall inside)."""
 
     text: str
     parts: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True)
-class WrapStatements:
+class WrapStatements(NamedTuple):
     """Put the sibling statements from `first` to `last` (both included) under `with <header>:`.
 
     Blank lines above the first statement stay above the `with`; comments above it move inside.
@@ -38,8 +37,7 @@ class WrapStatements:
     header: str
 
 
-@dataclass(frozen=True)
-class InsertBefore:
+class InsertBefore(NamedTuple):
     """New statements right before the statement at `anchor`, in its block.
 
     Inside a wrap that starts there; with `above` outside of it, and above the statement's comments.
@@ -50,40 +48,53 @@ class InsertBefore:
     above: bool = False
 
 
-@dataclass(frozen=True)
-class InsertAfter:
+class InsertAfter(NamedTuple):
     """New statements right after the statement at `anchor`, in its block (inside a wrap that ends there)."""
 
     anchor: Span
     statements: tuple[Template, ...]
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and tuple.__eq__(self, other)
 
-@dataclass(frozen=True)
-class ReplaceStatement:
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *self))
+
+
+class ReplaceStatement(NamedTuple):
     """The statement at `target` becomes `statements`; none removes it (`pass` is left where a block would be empty)."""
 
     target: Span
     statements: tuple[Template, ...] = ()
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and tuple.__eq__(self, other)
 
-@dataclass(frozen=True)
-class ReplaceExpression:
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *self))
+
+
+class ReplaceExpression(NamedTuple):
     """The expression at `target` becomes the template's expression."""
 
     target: Span
     replacement: Template
 
 
-@dataclass(frozen=True)
-class AddImport:
+class AddImport(NamedTuple):
     """`import module` (`name` is None) or `from module import name`, where the file's imports are, unless it is there."""
 
     module: str
     name: str | None = None
 
 
-@dataclass(frozen=True)
-class AddParameter:
+class AddParameter(NamedTuple):
     """A new parameter `name` (or `name=default`) of the function definition at `function`.
 
     Last of the positional ones; keyword-only where a default or `*args` stands before it and it has no default itself.
@@ -94,8 +105,7 @@ class AddParameter:
     default: str | None = None
 
 
-@dataclass(frozen=True)
-class AddArgument:
+class AddArgument(NamedTuple):
     """A keyword argument `name=value` at the end of the call at `call` (before `**kwargs`)."""
 
     call: Span
@@ -103,8 +113,7 @@ class AddArgument:
     value: str
 
 
-@dataclass(frozen=True)
-class AddDictEntry:
+class AddDictEntry(NamedTuple):
     """`key: value` (both source text) at the end of the dict display at `target`, laid out as its neighbours are."""
 
     target: Span
@@ -127,8 +136,8 @@ Edit: TypeAlias = (
 
 def moved(edit: Edit, by: int) -> Edit:
     """The same edit of a text that begins `by` bytes later."""
-    spans: dict[str, Any] = {f.name: _moved(getattr(edit, f.name), by) for f in fields(edit)}
-    return replace(edit, **spans)
+    fields: Any = [_moved(value, by) for value in edit]
+    return type(edit)(*fields)
 
 
 def _moved(value: object, by: int) -> object:
@@ -136,7 +145,7 @@ def _moved(value: object, by: int) -> object:
         return Span(value.start + by, value.end + by)
     if isinstance(value, Template):
         return Template(value.text, tuple(Span(s.start + by, s.end + by) for s in value.parts))
-    return tuple(_moved(item, by) for item in value) if isinstance(value, tuple) else value
+    return tuple(_moved(item, by) for item in value) if type(value) is tuple else value
 
 
 def place(edit: Edit) -> Span | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
@@ -15,8 +15,7 @@ State: TypeAlias = Literal["on", "off", "open", "cpu"]
 """`open`: decided where the program runs, or out of sight."""
 
 
-@dataclass(frozen=True)
-class Framework:
+class Framework(NamedTuple):
     """What takes the precision of a framework, and which values mean what."""
 
     name: str

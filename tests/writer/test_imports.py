@@ -52,7 +52,19 @@ CASES: list[Case] = [
     ("the same package as another name", "import torch.nn as nn\n", TORCH, "import torch\nimport torch.nn as nn\n"),
     ("torch as th binds th", "import torch as th\n", TORCH, "import torch\nimport torch as th\n"),
     ("a package with a name that begins so", "import torchvision\n", TORCH, "import torchvision\nimport torch\n"),
-    ("a relative import is no package", "from .torch import x\n", TORCH, "from .torch import x\nimport torch\n"),
+    ("a relative import is no package", "from .torch import x\n", TORCH, "import torch\n\nfrom .torch import x\n"),
+    (
+        "before the project's own",
+        "import os\n\nfrom . import x\n",
+        TORCH,
+        "import os\n\nimport torch\n\nfrom . import x\n",
+    ),
+    (
+        "between, where all are one block",
+        "import os\nfrom .a import x\n",
+        TORCH,
+        "import os\nimport torch\nfrom .a import x\n",
+    ),
     (
         "imports on one line",
         "import os; from torch import nn\n",
