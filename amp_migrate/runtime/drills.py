@@ -43,11 +43,17 @@ class Overflow:
                 self._strike(event)
         elif event.kind == "stepped":
             self._attempts += 1
-            if event.optimizer is self._optimizer and self._changed is None:
-                pairs = zip(self._before, _parameters(event.optimizer), strict=True)
-                self._changed = any(not torch.equal(old, new.detach()) for old, new in pairs)
+            if event.optimizer is self._optimizer:
+                self._judge()
+        elif event.kind == "backward" and self._optimizer is not None:
+            self._judge()  # a program may leave out such a step by itself: it saw the norm
         elif event.kind == "updated" and event.scaler is self._scaler and self._after is None:
             self._after = event.scaler.get_scale()
+
+    def _judge(self) -> None:
+        if self._changed is None:
+            pairs = zip(self._before, _parameters(self._optimizer), strict=True)
+            self._changed = any(not torch.equal(old, new.detach()) for old, new in pairs)
 
     def _strike(self, event: Event) -> None:
         gradients = [p.grad for p in _parameters(event.optimizer) if p.grad is not None and p.grad.numel()]

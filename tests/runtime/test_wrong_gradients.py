@@ -67,3 +67,5 @@ def test_steps_that_the_program_leaves_out_are_not_held_against_others(verify: V
     large = ("mse_loss(output, y.to(device))", "mse_loss(output, y.to(device)) * 3")
     report = verify(edited(LEFT_OUT, large, ("1.5", "150")), edited(LEFT_OUT_SCALED, large, ("1.5", "150")), steps=6)
     assert not failed(report) & NEW, [check for check in report.checks if "gradient" in check.name]
+    drill = next(check for check in report.checks if check.name == "amp: overflow drill")
+    assert drill.verdict == "pass", drill
