@@ -156,6 +156,8 @@ class Forms:
     def _is_device_type(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, str) and ":" not in node.value
+        if isinstance(node, ast.IfExp):
+            return self.is_pure(node.test) and all(self._is_device_type(part) for part in (node.body, node.orelse))
         return isinstance(node, ast.Attribute) and node.attr == "type" and self.is_pure(node)
 
     def _is_value(self, entry: ast.keyword) -> bool:

@@ -157,16 +157,16 @@ class SwitchFinder:
         torch = self.spellings.of(scope).torch
         named = self._device_name(scope, place, self._moved_to(scope))
         if named is not None:
-            return self._from_device(*named, torch)
+            return self._from_device(*named, scope)
         flag = self._flag(scope, place)
         if flag is not None:
             return Switch('"cuda"', flag)
         named = self._device_name(scope, place, self._other_devices(scope))
         if named is not None:
-            return self._from_device(*named, torch)
+            return self._from_device(*named, scope)
         if self._unconditional(scope):
             return Switch('"cuda"', None)
-        return Switch('"cuda"', f"{torch}.cuda.is_available()")
+        return Switch('"cuda"', f"{self.spellings.of(scope).torch}.cuda.is_available()")
 
     def _moves(self, scope: Scope) -> list[ast.Call]:
         """The moves in the file of `scope`; those of the other files where it has none."""
@@ -185,14 +185,23 @@ class SwitchFinder:
         outer = {d for d in whole if d is not None and not any(o is not None and o.startswith(f"{d}.") for o in whole)}
         return all(self._bound(d, scope, place) for d in outer if not hasattr(builtins, d))
 
-    def _from_device(self, text: str, kind: Kind, torch: str) -> Switch:
+    def _from_device(self, text: str, kind: Kind, scope: Scope) -> Switch:
         if kind is Kind.INDEX:
             return Switch('"cuda"', None)
         if kind is not Kind.DEVICE:  # `torch.device` takes a string and a device alike
-            text = f"{torch}.device({text})"
+            text = f"{self.spellings.of(scope).torch}.device({text})"
+        elif self._is_absent_without_accelerator(text, scope):
+            return Switch(f'{text}.type if {text} is not None else "cuda"', f"{text} is not None")
         if self.use.other:
             return Switch(f"{text}.type", f'{text}.type != "cpu"')
         return Switch('"cuda"', f'{text}.type == "cuda"')
+
+    def _is_absent_without_accelerator(self, text: str, scope: Scope) -> bool:
+        """`device = torch.accelerator.current_accelerator()`, which is None on a machine that has none."""
+        home = scope.lookup(text)
+        values = [b.value for b in home.bindings[text]] if home is not None else []
+        made = values[0].func if len(values) == 1 and isinstance(values[0], ast.Call) else None
+        return made is not None and self.program.canonical(made) == "torch.accelerator.current_accelerator"
 
     def _device_name(
         self, scope: Scope, place: ast.stmt, candidates: list[tuple[str, ast.expr, Scope]]

@@ -137,3 +137,16 @@ def test_never_a_device_of_a_rank() -> None:
     outcome = migrate(program("rank = torch.distributed.get_rank()\n", ".to(rank)", "    x = x.to(rank)\n"))
     assert outcome.output is not None
     assert "torch.device(rank)" not in outcome.output
+
+
+def test_an_accelerator_that_may_be_absent() -> None:
+    new = output(program("device = torch.accelerator.current_accelerator()\n", ".to(device)"))
+    kind = 'device.type if device is not None else "cuda"'
+    assert f"scaler = torch.amp.GradScaler({kind}, enabled=device is not None)\n" in new
+    assert f"with torch.autocast({kind}, dtype=torch.float16, enabled=scaler.is_enabled()):\n" in new
+
+
+def test_an_accelerator_with_a_fallback() -> None:
+    choice = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
+    new = output(program(f"device = {choice}\n", ".to(device)"))
+    assert 'torch.amp.GradScaler(device.type, enabled=device.type != "cpu")\n' in new
