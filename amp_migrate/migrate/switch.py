@@ -154,7 +154,6 @@ class SwitchFinder:
         known = self._known(scope, place)
         if known is not None:
             return Switch('"cuda"', known)
-        torch = self.spellings.of(scope).torch
         named = self._device_name(scope, place, self._moved_to(scope))
         if named is not None:
             return self._from_device(*named, scope)

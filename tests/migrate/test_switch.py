@@ -92,7 +92,7 @@ def test_nothing_nameable_asks_torch() -> None:
 OTHERS = {
     "mps": 'device = torch.device("mps" if torch.backends.mps.is_available() else "cpu")\n',
     "xpu": 'device = torch.device("xpu" if torch.xpu.is_available() else "cpu")\n',
-    "any": "device = torch.accelerator.current_accelerator()\n",
+    "any": 'device = torch.accelerator.current_accelerator() or torch.device("cpu")\n',
 }
 
 
