@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from amp_migrate.migrate.optimizers import handed_over
 from amp_migrate.migrate.refusal import Refusal
 from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
@@ -54,15 +55,17 @@ def callers(scope: Scope, steps: Iterable[ast.Call], program: Program, project: 
     """Files that call a loop's function, or make its object, where only they show which model or optimizer it gets."""
     if not project.imports:
         return []
-    used = [c.func.value for c in steps if isinstance(c.func, ast.Attribute)]
-    used += [c.func for c in scope.calls if program.effects.is_forward(c, scope)]
-    if all(_in_sight(program.values.of(expr, scope)) for expr in used):
+    optimizers = [c.func.value for c in steps if isinstance(c.func, ast.Attribute)]
+    models = [c.func for c in scope.calls if program.effects.is_forward(c, scope)]
+    hidden = [o for o in optimizers if not _in_sight(program.values.of(o, scope))]
+    if not hidden and all(_in_sight(program.values.of(m, scope)) or not handed_over(program, m, scope) for m in models):
         return []
     here = str(Path(scope.module.path).resolve())
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
     users = [file for name in _names(scope, program) for file in project.users(here, name)]
     found = [file for file in users if file not in linked]
-    found = found or [f for user in users for f in project.imports.get(user, ()) if f not in linked]
+    if hidden and not found:  # what the callers make it of
+        found = [f for user in users for f in project.imports.get(user, ()) if f not in linked]
     return list(dict.fromkeys(found))[:_MOST]
 
 

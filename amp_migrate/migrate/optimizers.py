@@ -178,7 +178,7 @@ def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> N
                 call,
                 f"`{value.name}` is not a torch.optim optimizer; its scaling rules are its own",
             )
-        if not value and not _handed_over(program, call.func.value, scope):
+        if not value and not handed_over(program, call.func.value, scope):
             raise Refusal(
                 "optimizer-not-in-sight",
                 call,
@@ -186,7 +186,7 @@ def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> N
             )
 
 
-def _handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
+def handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
     """Whether an optimizer of unknown make is a parameter, or an attribute set from one: its callers decide what it is."""
     while isinstance(optimizer, ast.Subscript):
         optimizer = optimizer.value
