@@ -16,7 +16,7 @@ def candidates(path: str, canonical: str) -> Iterator[tuple[str, list[str]]]:
     inner = canonical.lstrip(".")
     level = len(canonical) - len(inner)
     parts = inner.split(".")
-    for folder in _starts(path, level):
+    for folder in _starts(str(Path(path).absolute()), level):
         for cut in range(len(parts), 0 if not level else -1, -1):
             base = "/".join((folder, *parts[:cut]))
             if cut:
