@@ -69,6 +69,32 @@ def callers(scope: Scope, steps: Iterable[ast.Call], program: Program, project: 
     return list(dict.fromkeys(found))[:_MOST]
 
 
+def savers(program: Program, project: Project) -> list[str]:
+    """Files whose functions are handed an optimizer here and save or load its state: the scaler's belongs beside it."""
+    if not project.imports:
+        return []
+    found: dict[str, None] = {}
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            given = [*call.args, *(entry.value for entry in call.keywords)]
+            if any(program.effects.is_optimizer(g, scope) for g in given if isinstance(g, (ast.Name, ast.Attribute))):
+                found |= dict.fromkeys(_file_of_saver(program, call, scope))
+    return [file for file in found if file in project.writable]
+
+
+def _file_of_saver(program: Program, call: ast.Call, scope: Scope) -> Iterator[str]:
+    definition = program.values.abroad(call.func, scope)
+    if definition is None or isinstance(definition[1], ast.ClassDef):
+        return
+    elsewhere = definition[0]
+    body = elsewhere.scope(definition[1])
+    parameters = {argument.arg for argument in body.parameters()}
+    for inner in body.calls:
+        if isinstance(inner.func, ast.Attribute) and inner.func.attr in ("state_dict", "load_state_dict"):
+            if isinstance(inner.func.value, ast.Name) and inner.func.value.id in parameters:
+                yield str(Path(elsewhere.module.path).resolve())
+
+
 def _in_sight(value: Value) -> bool:
     """Whether it is known what a value was made by."""
     return value.cls is not None or value.foreign is not None or value.name is not None

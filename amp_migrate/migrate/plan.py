@@ -24,7 +24,7 @@ from amp_migrate.guard import Introduced
 from amp_migrate.migrate import halfdone, optimizers, screen
 from amp_migrate.migrate.bce import ProbabilityLosses
 from amp_migrate.migrate.checkpoint import Checkpoints
-from amp_migrate.migrate.company import callers, company
+from amp_migrate.migrate.company import callers, company, savers
 from amp_migrate.migrate.customs import decorations
 from amp_migrate.migrate.cycle import Cycle
 from amp_migrate.migrate.evaluation import evaluation_regions
@@ -262,6 +262,7 @@ class Planner:
         for loop in self.planned:
             edits.update(dict.fromkeys(self._loop_edits(loop)))
         if self.settings.dtype != "bfloat16":
+            self.company |= dict.fromkeys(savers(self.program, self.project))
             checkpoints = Checkpoints(self.program, self.wiring)
             checkpoints.plan()
             edits.update(dict.fromkeys([*self.wiring.constructions(), *self.wiring.edits, *checkpoints.edits]))

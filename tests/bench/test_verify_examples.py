@@ -53,19 +53,6 @@ def test_words(tmp_path: Path) -> None:
     assert (place / "valid.txt").is_file()
 
 
-@pytest.mark.parametrize("maker", [example_data.photographs, example_data.styles])
-def test_pictures(maker: object, tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
-    if maker is example_data.photographs:
-        example_data.photographs(tmp_path)
-        assert image.open(tmp_path / "dataset/BSDS300/images/train/3.jpg").size == (260, 260)
-        return
-    pytest.importorskip("torchvision")
-    example_data.styles(tmp_path)
-    assert image.open(tmp_path / "0.jpg").mode == "RGB"
-    assert (tmp_path / "hub/checkpoints/vgg16-397923af.pth").stat().st_size < 70e6
-
-
 @pytest.mark.parametrize(
     ("text", "verdict", "word"),
     [

@@ -458,3 +458,66 @@ def test_a_device_that_only_the_program_around_names(tmp_path: Path) -> None:
     )
     tree = migrated(tmp_path, device=None, solver=solver, factory=factory, run=run)
     assert tree.loops["solver.py"] == [("migrated", None)]
+
+
+# -- checkpoints that another file writes
+
+SAVING = MAIN.replace("    from engine", "    import storage\n    from engine", 1) + (
+    '        storage.save(model, optimizer, epoch, "a.pt")\n    storage.load(model, optimizer, "a.pt")\n'
+)
+STORAGE = """
+    import torch
+
+
+    def save(model, optimizer, epoch, path):
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+        torch.save(state, path)
+
+
+    def load(model, optimizer, path):
+        state = torch.load(path)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+"""
+
+
+def test_a_checkpoint_that_another_file_writes_holds_the_scaler(tmp_path: Path) -> None:
+    tree = migrated(tmp_path, main=SAVING, engine=ENGINE, storage=STORAGE)
+    assert tree.line("main.py", 'storage.save(model, optimizer, epoch, "a.pt", scaler=scaler)')
+    assert tree.line("main.py", 'storage.load(model, optimizer, "a.pt", scaler=scaler)')
+    assert tree.line("storage.py", "def save(model, optimizer, epoch, path, scaler):")
+    assert '"scaler": scaler.state_dict()' in tree.texts["storage.py"]
+    assert tree.line("storage.py", 'scaler.load_state_dict(state["scaler"])')
+
+
+def test_a_saver_without_the_optimizers_state_is_left_alone(tmp_path: Path) -> None:
+    plain = """
+        import torch
+
+
+        def save(model, optimizer, epoch, path):
+            torch.save(model.state_dict(), path)
+
+
+        def load(model, optimizer, path):
+            model.load_state_dict(torch.load(path))
+    """
+    tree = migrated(tmp_path, main=SAVING, engine=ENGINE, storage=plain)
+    assert tree.texts["storage.py"] == dedent(plain).lstrip("\n")
+    assert tree.line("main.py", 'storage.save(model, optimizer, epoch, "a.pt")')
+
+
+def test_a_saver_that_may_not_change_keeps_the_loop_migrated(tmp_path: Path) -> None:
+    loop = """\
+        loss = model(torch.randn(3, 4, device=device)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    main = SAVING.replace("    from engine import train_one_epoch\n", "").replace(
+        "        train_one_epoch(model, [], nn.MSELoss(), optimizer, device)\n", loop.removesuffix("    ")
+    )
+    tree = migrated(tmp_path, only="main.py", main=main, storage=STORAGE)
+    assert tree.loops["main.py"] == [("migrated", None)]
+    assert tree.texts["storage.py"] == dedent(STORAGE).lstrip("\n")
+    assert tree.line("main.py", 'storage.save(model, optimizer, epoch, "a.pt")')
