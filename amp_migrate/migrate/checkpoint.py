@@ -23,6 +23,8 @@ class Checkpoints:
         self.wiring = wiring
         self.edits: list[Edit] = []
         self.notes: list[tuple[Module, Note]] = []
+        self.company: dict[str, None] = {}
+        """Other files in whose company the scaler's state might be saved."""
 
     def plan(self) -> None:
         """Collect edits and notes for every scope."""
@@ -47,6 +49,7 @@ class Checkpoints:
             name = self.wiring.provide([call.func.value], scope, [])
         except Refusal as refusal:
             self.wiring.restore(before)
+            self.company |= dict.fromkeys(refusal.files)
             self._note(call, f"the scaler's state is not saved or loaded here: {refusal.message}")
             return None
         if set(self.wiring.homes) - set(before.homes):

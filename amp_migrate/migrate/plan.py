@@ -265,6 +265,7 @@ class Planner:
             self.company |= dict.fromkeys(savers(self.program, self.project))
             checkpoints = Checkpoints(self.program, self.wiring)
             checkpoints.plan()
+            self.company |= checkpoints.company
             edits.update(dict.fromkeys([*self.wiring.constructions(), *self.wiring.edits, *checkpoints.edits]))
             for file, note in [*checkpoints.notes, *self._optional_notes()]:
                 plans[file.path].notes.append(note)

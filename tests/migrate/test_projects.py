@@ -521,3 +521,10 @@ def test_a_saver_that_may_not_change_keeps_the_loop_migrated(tmp_path: Path) -> 
     assert tree.loops["main.py"] == [("migrated", None)]
     assert tree.texts["storage.py"] == dedent(STORAGE).lstrip("\n")
     assert tree.line("main.py", 'storage.save(model, optimizer, epoch, "a.pt")')
+
+
+def test_every_program_that_shares_a_saver_passes_its_scaler(tmp_path: Path) -> None:
+    tree = migrated(tmp_path, main=SAVING, other=SAVING, engine=ENGINE, storage=STORAGE)
+    for name in ("main.py", "other.py"):
+        assert tree.line(name, 'storage.save(model, optimizer, epoch, "a.pt", scaler=scaler)')
+    assert tree.texts["storage.py"].count("scaler.state_dict()") == 1
