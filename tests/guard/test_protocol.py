@@ -25,6 +25,7 @@ SAME_PROGRAM = {
 OUT_OF_SIGHT = {
     # The generator's output is an attribute, and alpha is no model's parameter.
     ("pix2pix_methods", "bare", 81),
+    ("pix2pix_gradient_penalty", "bare", 46),
     ("sac_entropy_tuning", "bare", 80),
     ("sac_entropy_tuning", "bare", 86),
 }

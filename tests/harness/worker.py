@@ -41,6 +41,8 @@ class Worker:
 
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        if sys.platform == "linux":
+            environment["GLOO_SOCKET_IFNAME"] = "lo"  # else gloo asks for the host's address, which may hang
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.harness.zygote"],
             cwd=ROOT,
