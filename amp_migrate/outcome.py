@@ -43,9 +43,3 @@ class FileOutcome:
     output: str | None = None
     error: str | None = None
     """For `failed`: position, what is wrong and what to do."""
-
-
-def place(path: str, line: int, column: int | None = None, cell: int | None = None) -> str:
-    """`path:line:column`, as editors and terminals link it; in a notebook `path:cell 3:line:column`."""
-    parts = [path, *([] if cell is None else [f"cell {cell}"]), str(line), *([] if column is None else [str(column)])]
-    return ":".join(parts)

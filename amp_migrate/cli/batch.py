@@ -19,6 +19,7 @@ from amp_migrate.source.discovery import Found, surroundings
 from amp_migrate.source.errors import SourceError
 from amp_migrate.source.programs import Together, conflicts, joined, rewrite_together
 from amp_migrate.source.rewrite import Rewritten
+from amp_migrate.telling import shown
 
 if TYPE_CHECKING:
     from amp_migrate.cli.parallel import Died
@@ -110,7 +111,7 @@ class _Run:
         others: list[Found] = []
         for number, found in enumerate(self.files):
             if found.error:
-                self.done[number] = rewrite.failed(rewrite.shown(found.path), found.error)
+                self.done[number] = rewrite.failed(shown(found.path), found.error)
             elif not self._concerns(found):
                 others.append(found)
             else:
@@ -179,7 +180,7 @@ class _Run:
 def _buried(path: Path, died: Died) -> Rewritten:
     why = "most likely it is nested too deeply for a parser; exclude it" if died.code < 0 else "please report it"
     message = f"its worker process died ({died}): {why}. The file is unchanged"
-    return rewrite.failed(rewrite.shown(path), SourceError(message))
+    return rewrite.failed(shown(path), SourceError(message))
 
 
 def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:

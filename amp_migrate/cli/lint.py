@@ -18,11 +18,11 @@ from amp_migrate.config import Settings
 from amp_migrate.lint import baseline as baselines
 from amp_migrate.lint import files
 from amp_migrate.lint.files import Options, Report
-from amp_migrate.outcome import place
 from amp_migrate.report import findings as formats
 from amp_migrate.report import text
 from amp_migrate.source.discovery import discover
 from amp_migrate.source.errors import SourceError
+from amp_migrate.telling import place
 
 _RULES = "RULE[,RULE...]"
 

@@ -13,7 +13,7 @@ from amp_migrate.lint.engine import Crash
 from amp_migrate.lint.files import Options, Report
 from amp_migrate.source.discovery import Found
 from amp_migrate.source.errors import SourceError
-from amp_migrate.source.rewrite import shown
+from amp_migrate.telling import shown
 
 if TYPE_CHECKING:
     from amp_migrate.cli.parallel import Died

@@ -15,7 +15,7 @@ from amp_migrate.lint.fixing import Fixed, Left
 from amp_migrate.lint.target import target_for
 from amp_migrate.source.errors import SourceError, reading
 from amp_migrate.source.prefilter import is_notebook, may_train
-from amp_migrate.source.rewrite import shown
+from amp_migrate.telling import shown
 
 Place: TypeAlias = tuple[int | None, int]
 """Cell, where the file is a notebook, and line."""

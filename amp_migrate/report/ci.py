@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from amp_migrate.lint.files import Report
 from amp_migrate.lint.finding import Finding
-from amp_migrate.outcome import place
+from amp_migrate.telling import place
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 # GitLab's scale; a mistake that trains wrong, one that costs something, one that is style.

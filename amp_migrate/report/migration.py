@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from amp_migrate.outcome import FileOutcome, LoopOutcome, Note, place
+from amp_migrate.outcome import FileOutcome, LoopOutcome, Note
 from amp_migrate.source.prefilter import is_notebook
+from amp_migrate.telling import place
 
 _COLOURS = {"migrated": "green", "refused": "yellow", "skipped": "cyan", "failed": "red", "note": "blue"}
 _INDENT = " " * 10

@@ -9,7 +9,7 @@ import click
 
 from amp_migrate.lint.files import Report
 from amp_migrate.lint.finding import Finding
-from amp_migrate.outcome import place
+from amp_migrate.telling import place
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 _TAB = 4

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.source.errors import SourceError, reading
-from amp_migrate.source.rewrite import Rewritten, crashed, failed, nested, settled, shown, sift_file, syntax_error
+from amp_migrate.source.rewrite import Rewritten, crashed, failed, nested, settled, sift_file, syntax_error
+from amp_migrate.telling import shown
 
 if TYPE_CHECKING:
     from amp_migrate.model.project import Project

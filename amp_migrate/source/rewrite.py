@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.source.errors import SourceError, reading
 from amp_migrate.source.prefilter import is_notebook, may_train, names_old_amp
+from amp_migrate.telling import shown
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,6 @@ class Rewritten:
     encoding: str = "utf-8"
     internal: str | None = None
     """The traceback, where the tool itself failed."""
-
-
-def shown(path: str | os.PathLike[str]) -> str:
-    """The name of `path` for people and for JSON: bytes that are no text are escaped."""
-    return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def failed(path: str, error: SourceError) -> Rewritten:

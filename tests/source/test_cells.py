@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from amp_migrate.outcome import FileOutcome, LoopOutcome, Note, place
+from amp_migrate.outcome import FileOutcome, LoopOutcome, Note
 from amp_migrate.source.cells import Places, is_separator, separator, split
+from amp_migrate.telling import place
 
 DIGEST = "0123456789ab"
 TEXT = f"{separator(2, DIGEST)}\na = 1\nb = 2\n{separator(5, DIGEST)}\nc = 3\n"
