@@ -64,6 +64,8 @@ def refuse_unlinked(program: Program, project: Project, node: Function | ast.Cla
     here = Path(file.path).resolve()
     linked = {str(Path(f.path).resolve()) for f in program.module.files}
     users = [u for u in project.users(str(here), node.name, *words) if u not in linked]
+    if program.module.scopes[node].parent is file.root:
+        users = [u for u in users if _may_name(u, node.name)]
     if isinstance(node, ast.ClassDef) or users or project.imports or file.neighbours is None:
         pass
     elif not program.graph.sites(node):
@@ -75,6 +77,21 @@ def refuse_unlinked(program: Program, project: Project, node: Function | ast.Cla
         use = "is used" if isinstance(node, ast.ClassDef) else "is called"
         what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
         raise Refusal("callers-in-other-modules", node, f"{what}: {_REMEDY}", files=tuple(users))
+
+
+def _may_name(user: str, name: str) -> bool:
+    """Whether a file imports `name`, or takes it from what it imports; `model.train()` takes nothing from an import."""
+    try:
+        tree = ast.parse(Path(user).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return True
+    imports = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+    aliases = [alias for statement in imports for alias in statement.names]
+    if any(alias.name in (name, "*") for alias in aliases):
+        return True
+    bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    taken = (n.value for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name)
+    return any((dotted_name(value) or "").partition(".")[0] in bound for value in taken)
 
 
 def refuse_locked(project: Project, file: Module, node: ast.AST) -> None:

@@ -528,3 +528,54 @@ def test_every_program_that_shares_a_saver_passes_its_scaler(tmp_path: Path) -> 
     for name in ("main.py", "other.py"):
         assert tree.line(name, 'storage.save(model, optimizer, epoch, "a.pt", scaler=scaler)')
     assert tree.texts["storage.py"].count("scaler.state_dict()") == 1
+
+
+def test_a_file_that_imports_something_else_is_no_caller(tmp_path: Path) -> None:
+    main = MAIN.replace("from engine import train_one_epoch", "from engine import train_one_epoch as run").replace(
+        "        train_one_epoch(", "        run("
+    )
+    other = """
+        from main import model
+
+
+        def train_one_epoch():
+            model.train_one_epoch()
+    """
+    tree = migrated(tmp_path, main=main, engine=ENGINE, other=other)
+    assert tree.line("engine.py", "def train_one_epoch(model, loader, criterion, optimizer, device, scaler):")
+    lone = """
+        import torch
+
+
+        def helper():
+            return 1
+
+
+        def train(model, optimizer, x):
+            loss = model(x.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+        def main():
+            model = torch.nn.Linear(4, 2).cuda()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x in range(3):
+                train(model, optimizer, torch.randn(3, 4))
+    """
+    user = """
+        from lone import helper
+
+
+        def train(model):
+            model.train()
+            return helper()
+    """
+    assert migrated(tmp_path / "b", only="lone.py", lone=lone, user=user).loops["lone.py"] == [("migrated", None)]
+    taken = user.replace("from lone import helper", "import lone").replace(
+        "return helper()", "return lone.train(model, 1, 2)"
+    )
+    assert migrated(tmp_path / "c", only="lone.py", lone=lone, user=taken).loops["lone.py"] == [
+        ("refused", "callers-in-other-modules")
+    ]
