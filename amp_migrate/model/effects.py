@@ -143,16 +143,19 @@ class Effects:
         value = self.values.of(expr, scope)
         if value:
             return value.kind in (Kind.OPTIMIZER, Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
+        keys = []
         while isinstance(expr, ast.Subscript):
+            if isinstance(expr.slice, ast.Constant) and isinstance(expr.slice.value, str):
+                keys.append(expr.slice.value)
             expr = expr.value
         name = dotted_name(expr)
         if name is None:
             return False
-        last = name.rpartition(".")[2]
-        if scheduler_name(last):
+        called = [name.rpartition(".")[2], *keys]
+        if any(scheduler_name(word) for word in called):
             return False
         used = self.values.methods_used(name, scope)
-        return optimizer_name(last) or {"zero_grad", "step"} <= used
+        return any(optimizer_name(word) for word in called) or {"zero_grad", "step"} <= used
 
     def is_forward(self, call: ast.Call, scope: Scope) -> bool:
         """Whether `call` runs a model, itself or inside what it calls."""

@@ -14,6 +14,7 @@ DOES = {
     "a backward": ("loss.backward()", Effect.BACKWARD),
     "several at once": ("torch.autograd.backward([a, b])", Effect.BACKWARD),
     "a step": ("optimizer.step()", Effect.STEP),
+    "a step under a key": ("state['optimizer'].step()", Effect.STEP),
     "a reset": ("optimizer.zero_grad()", Effect.ZERO_GRAD),
     "the model's reset": ("model.zero_grad()", Effect.ZERO_GRAD),
     "a clip": ("nn.utils.clip_grad_norm_(model.parameters(), 1.0)", Effect.READS_GRADIENTS),
@@ -43,6 +44,7 @@ def test_defining_a_function_does_nothing(expression: str, effect: Effect) -> No
 DOES_NOT = {
     "an environment": ("env.step(action)", Effect.STEP),
     "a scheduler": ("scheduler.step()", Effect.STEP),
+    "a scheduler under a key": ("optimizers['lr_scheduler'].step()", Effect.STEP),
     "a profiler": ("profiler.step()", Effect.STEP),
     "a loss": ("nn.CrossEntropyLoss()(a, b)", Effect.FORWARD),
     "parameters": ("model.parameters()", Effect.FORWARD),
