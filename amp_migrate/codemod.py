@@ -2,7 +2,8 @@
 
 `python -m libcst.tool codemod -x --no-format amp_migrate.codemod.AmpMigrateCommand FILE...`
 
-`-x` names a command outside LibCST; without `--no-format` LibCST runs Black over every file that it changes.
+`-x` names a command outside LibCST; without `--no-format` LibCST runs Black over every file that it
+changes.
 """
 
 from __future__ import annotations
@@ -22,23 +23,30 @@ class AmpMigrateCommand(CodemodCommand):
 
     DESCRIPTION = "Rewrite plain PyTorch training loops to automatic mixed precision."
 
-    def __init__(self, context: CodemodContext, dtype: str = "float16", device: str | None = None) -> None:
+    def __init__(
+        self, context: CodemodContext, dtype: str = "float16", device: str | None = None
+    ) -> None:
         super().__init__(context)
         self.settings = Settings()._replace(dtype=dtype, device=device)
 
     @staticmethod
     def add_args(arg_parser: argparse.ArgumentParser) -> None:
         """The options of the command line that change the rewritten code most."""
-        arg_parser.add_argument("--dtype", choices=("float16", "bfloat16", "auto"), default="float16")
-        arg_parser.add_argument("--device", default=None, help="accelerator of programs without device code")
+        arg_parser.add_argument(
+            "--dtype", choices=("float16", "bfloat16", "auto"), default="float16"
+        )
+        arg_parser.add_argument(
+            "--device", default=None, help="accelerator of programs without device code"
+        )
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """The migrated module.
 
         Raises:
-            SkipFile: there is nothing to migrate, or what there is has been refused; the message says which.
+            SkipFile: there is nothing to migrate, or what there is has been refused; the message
+                says which.
         """
-        from amp_migrate.migrate import migrate_text
+        from amp_migrate.pipeline.migrate import migrate_text
 
         outcome = migrate_text(tree.code, self.context.filename or "<module>", self.settings)
         for loop in outcome.loops:

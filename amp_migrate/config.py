@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 import sys
@@ -9,9 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from amp_migrate.regular_files import read_nearby
+
 DTYPES = ("float16", "bfloat16", "auto")
+_SHORT_DTYPES = {"fp16": "float16", "half": "float16", "bf16": "bfloat16"}
+DEVICES = ("cuda", "xpu", "mps", "cpu")
 OLDEST_TORCH = (1, 6)
 """The first torch with `torch.cuda.amp`."""
+
+
+class Option(NamedTuple):
+    """An option that a program gets for its AMP (`--switch`)."""
+
+    name: str
+    """As an attribute: `mixed_precision` of `--mixed-precision`."""
+    default: str = "float16"
 
 
 class Settings(NamedTuple):
@@ -27,15 +40,28 @@ class Settings(NamedTuple):
     """Oldest torch that the output must run on; None is the current one."""
     unsafe: bool = False
     strict: bool = False
+    switch: Option | None = None
+    """The option by which the rewritten program turns AMP on and off; `dtype` is `auto` then."""
+    annotate: bool = False
+    """Whether new lines get a comment that says why."""
+    leave: tuple[str, ...] = ()
+    """Loops that stay as they are, each `FILE:SCOPE`."""
     exclude: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
+    def leaves(self, path: str, scope: str) -> bool:
+        """Whether the loop of a scope is named as one that stays."""
+        name = f"{path}:{scope}"
+        return any(name == one or name.endswith(f"/{one}") for one in self.leave)
+
 
 class ConfigError(ValueError):
-    """A setting that cannot be used; the message names the file and the key, or the flag's value."""
+    """A setting that cannot be used; the message names the file and the key, or the
+    flag's value.
+    """
 
 
 class Config(NamedTuple):
@@ -51,15 +77,27 @@ Reader: TypeAlias = Callable[[Any], Any]
 def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Config:
     """Join `flags` over the nearest `pyproject.toml` that has a `[tool.amp-migrate]` table.
 
-    The search starts at the folder that all `paths` share, or at the current one where there are none. A flag that is
-    None, False or empty was not given. Where nobody names the oldest torch, the project's dependencies do.
-    Raises ConfigError.
+    The search starts at the folder that all `paths` share, or at the current one where there are
+    none. A flag that is None, False or empty was not given. Where nobody names the oldest torch,
+    the project's dependencies do. Raises ConfigError.
     """
     start = _common(paths)
     folder, table = _nearest(start)
     table.setdefault("target_torch", _bound(start))
-    given = {key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])}
-    return Config(Settings()._replace(**{**table, **given}), folder)
+    given = {
+        key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])
+    }
+    return Config(switched(Settings()._replace(**{**table, **given})), folder)
+
+
+def switched(settings: Settings) -> Settings:
+    """The settings where the program has a switch of its own: it chooses its dtype while it
+    runs, and `dtype` is what it chooses by itself.
+    """
+    if settings.switch is None:
+        return settings
+    option = settings.switch._replace(default=settings.dtype)
+    return settings._replace(switch=option, dtype="auto")
 
 
 def _common(paths: Sequence[Path]) -> Path:
@@ -72,10 +110,7 @@ def _common(paths: Sequence[Path]) -> Path:
 def _nearest(start: Path) -> tuple[Path, dict[str, Any]]:
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
-        try:
-            data = file.read_bytes()
-        except OSError:
-            continue
+        data = read_nearby(file) or b""
         # Most files say nothing about this tool; they are passed over without parsing.
         table = _table(file, data) if b"amp-migrate" in data else None
         if table is not None:
@@ -107,31 +142,45 @@ _TORCH = re.compile(r"torch(?![\w.-])[^;]*?(?:>=|==|~=)\s*(\d+)\.(\d+)")
 
 
 def _bound(start: Path) -> tuple[int, int] | None:
-    """The oldest torch that the nearest `pyproject.toml` depends on, where that one has mixed precision."""
-    file = next((file for folder in (start, *start.parents) if (file := folder / "pyproject.toml").is_file()), None)
+    """The oldest torch that the nearest `pyproject.toml` depends on."""
+    file = next(
+        (
+            file
+            for folder in (start, *start.parents)
+            if (file := folder / "pyproject.toml").is_file()
+        ),
+        None,
+    )
     try:
-        data = file.read_bytes() if file else b""
+        data = (read_nearby(file) or b"") if file else b""
         project = _parsed(file, data).get("project") if file and b"torch" in data else None
     except (OSError, ConfigError):
         return None  # that file is not ours to complain about
     dependencies = project.get("dependencies") if isinstance(project, dict) else None
-    found = [_TORCH.match(str(one).strip()) for one in dependencies or ()] if isinstance(dependencies, list) else []
+    found = (
+        [_TORCH.match(str(one).strip()) for one in dependencies or ()]
+        if isinstance(dependencies, list)
+        else []
+    )
     versions = [(int(one[1]), int(one[2])) for one in found if one]
-    return next((version for version in versions if version >= OLDEST_TORCH), None)
+    return min(versions, default=None)
 
 
 def _checked(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key.replace("-", "_"): _value(f"{file}: tool.amp-migrate.{key}", key, value) for key, value in table.items()
+        key.replace("-", "_"): _value(f"{file}: tool.amp-migrate.{key}", key, value)
+        for key, value in table.items()
     }
 
 
 def _value(place: str, key: str, value: object) -> object:
     if key not in READERS:
-        import difflib
+        import difflib  # it takes long to import, and a hook needs none of it
 
         close = difflib.get_close_matches(key, READERS, 1)
-        raise ConfigError(f"{place}: no such setting" + (f"; did you mean {close[0]}?" if close else ""))
+        raise ConfigError(
+            f"{place}: no such setting" + (f"; did you mean {close[0]}?" if close else "")
+        )
     try:
         return READERS[key](value)
     except ConfigError as error:
@@ -139,20 +188,40 @@ def _value(place: str, key: str, value: object) -> object:
 
 
 def dtype(value: object) -> str:
-    """Check a dtype."""
-    if value not in DTYPES:
+    """Read a dtype, by its name or by a short one; raises ConfigError for another word."""
+    name = _SHORT_DTYPES.get(value, value) if isinstance(value, str) else value
+    if name not in DTYPES:
         raise ConfigError(f"must be one of {', '.join(DTYPES)}, not {value!r}")
+    return str(name)
+
+
+def device(value: object) -> str:
+    """Read a device type; raises ConfigError for another word."""
+    if value not in DEVICES:
+        raise ConfigError(f"must be one of {', '.join(DEVICES)}, not {value!r}")
     return str(value)
 
 
+def switch(value: object) -> Option:
+    """Read the name of an option; raises ConfigError for what cannot be one."""
+    name = value.lstrip("-").replace("-", "_") if isinstance(value, str) else ""
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
+        raise ConfigError(f'must be the name of an option, like "amp", not {value!r}')
+    return Option(name)
+
+
 def torch_version(value: object) -> tuple[int, int]:
-    """Read a version `X.Y`; raises ConfigError for what is none, and for a torch without mixed precision."""
+    """Read a version `X.Y`; raises ConfigError for what is none, and for a torch without mixed
+    precision.
+    """
     found = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", value) if isinstance(value, str) else None
     if not found:
         raise ConfigError(f'must be a version like "2.4" (a string), not {value!r}')
     version = int(found[1]), int(found[2])
     if version < OLDEST_TORCH:
-        raise ConfigError(f"torch {value} has no automatic mixed precision; the oldest that has is 1.6")
+        raise ConfigError(
+            f"torch {value} has no automatic mixed precision; the oldest that has is 1.6"
+        )
     return version
 
 
@@ -180,14 +249,24 @@ def _per_file(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((pattern, _texts(rules)) for pattern, rules in value.items())
 
 
+def loop_name(value: object) -> str:
+    """`FILE:SCOPE`, as the report names a loop. Raises ConfigError."""
+    file, mark, scope = str(value).rpartition(":")
+    if not (file and mark and scope):
+        raise ConfigError(f"{value!r} names no loop; it takes FILE:SCOPE, as in train.py:main")
+    return str(value)
+
+
 READERS: Mapping[str, Reader] = {
     "dtype": dtype,
-    "device": _text,
+    "device": device,
     "eval": _flag,
     "guard-scheduler": _flag,
     "target-torch": torch_version,
     "unsafe": _flag,
     "strict": _flag,
+    "switch": switch,
+    "annotate": _flag,
     "exclude": _texts,
     "select": _texts,
     "ignore": _texts,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 LoopStatus = Literal["migrated", "refused", "skipped"]
 FileStatus = Literal["migrated", "unchanged", "refused", "failed"]
+
+NoteKind = Literal["note", "done", "to do"]
+
+COMPLETED = "AMP completed: "
+"""How the message of a loop begins that had AMP and lacked something."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,20 @@ class Note:
     column: int
     message: str
     cell: int | None = None
+    kind: NoteKind = "note"
+    """Something done, something left to the user, or something to know."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that a rewrite changed, at a line of the original."""
+
+    line: int
+    kind: str
+    """One word for scripts: `autocast`, `scaler`, `step`, `checkpoint`, `float32`, ..."""
+    message: str
+    why: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,3 +63,15 @@ class FileOutcome:
     output: str | None = None
     error: str | None = None
     """For `failed`: position, what is wrong and what to do."""
+    changes: tuple[Change, ...] = ()
+    """For `migrated`: everything that differs from the original, in the order of its lines."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What became of the files of one program."""
+
+    outcomes: Mapping[str, FileOutcome]
+    """By path."""
+    company: tuple[str, ...] = ()
+    """Other files (resolved) together with which more of its loops might be migrated."""

@@ -1,4 +1,6 @@
-"""Whole training programs, drawn part by part: where the optimizer lives, the shape of forward and loss, the cycle."""
+"""Whole training programs, drawn part by part: where the optimizer lives, the shape of forward and
+loss, the cycle.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ REGIONS = (
     "several lines",
 )
 CLIPS = ("none", "norm", "value", "conditional", "own", "logged")
-CYCLES = ("plain", "zero before backward", "zero at the end", "accumulated", "two optimizers", "second pair")
+CYCLES = (
+    "plain",
+    "zero before backward",
+    "zero at the end",
+    "accumulated",
+    "two optimizers",
+    "second pair",
+)
 DEVICES = ("device", "string", "cuda", "flag")
 IMPORTS = ("import torch", "import torch as th", "from torch import ...")
 
@@ -66,7 +75,10 @@ _IMPORTS = {
     "import torch": ("import torch", "torch.nn.functional", "torch"),
     "import torch as th": ("import torch as th", "th.nn.functional", "th"),
     "from torch import ...": (
-        "from torch import cuda, device as Device, load, manual_seed, nn, no_grad, optim, randint, randn, save",
+        (
+            "from torch import cuda, device as Device, load, manual_seed, nn, no_grad, optim, "
+            "randint, randn, save"
+        ),
         "nn.functional",
         "",
     ),
@@ -77,12 +89,26 @@ _REGIONS = {
     "one statement": "loss = criterion(MODEL(x), y)",
     "inline": "",
     "helper": "loss = compute_loss(MODEL, x, y)",
-    "interleaved": "output = MODEL(x)\nseen += len(x)\npred = output.argmax(1)\nloss = criterion(output, y)",
-    "branches": "if seen:\n    output = MODEL(x.flip(0))\nelse:\n    output = MODEL(x)\nloss = criterion(output, y)",
-    "inner loop": "loss = 0.0\nfor part, label in zip(x, y):\n    loss += criterion(MODEL(part), label)",
-    "target": "with no_grad():\n    target = MODEL(x).argmax(1)\nloss = criterion(MODEL(x), target)",
-    "comments": "# the forward\noutput = MODEL(x)  # logits\n\n# the loss\nloss = criterion(output, y)",
-    "several lines": "output = MODEL(\n    x,\n)\nloss = (criterion(output, y)\n        + 0.1 * output.abs().mean())",
+    "interleaved": (
+        "output = MODEL(x)\nseen += len(x)\npred = output.argmax(1)\nloss = criterion(output, y)"
+    ),
+    "branches": (
+        "if seen:\n    output = MODEL(x.flip(0))\nelse:\n    output = MODEL(x)\nloss = "
+        "criterion(output, y)"
+    ),
+    "inner loop": (
+        "loss = 0.0\nfor part, label in zip(x, y):\n    loss += criterion(MODEL(part), label)"
+    ),
+    "target": (
+        "with no_grad():\n    target = MODEL(x).argmax(1)\nloss = criterion(MODEL(x), target)"
+    ),
+    "comments": (
+        "# the forward\noutput = MODEL(x)  # logits\n\n# the loss\nloss = criterion(output, y)"
+    ),
+    "several lines": (
+        "output = MODEL(\n    x,\n)\nloss = (criterion(output, y)\n        + 0.1 * "
+        "output.abs().mean())"
+    ),
 }
 
 _CLIPS = {
@@ -170,7 +196,9 @@ def _batches(loop: str) -> str:
 
 def _trainer(made: str, loop: str, saved: str) -> str:
     methods = {"__init__": made, "train": loop, **({"store": saved} if saved else {})}
-    defined = "\n".join(_function(name, "self", body).strip("\n") + "\n" for name, body in methods.items())
+    defined = "\n".join(
+        _function(name, "self", body).strip("\n") + "\n" for name, body in methods.items()
+    )
     calls = "trainer = Trainer()\ntrainer.train()\n" + ("trainer.store()\n" if saved else "")
     return f"\n\nclass Trainer:\n{textwrap.indent(defined, '    ')}\n\n{calls}"
 
@@ -180,7 +208,9 @@ def _named(text: str, prefix: str) -> str:
 
 
 def _loop(shape: Shape) -> str:
-    steps = _cycle(shape) + (["total += loss.item()"] if shape.tail and shape.region != "inline" else [])
+    steps = _cycle(shape) + (
+        ["total += loss.item()"] if shape.tail and shape.region != "inline" else []
+    )
     threaded = shape.home in ("parameter", "two hops")
     scheduler = "    SCHEDULER.step()\n" if shape.scheduler and not threaded else ""
     return _LOOP.replace("BATCH", textwrap.indent("\n".join(steps), " " * 8)) + scheduler
@@ -198,14 +228,30 @@ def _cycle(shape: Shape) -> list[str]:
     if shape.cycle == "zero at the end":
         return [*region, f"{loss}.backward()", *step, *zero]
     if shape.cycle == "accumulated":
-        scaled = f"({loss} / 2).backward()" if shape.region == "inline" else "loss = loss / 2\nloss.backward()"
+        scaled = (
+            f"({loss} / 2).backward()"
+            if shape.region == "inline"
+            else "loss = loss / 2\nloss.backward()"
+        )
         boundary = "if (index + 1) % 2 == 0:\n" + textwrap.indent("\n".join([*step, *zero]), "    ")
         return [*region, scaled, boundary]
     if shape.cycle == "two optimizers":
         region = [*region, "penalty = EXTRA(x).pow(2).mean()"]
-        return [*zero, "SECOND.zero_grad()", *region, f"({loss} + penalty).backward()", *step, "SECOND.step()"]
+        return [
+            *zero,
+            "SECOND.zero_grad()",
+            *region,
+            f"({loss} + penalty).backward()",
+            *step,
+            "SECOND.step()",
+        ]
     if shape.cycle == "second pair":
-        other = ["SECOND.zero_grad()", "error = criterion(EXTRA(x), y)", "error.backward()", "SECOND.step()"]
+        other = [
+            "SECOND.zero_grad()",
+            "error = criterion(EXTRA(x), y)",
+            "error.backward()",
+            "SECOND.step()",
+        ]
         return [*zero, *region, f"{loss}.backward()", *step, *other]
     return [*zero, *region, f"{loss}.backward()", *step]
 
@@ -222,7 +268,8 @@ def _saved(shape: Shape) -> str:
     if not shape.checkpoint:
         return ""
     return (
-        'save({"model": MODEL.state_dict(), "optimizer": OPTIMIZER.state_dict()}, "checkpoint.pt")\n'
+        'save({"model": MODEL.state_dict(), "optimizer": OPTIMIZER.state_dict()}, '
+        '"checkpoint.pt")\n'
         'checkpoint = load("checkpoint.pt")\n'
         'OPTIMIZER.load_state_dict(checkpoint["optimizer"])\n'
     )
@@ -253,11 +300,15 @@ def _spelled(text: str, shape: Shape) -> str:
     text = text.replace("MOVED", moved)
     if torch:
         text = re.sub(
-            r"(?<![\w.])(randn|randint|manual_seed|cuda\.is_available|no_grad|save|load)\(", rf"{torch}.\1(", text
+            r"(?<![\w.])(randn|randint|manual_seed|cuda\.is_available|no_grad|save|load)\(",
+            rf"{torch}.\1(",
+            text,
         )
         text = text.replace("Device(", f"{torch}.device(")
         text = re.sub(r"(?<![\w.])(nn|optim)\.", rf"{torch}.\1.", text)
-    return text.replace("F.cross_entropy", f"{functional}.cross_entropy").replace("IMPORTS", imports)
+    return text.replace("F.cross_entropy", f"{functional}.cross_entropy").replace(
+        "IMPORTS", imports
+    )
 
 
 def _moved_under_flag(text: str) -> str:

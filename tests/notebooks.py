@@ -22,11 +22,15 @@ def markdown(source: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "id": "a1", "metadata": {}, "source": [source]}
 
 
-def notebook(*cells: dict[str, Any] | str, metadata: dict[str, Any] | None = None, **dumped: Any) -> bytes:
+def notebook(
+    *cells: dict[str, Any] | str, metadata: dict[str, Any] | None = None, **dumped: Any
+) -> bytes:
     """The bytes of a notebook; a string is the source of a code cell."""
     document = {
         "cells": [code(cell) if isinstance(cell, str) else cell for cell in cells],
-        "metadata": {"kernelspec": {"name": "python3", "language": "python"}} if metadata is None else metadata,
+        "metadata": {"kernelspec": {"name": "python3", "language": "python"}}
+        if metadata is None
+        else metadata,
         "nbformat": 4,
         "nbformat_minor": 5,
     }

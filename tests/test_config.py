@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from amp_migrate import config
 from amp_migrate.config import ConfigError, Settings, load, torch_version
 
 Write = Callable[..., Path]
@@ -62,18 +63,23 @@ def test_flags_win_where_they_are_given(write: Write, tmp_path: Path) -> None:
 
 
 def test_the_nearest_file_with_a_table(write: Write, tmp_path: Path) -> None:
-    write("pyproject.toml", '[tool.amp-migrate]\ndevice = "top"\n')
-    write("a/pyproject.toml", "[tool.amp-migrate]\ndevice = 'a'\n")
+    write("pyproject.toml", '[tool.amp-migrate]\ndevice = "mps"\n')
+    write("a/pyproject.toml", "[tool.amp-migrate]\ndevice = 'xpu'\n")
     write("a/b/pyproject.toml", "# amp-migrate is not set up here\n[tool.ruff]\n")
     write("c/pyproject.toml", "not toml, and none of our business")
     first, second, third = write("a/b/x.py"), write("a/y.py"), write("c/z.py")
-    assert (load([first]).settings.device, load([first]).folder) == ("a", (tmp_path / "a").resolve())
-    assert load([first, second]).settings.device == "a"
-    assert load([third]).settings.device == "top"
-    assert load([first, third]).settings.device == "top"
+    assert (load([first]).settings.device, load([first]).folder) == (
+        "xpu",
+        (tmp_path / "a").resolve(),
+    )
+    assert load([first, second]).settings.device == "xpu"
+    assert load([third]).settings.device == "mps"
+    assert load([first, third]).settings.device == "mps"
 
 
-def test_standard_input_uses_the_current_folder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_uses_the_current_folder(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write("pyproject.toml", "[tool.amp-migrate]\nstrict = true\n")
     monkeypatch.chdir(tmp_path)
     assert load([]).settings.strict
@@ -82,9 +88,12 @@ def test_standard_input_uses_the_current_folder(write: Write, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("toml", "part"),
     [
-        ('dtype = "half"', "tool.amp-migrate.dtype: must be one of float16, bfloat16, auto, not 'half'"),
+        (
+            'dtype = "float8"',
+            "tool.amp-migrate.dtype: must be one of float16, bfloat16, auto, not 'float8'",
+        ),
         ("strict = 1", "tool.amp-migrate.strict: must be true or false, not 1"),
-        ("device = 3", "tool.amp-migrate.device: must be a string"),
+        ("device = 3", "tool.amp-migrate.device: must be one of cuda, xpu, mps, cpu, not 3"),
         ("exclude = 'a'", "tool.amp-migrate.exclude: must be a list of strings"),
         ("select = [1]", "tool.amp-migrate.select: must be a list of strings"),
         ("per-file-ignores = []", "tool.amp-migrate.per-file-ignores: must be a table"),
@@ -126,7 +135,7 @@ def test_a_table_that_is_none(write: Write, tmp_path: Path) -> None:
         ("dependencies = [\"torch ~= 2.5.1; python_version > '3'\"]", (2, 5)),
         ('dependencies = ["torch==1.13.1"]', (1, 13)),
         ('dependencies = ["torch[opt-einsum] <3, !=2.2, >=2.1"]', (2, 1)),
-        ('dependencies = ["torch>=1.2"]', None),
+        ('dependencies = ["torch>=1.2"]', (1, 2)),
         ('dependencies = ["torchvision>=0.15", "torch-scatter>=2.0", "torch", "torch<3"]', None),
         ('dependencies = "torch>=2.0"', None),
         ("dependencies = [", None),
@@ -148,3 +157,27 @@ def test_torch_versions() -> None:
     for value in ("2", "two", "2.x", 2.0, None):
         with pytest.raises(ConfigError, match="must be a version"):
             torch_version(value)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("half", "float16"), ("fp16", "float16"), ("bf16", "bfloat16"), ("auto", "auto")],
+)
+def test_short_dtypes(word: str, meant: str) -> None:
+    assert config.dtype(word) == meant
+
+
+@pytest.mark.parametrize("word", ["cuda", "xpu", "mps", "cpu"])
+def test_devices(word: str) -> None:
+    assert config.device(word) == word
+
+
+@pytest.mark.parametrize("word", ["gpu", "cuda:0", "", 1])
+def test_words_that_are_no_device(word: object) -> None:
+    with pytest.raises(config.ConfigError, match="must be one of cuda, xpu, mps, cpu"):
+        config.device(word)
+
+
+def test_words_that_are_no_dtype() -> None:
+    with pytest.raises(config.ConfigError, match="must be one of float16"):
+        config.dtype("float8")

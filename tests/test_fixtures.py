@@ -1,4 +1,6 @@
-"""Every program of `fixtures/`: the text that the migrator makes of it, and what it does when it is run."""
+"""Every program of `fixtures/`: the text that the migrator makes of it, and what it does when it
+is run.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ def worker() -> Iterator[Worker]:
 
 def migrate(case: Case) -> FileOutcome:
     # Imported here, so that the programs can be run while the migrator cannot be imported.
-    module = importlib.import_module("amp_migrate.migrate")
-    outcome: FileOutcome = module.migrate_text(read_source(case.before), case.before.name, case.settings)
+    module = importlib.import_module("amp_migrate.pipeline.migrate")
+    outcome: FileOutcome = module.migrate_text(
+        read_source(case.before), case.before.name, case.settings
+    )
     return outcome
 
 
@@ -62,7 +66,9 @@ def test_with_amp_off_nothing_changes(case: Case, worker: Worker) -> None:
     assert after.steps == before.steps
 
 
-@pytest.mark.parametrize("case", [case for case in MIGRATED if case.migrates], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in MIGRATED if case.migrates], ids=lambda case: case.name
+)
 def test_with_amp_on_it_trains(case: Case, worker: Worker) -> None:
     assert case.after is not None
     trace = succeeded(worker.run(case.after, "on"))

@@ -1,4 +1,6 @@
-"""The notebooks of `fixtures/`: their bytes after migration, and what they do when their text is run."""
+"""The notebooks of `fixtures/`: their bytes after migration, and what they do when their text is
+run.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.source.notebook import decode
-from amp_migrate.source.rewrite import Rewritten, rewrite_bytes
+from amp_migrate.pipeline.one_file import Rewritten, rewrite_bytes
+from amp_migrate.project.notebook import decode
 from tests.harness.cases import Case, ExpectedLoop, notebook_cases
 from tests.harness.worker import Mode, Trace, Worker
 from tests.test_fixtures import check_scaler, succeeded
@@ -19,7 +21,9 @@ CASES = notebook_cases()
 IPYTHON = "get_ipython = lambda command: []\n"
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-every_migrated = pytest.mark.parametrize("case", [case for case in CASES if case.after], ids=lambda case: case.name)
+every_migrated = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.after], ids=lambda case: case.name
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,9 @@ def test_the_bytes_are_those_written_by_hand(case: Case) -> None:
 
 @every
 def test_every_loop_gets_its_status_and_reason(case: Case) -> None:
-    found = [ExpectedLoop(loop.scope, loop.status, loop.reason) for loop in migrate(case).outcome.loops]
+    found = [
+        ExpectedLoop(loop.scope, loop.status, loop.reason) for loop in migrate(case).outcome.loops
+    ]
     assert found == list(case.loops)
 
 
@@ -59,7 +65,11 @@ def test_every_loop_gets_its_status_and_reason(case: Case) -> None:
 def test_with_amp_off_nothing_changes(case: Case, worker: Worker, tmp_path: Path) -> None:
     before, after = (ran(worker, path, tmp_path, "off") for path in (case.before, case.after))
     assert before.losses
-    assert (after.loss_digests, after.parameters, after.steps) == (before.loss_digests, before.parameters, before.steps)
+    assert (after.loss_digests, after.parameters, after.steps) == (
+        before.loss_digests,
+        before.parameters,
+        before.steps,
+    )
 
 
 @every_migrated

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amp_migrate import pages
+from amp_migrate.report import pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,19 +25,29 @@ thing.
 def test_facts_of_a_rule() -> None:
     page = pages.parse(RULE)
     assert (page.name, page.summary) == ("a-rule", "It does one thing.")
-    assert (page.severity, page.default, page.fix, page.reason) == ("warning", False, "unsafe", None)
+    assert (page.severity, page.default, page.fix, page.reason) == (
+        "warning",
+        False,
+        "unsafe",
+        None,
+    )
     assert page.is_rule
     assert page.text == RULE
 
 
 def test_facts_of_a_reason() -> None:
-    page = pages.parse(RULE.replace("**Severity** warning · **Default** off · **Fix** unsafe", "**Reason** refused"))
+    page = pages.parse(
+        RULE.replace(
+            "**Severity** warning · **Default** off · **Fix** unsafe", "**Reason** refused"
+        )
+    )
     assert (page.severity, page.default, page.fix, page.reason) == (None, None, None, "refused")
     assert not page.is_rule
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no heading\n\nx\n\n**Reason** refused\n\n## A\n", "# a\n\nx\n\nno facts\n\n## A\n"]
+    "text",
+    ["", "no heading\n\nx\n\n**Reason** refused\n\n## A\n", "# a\n\nx\n\nno facts\n\n## A\n"],
 )
 def test_what_is_no_page(text: str) -> None:
     with pytest.raises(ValueError, match=r"page|facts"):
@@ -69,5 +79,5 @@ def test_rules_and_reasons_share_only_syntax() -> None:
 def test_packaged_pages_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "a-rule.md").write_text(RULE, encoding="utf-8")
-    monkeypatch.setattr(pages, "__file__", str(tmp_path / "pages.py"))
+    monkeypatch.setattr(pages, "__file__", str(tmp_path / "report" / "pages.py"))
     assert [page.name for page in pages.all_pages()] == ["a-rule"]

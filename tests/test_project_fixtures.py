@@ -1,4 +1,6 @@
-"""Programs of several files in `fixtures/`: what the migrator makes of all of them together, and what they do when run."""
+"""Programs of several files in `fixtures/`: what the migrator makes of all of them together, and
+what they do when run.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from amp_migrate.cli import main
-from amp_migrate.source.programs import rewrite_program
-from amp_migrate.source.rewrite import Rewritten
+from amp_migrate.pipeline.one_file import Rewritten
+from amp_migrate.pipeline.whole_program import rewrite_program
 from tests.harness.cases import ExpectedLoop, Project, project_cases
 from tests.harness.worker import Worker
 from tests.test_fixtures import check_scaler, succeeded
@@ -40,7 +42,9 @@ def test_every_file_is_the_one_written_by_hand(project: Project) -> None:
     for name, result in migrated(project).items():
         expected = (project.after or project.before) / name
         original = (project.before / name).read_bytes()
-        assert (result.after if result.outcome.status == "migrated" else original) == expected.read_bytes(), name
+        assert (
+            result.after if result.outcome.status == "migrated" else original
+        ) == expected.read_bytes(), name
 
 
 @every_project
@@ -80,7 +84,10 @@ def test_the_command_changes_the_same_files(project: Project, tmp_path: Path) ->
 @every_migrated
 def test_with_amp_off_nothing_changes(project: Project, worker: Worker) -> None:
     assert project.after is not None
-    before, after = (succeeded(worker.run(folder / project.main, "off")) for folder in (project.before, project.after))
+    before, after = (
+        succeeded(worker.run(folder / project.main, "off"))
+        for folder in (project.before, project.after)
+    )
     assert before.losses, "the program calls no backward"
     assert after.loss_digests == before.loss_digests
     assert after.parameters == before.parameters

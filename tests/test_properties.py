@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amp_migrate.config import Settings
-from amp_migrate.migrate import migrate_text
 from amp_migrate.outcome import FileOutcome
+from amp_migrate.pipeline.migrate import migrate_text
 from tests.harness.worker import Trace, Worker
 from tests.loops import Shape, program, shapes
 
@@ -81,10 +81,14 @@ def test_lines_that_are_not_the_loops_stay_as_they_are(shape: Shape) -> None:
     output = migrate(text).output
     assert output is not None
     ends = {"\r\n"} if shape.newline == "\r\n" else {"\n"}
-    assert {line[len(line.rstrip("\r\n")) :] for line in output.splitlines(keepends=True)[:-1]} == ends
+    assert {
+        line[len(line.rstrip("\r\n")) :] for line in output.splitlines(keepends=True)[:-1]
+    } == ends
     assert output.endswith(shape.newline) == bool(shape.end)
     kept = iter([line.strip() for line in output.splitlines()])
-    quiet = [line.strip() for line in text.splitlines() if not any(word in line for word in TOUCHED)]
+    quiet = [
+        line.strip() for line in text.splitlines() if not any(word in line for word in TOUCHED)
+    ]
     assert all(line in kept for line in quiet)
 
 
@@ -113,7 +117,10 @@ def test_it_computes_the_same_with_amp_off_and_keeps_the_protocol_with_amp_on(
     text = program(shape)
     output = migrate(text, Settings(dtype=dtype)).output
     assert output is not None
-    before, after = (run(worker, folder, name, source, "off") for name, source in (("before", text), ("after", output)))
+    before, after = (
+        run(worker, folder, name, source, "off")
+        for name, source in (("before", text), ("after", output))
+    )
     assert before.losses
     assert (after.loss_digests, after.parameters) == (before.loss_digests, before.parameters)
     on = run(worker, folder, "on", output, "on")
@@ -172,7 +179,9 @@ def _unwrap(tree: ast.AST, chance: random.Random) -> None:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     if calls:
         call = chance.choice(calls)
-        call.func, call.args = (call.args[0], []) if call.args else (ast.Name("model", ast.Load()), call.args)
+        call.func, call.args = (
+            (call.args[0], []) if call.args else (ast.Name("model", ast.Load()), call.args)
+        )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,4 +1,6 @@
-"""`if`s without apex: conditions that are settled, branches that have become the same, branches that are empty."""
+"""`if`s without apex: conditions that are settled, branches that have become the same, branches
+that are empty.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,23 @@ from amp_migrate.apex.result import (
     plain_of,
     templates_of,
 )
-from amp_migrate.edits import Edit, Template
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.rewrite.edits import Edit, Template
 
 if TYPE_CHECKING:
     from amp_migrate.apex.statements import Statements
 
-_PURE_CALLS = {"hasattr", "getattr", "isinstance", "len", "bool", "int", "any", "all", "torch.cuda.is_available"}
+_PURE_CALLS = {
+    "hasattr",
+    "getattr",
+    "isinstance",
+    "len",
+    "bool",
+    "int",
+    "any",
+    "all",
+    "torch.cuda.is_available",
+}
 
 
 @dataclass(eq=False)
@@ -68,7 +81,9 @@ class Branches:
         return self._anew(node, arms, rest)
 
     def _arms(self, node: ast.If) -> tuple[list[Arm], list[Result], bool]:
-        """The branches whose conditions are open, the rest, and whether a settled one was dropped."""
+        """The branches whose conditions are open, the rest, and whether a settled one
+        was dropped.
+        """
         arms: list[Arm] = []
         cut = False
         here: ast.If = node
@@ -89,7 +104,9 @@ class Branches:
             here = following
 
     def _does_without(self, node: ast.If) -> bool:
-        """Whether the author wrote both: with classes of apex, and with those of torch where apex is missing."""
+        """Whether the author wrote both: with classes of apex, and with those of torch where apex
+        is missing.
+        """
         uses = any(_replaceable(self.walk.names.canonical(n)) for s in node.body for n in _named(s))
         targets = {ast.unparse(s.targets[0]) for s in node.body if isinstance(s, ast.Assign)}
         others = {ast.unparse(s.targets[0]) for s in node.orelse if isinstance(s, ast.Assign)}
@@ -100,7 +117,9 @@ class Branches:
         return self.walk.module.text.encode()[start : start + 4] == b"elif"
 
     def _merges(self, arm: Arm, rest: list[Result]) -> bool:
-        """Whether the last branch is the same code as what comes without it, thanks to what went."""
+        """Whether the last branch is the same code as what comes without it, thanks to
+        what went.
+        """
         if not is_pure(arm.test):
             return False
         mine, other = plain_of(arm.body), plain_of(rest)
@@ -112,7 +131,12 @@ class Branches:
         return one if any(r.replaced or r.edits for r in other) else other
 
     def _is_idle(self, arm: Arm, rest: list[Result]) -> bool:
-        return not plain_of(arm.body) and bool(plain_of(rest)) and is_pure(arm.test) and not arm.negated
+        return (
+            not plain_of(arm.body)
+            and bool(plain_of(rest))
+            and is_pure(arm.test)
+            and not arm.negated
+        )
 
     def _in_place(self, node: ast.If, arms: Sequence[Arm], rest: list[Result]) -> Result:
         edits = [edit for arm in arms for edit in (*arm.edits, *edits_of(arm.body))]
@@ -125,21 +149,31 @@ class Branches:
         pieces: list[Template | str] = []
         for i, arm in enumerate(arms):
             word = "elif" if i else "if"
-            condition = Template("not $0" if arm.negated else "$0", (self.walk.module.span(arm.node.test),))
+            condition = Template(
+                "not $0" if arm.negated else "$0", (self.walk.module.span(arm.node.test),)
+            )
             pieces += [f"{word} ", condition, ":\n", block(templates_of(arm.body))]
         if plain_of(rest):
             pieces += ["else:\n", block(templates_of(rest))]
         edits = [edit for arm in arms for edit in (*arm.edits, *edits_inside(arm.body))]
         template = joined(pieces)
-        return Result(span, tuple(_tree(arms, rest)), (template,), (*edits, *edits_inside(rest)), replaced=True)
+        return Result(
+            span,
+            tuple(_tree(arms, rest)),
+            (template,),
+            (*edits, *edits_inside(rest)),
+            replaced=True,
+        )
 
 
 def _named(statement: ast.stmt) -> list[ast.expr]:
-    return [n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute))]
+    return [n for n in nodes_in(statement) if isinstance(n, (ast.Name, ast.Attribute))]
 
 
 def _replaceable(name: str | None) -> bool:
-    return name is not None and name.startswith(("apex.parallel.", "apex.optimizers.", "apex.normalization."))
+    return name is not None and name.startswith(
+        ("apex.parallel.", "apex.optimizers.", "apex.normalization.")
+    )
 
 
 def _tree(arms: Sequence[Arm], rest: Sequence[Result]) -> list[ast.stmt]:
@@ -153,7 +187,7 @@ def _tree(arms: Sequence[Arm], rest: Sequence[Result]) -> list[ast.stmt]:
 
 def is_pure(expr: ast.expr) -> bool:
     """Whether evaluating a condition changes nothing."""
-    for node in ast.walk(expr):
+    for node in nodes_in(expr):
         if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return False
         if isinstance(node, ast.Call) and not _is_pure_call(node):

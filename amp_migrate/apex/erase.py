@@ -1,7 +1,9 @@
-"""The proof of step one: apex erased from the original, by other means, is the program that the edits made.
+"""The proof of step one: apex erased from the original, by other means, is the program that the
+edits made.
 
-Nothing here is shared with the modules that make the edits. Both trees are brought to one form before they are compared:
-imports of apex that nothing reads are gone, branches that do the same are one, empty ones are none.
+Nothing here is shared with the modules that make the edits. Both trees are brought to one form
+before they are compared: imports of apex that nothing reads are gone, branches that do the same are
+one, empty ones are none.
 """
 
 from __future__ import annotations
@@ -13,11 +15,20 @@ from typing import Any
 
 from amp_migrate.apex.normal import Normal
 from amp_migrate.apex.original import Facts, dotted, facts_of
-from amp_migrate.guard.compare import compare
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.substitution import with_names
+from amp_migrate.rewrite.proof.compare import compare
+from amp_migrate.torch_facts.methods import HALF_ANYWAY
 
 _DDP = "apex.parallel.DistributedDataParallel"
-_DDP_KEPT = {"module", "device_ids", "output_device", "find_unused_parameters", "broadcast_buffers", "dim"}
-_HALF = {"einsum", "matmul", "bmm", "mm", "linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm"}
+_DDP_KEPT = {
+    "module",
+    "device_ids",
+    "output_device",
+    "find_unused_parameters",
+    "broadcast_buffers",
+    "dim",
+}
 _ADAM_GONE = ("bias_correction", "adam_w_mode", "set_grad_none", "master_weights")
 _SGD_GONE = ("wd_after_momentum", "materialize_master_grads", "set_grad_none")
 
@@ -34,13 +45,17 @@ def proved(original: str, output: str) -> str | None:
     if difference is not None:
         return str(difference)
     now = facts_of(plain)
-    left = sorted({name for name in map(now.name, ast.walk(plain)) if name and name.startswith(now.removed)})
+    left = sorted(
+        {name for name in map(now.name, nodes_in(plain)) if name and name.startswith(now.removed)}
+    )
     return f"`{left[0]}` is left" if left else None
 
 
 def _drop_import(tree: ast.Module) -> None:
     for statement in tree.body:
-        if isinstance(statement, ast.Import) and [(a.name, a.asname) for a in statement.names] == [("torch", None)]:
+        if isinstance(statement, ast.Import) and [(a.name, a.asname) for a in statement.names] == [
+            ("torch", None)
+        ]:
             tree.body.remove(statement)
             return
 
@@ -74,7 +89,10 @@ class Eraser(ast.NodeTransformer):
 
     def visit_With(self, node: ast.With) -> Any:
         """`with amp.scale_loss(...)`."""
-        if len(node.items) != 1 or self._called(node.items[0].context_expr) != "apex.amp.scale_loss":
+        if (
+            len(node.items) != 1
+            or self._called(node.items[0].context_expr) != "apex.amp.scale_loss"
+        ):
             return self.generic_visit(node)
         call, target = node.items[0].context_expr, node.items[0].optional_vars
         assert isinstance(call, ast.Call)
@@ -82,7 +100,7 @@ class Eraser(ast.NodeTransformer):
         before: list[ast.stmt] = []
         if isinstance(target, ast.Name):
             if self._stands_for(target.id, loss, node):
-                _Put(target.id, loss).visit(ast.Module(node.body, []))
+                _put(node.body, target.id, loss)
             else:
                 before = [ast.copy_location(ast.Assign([target], loss), node)]
         holder = ast.Module([*before, *node.body], [])
@@ -93,14 +111,22 @@ class Eraser(ast.NodeTransformer):
         """Whether the loss may be written wherever the scaled one was."""
         function = self.functions[-1]
         total = len(_loads(function, name))
-        for other in ast.walk(function):
-            if isinstance(other, ast.With) and self._called(other.items[0].context_expr) == "apex.amp.scale_loss":
+        for other in nodes_in(function):
+            if (
+                isinstance(other, ast.With)
+                and self._called(other.items[0].context_expr) == "apex.amp.scale_loss"
+            ):
                 bound = other.items[0].optional_vars
                 if isinstance(bound, ast.Name) and bound.id == name:
                     total -= sum(len(_loads(s, name)) for s in other.body)
         if total:
             return False
-        stored = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and not _is_load(n)}
+        stored = {
+            n.id
+            for s in node.body
+            for n in nodes_in(s)
+            if isinstance(n, ast.Name) and not _is_load(n)
+        }
         if isinstance(loss, ast.Name):
             return loss.id not in stored
         call = node.body[0].value if isinstance(node.body[0], ast.Expr) else None
@@ -135,7 +161,11 @@ class Eraser(ast.NodeTransformer):
             return []
         if name == "apex.amp.register_half_function" and isinstance(node.value, ast.Call):
             given = node.value.args
-            if len(given) == 2 and isinstance(given[1], ast.Constant) and given[1].value in _HALF:
+            if (
+                len(given) == 2
+                and isinstance(given[1], ast.Constant)
+                and given[1].value in HALF_ANYWAY
+            ):
                 return []
         return self.generic_visit(node)
 
@@ -143,12 +173,18 @@ class Eraser(ast.NodeTransformer):
 
     def _is_state(self, node: ast.expr) -> bool:
         if isinstance(node, ast.IfExp):
-            return self._is_state(node.body) and isinstance(node.orelse, ast.Constant) and node.orelse.value is None
+            return (
+                self._is_state(node.body)
+                and isinstance(node.orelse, ast.Constant)
+                and node.orelse.value is None
+            )
         return self._called(node) == "apex.amp.state_dict"
 
     def visit_Dict(self, node: ast.Dict) -> Any:
         """An entry of a checkpoint."""
-        pairs = [(k, v) for k, v in zip(node.keys, node.values, strict=True) if not self._is_state(v)]
+        pairs = [
+            (k, v) for k, v in zip(node.keys, node.values, strict=True) if not self._is_state(v)
+        ]
         node.keys, node.values = [k for k, _ in pairs], [v for _, v in pairs]
         return self.generic_visit(node)
 
@@ -166,11 +202,15 @@ class Eraser(ast.NodeTransformer):
             made.of_optimizer = True
             return made
         if name == "apex.fp16_utils.to_python_float":
-            return ast.copy_location(ast.Call(ast.Attribute(node.args[0], "item", ast.Load()), [], []), node)
+            return ast.copy_location(
+                ast.Call(ast.Attribute(node.args[0], "item", ast.Load()), [], []), node
+            )
         if name == _DDP:
             node.keywords = [k for k in node.keywords if k.arg in _DDP_KEPT]
             node.func = (
-                node.func if isinstance(node.func, ast.Name) else self._torch("nn.parallel.DistributedDataParallel")
+                node.func
+                if isinstance(node.func, ast.Name)
+                else self._torch("nn.parallel.DistributedDataParallel")
             )
         elif name == "apex.parallel.convert_syncbn_model":
             node.keywords = [k for k in node.keywords if k.arg != "channel_last"]
@@ -188,7 +228,12 @@ class Eraser(ast.NodeTransformer):
         mode, decay = given.get("adam_w_mode"), given.get("weight_decay")
         parameters = node.args[0] if node.args else given.get("params")
         whole = isinstance(parameters, ast.Call) and dotted(parameters.func).endswith(".parameters")
-        whole = whole and isinstance(parameters, ast.Call) and not parameters.args and not parameters.keywords
+        whole = (
+            whole
+            and isinstance(parameters, ast.Call)
+            and not parameters.args
+            and not parameters.keywords
+        )
         none = decay is None or (isinstance(decay, ast.Constant) and not decay.value)
         if (isinstance(mode, ast.Constant) and not mode.value) or (none and whole):
             node.func = self._torch("optim.Adam")
@@ -222,7 +267,9 @@ class Eraser(ast.NodeTransformer):
         if len(models) == 1 and scopes and self._in_sight(optimizer):
             return ast.parse(f"{scopes.pop()}.parameters()", mode="eval").body
         text = ast.unparse(optimizer)
-        return ast.parse(f'[p for group in {text}.param_groups for p in group["params"]]', mode="eval").body
+        return ast.parse(
+            f'[p for group in {text}.param_groups for p in group["params"]]', mode="eval"
+        ).body
 
     def _in_sight(self, optimizer: ast.expr) -> bool:
         """Whether the function makes the optimizer itself, from a model that it binds too."""
@@ -240,16 +287,17 @@ def _handed_back(node: ast.Call, given: dict[str | None, ast.expr]) -> ast.expr:
     return ast.copy_location(ast.Tuple([models, optimizers], ast.Load()), node)
 
 
-class _Put(ast.NodeTransformer):
-    def __init__(self, name: str, value: ast.expr) -> None:
-        self.name, self.value = name, value
+def _put(block: list[ast.stmt], name: str, value: ast.expr) -> None:
+    """`value` wherever a block reads `name`."""
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self.value) if node.id == self.name and _is_load(node) else node
+    def instead(node: ast.Name) -> ast.expr:
+        return copy.deepcopy(value) if node.id == name and _is_load(node) else node
+
+    with_names(ast.Module(block, []), instead)
 
 
 def _loads(node: ast.AST, name: str) -> Sequence[ast.Name]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name and _is_load(n)]
+    return [n for n in nodes_in(node) if isinstance(n, ast.Name) and n.id == name and _is_load(n)]
 
 
 def _is_load(node: ast.AST) -> bool:

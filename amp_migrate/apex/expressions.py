@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 
 from amp_migrate.apex.names import ApexNames
 from amp_migrate.apex.replacements import Refused, Replacements
-from amp_migrate.edits import Edit, ReplaceExpression, Template
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.substitution import with_names
 from amp_migrate.model.syntax import Module
+from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -25,12 +27,16 @@ class Expressions:
         """Names of scaled losses, and the losses."""
 
     def copy(self, node: _Node, edits: list[Edit]) -> _Node:
-        """`node` without apex; `edits` gets what makes the text so. Names of apex that stay are marked."""
+        """`node` without apex; `edits` gets what makes the text so. Names of apex that stay are
+        marked.
+        """
         if isinstance(node, ast.expr):
             replaced = self._replaced(node, edits)
             if replaced is not None:
                 return replaced  # type: ignore[return-value]
-        new: Any = type(node)(**{name: self._field(getattr(node, name, None), edits) for name in node._fields})
+        new: Any = type(node)(
+            **{name: self._field(getattr(node, name, None), edits) for name in node._fields}
+        )
         ast.copy_location(new, node)
         if isinstance(node, (ast.Name, ast.Attribute)):
             name = self.names.canonical(node)
@@ -55,7 +61,10 @@ class Expressions:
             return self._made(node, self.replacements.without_state(node), edits)
         if isinstance(node, ast.IfExp):
             return self._if(node, edits)
-        if isinstance(node, (ast.Name, ast.Attribute)) and (name := self.names.canonical(node)) is not None:
+        if (
+            isinstance(node, (ast.Name, ast.Attribute))
+            and (name := self.names.canonical(node)) is not None
+        ):
             return self._made(node, self.replacements.reference(node, name), edits)
         return None
 
@@ -71,13 +80,17 @@ class Expressions:
         if made is None:
             return None
         edits.append(ReplaceExpression(self.module.span(node), made))
-        inner = {self.module.span(n): n for n in ast.walk(node) if isinstance(n, ast.expr)}
+        inner = {self.module.span(n): n for n in nodes_in(node) if isinstance(n, ast.expr)}
         parts = {f"__part_{i}__": inner[span] for i, span in enumerate(made.parts)}
         text = made.text
         for i in reversed(range(len(made.parts))):
             text = text.replace(f"${i}", f"__part_{i}__")
-        new: ast.expr = _Fill({name: self.copy(part, edits) for name, part in parts.items()}).visit(_expression(text))
-        if isinstance(node, ast.Call) and self.names.canonical(node.func) == "apex.amp.master_params":
+        copies = {name: self.copy(part, edits) for name, part in parts.items()}
+        new: ast.expr = with_names(_expression(text), lambda name: copies.get(name.id, name))
+        if (
+            isinstance(node, ast.Call)
+            and self.names.canonical(node.func) == "apex.amp.master_params"
+        ):
             new.masters = True  # type: ignore[attr-defined]
         return new
 
@@ -86,7 +99,9 @@ class Expressions:
         if truth is None:
             return None
         chosen = node.body if truth else node.orelse
-        edits.append(ReplaceExpression(self.module.span(node), Template("$0", (self.module.span(chosen),))))
+        edits.append(
+            ReplaceExpression(self.module.span(node), Template("$0", (self.module.span(chosen),)))
+        )
         return self.copy(chosen, edits)
 
     # conditions
@@ -108,11 +123,19 @@ class Expressions:
             case ast.Call(func=ast.Name(id="hasattr"), args=[thing, _]):
                 return True if self.names.canonical(thing) is not None else None
             case ast.Name():
-                return True if self.names.is_flag(test) or self.names.canonical(test) is not None else None
+                return (
+                    True
+                    if self.names.is_flag(test) or self.names.canonical(test) is not None
+                    else None
+                )
         return None
 
     def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
-        if isinstance(right, ast.Constant) and right.value is None and self.names.canonical(left) is not None:
+        if (
+            isinstance(right, ast.Constant)
+            and right.value is None
+            and self.names.canonical(left) is not None
+        ):
             return {ast.Is: False, ast.Eq: False, ast.IsNot: True, ast.NotEq: True}.get(type(op))
         if not isinstance(left, ast.Constant) or not isinstance(op, (ast.In, ast.NotIn)):
             return None
@@ -140,14 +163,6 @@ class Expressions:
         return copies[0] if len(copies) == 1 else ast.BoolOp(node.op, copies)
 
 
-class _Fill(ast.NodeTransformer):
-    def __init__(self, parts: dict[str, ast.expr]) -> None:
-        self.parts = parts
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.parts.get(node.id, node)
-
-
 def _expression(text: str) -> ast.expr:
     return ast.parse(f"({text})", mode="eval").body
 
@@ -156,7 +171,7 @@ def marked(statements: Iterable[ast.AST]) -> list[tuple[ast.AST, str]]:
     """The names of apex that are left in trees made by `Expressions.copy`."""
     found = []
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             name = getattr(node, "apex", None)
             if name is not None:
                 found.append((node, name))
@@ -164,7 +179,8 @@ def marked(statements: Iterable[ast.AST]) -> list[tuple[ast.AST, str]]:
 
 
 def same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
-    """Whether a block with apex (by now without) is the same code as the one that its author wrote for running without.
+    """Whether a block with apex (by now without) is the same code as the one that its author wrote
+    for running without.
 
     The master parameters of an optimizer are the parameters that the other block names.
     """
@@ -176,14 +192,20 @@ def _alike(one: object, other: object) -> bool:
         return True
     if isinstance(one, ast.AST):
         fields = [name for name in one._fields if name not in ("ctx", "type_comment")]
-        return type(one) is type(other) and all(_alike(getattr(one, f, None), getattr(other, f, None)) for f in fields)
+        return type(one) is type(other) and all(
+            _alike(getattr(one, f, None), getattr(other, f, None)) for f in fields
+        )
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(_alike, one, other))
     return one == other and type(one) is type(other)
 
 
 def _names_parameters(node: object) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "parameters"
+    )
 
 
 __all__ = ["Expressions", "Refused", "marked", "same"]

@@ -6,21 +6,25 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.model.uses import argument_of
-from amp_migrate.names import dotted_name
 
 _ORDER = {"models": 0, "optimizers": 1, "enabled": 2, "opt_level": 3}
 _CHANGES = {
-    "O2": "opt_level O2 kept the weights in half, with float32 copies in the optimizer, and batch norm in float32; with"
-    " torch.amp the weights are float32 and only the operations run in half, so checkpoints hold float32 weights",
-    "O3": "opt_level O3 ran everything in half, without loss scaling to speak of; torch.amp keeps float32 weights and runs"
-    " in float32 what needs it, which trains more stably and takes more memory",
+    "O2": "opt_level O2 kept the weights in half, with float32 copies in the optimizer, "
+    "and batch norm in float32; with torch.amp the weights are float32 and only the "
+    "operations run in half, so checkpoints hold float32 weights",
+    "O3": "opt_level O3 ran everything in half, without loss scaling to speak of; torch.amp "
+    "keeps float32 weights and runs in float32 what needs it, which trains more stably and "
+    "takes more memory",
 }
 _SETTINGS = {
     "keep_batchnorm_fp32": "autocast chooses the precision of batch norm itself",
     "cast_model_type": "autocast chooses the precision of each operation",
-    "cast_model_outputs": "outputs have the precision that autocast gives them; add `.float()` where float32 is needed",
+    "cast_model_outputs": "outputs have the precision that autocast gives them; add `.float()` "
+    "where float32 is needed",
     "patch_torch_functions": "autocast replaces the patched functions",
     "master_weights": "the weights are float32",
     "min_loss_scale": "GradScaler has no lower bound for the scale",
@@ -36,11 +40,15 @@ class Initialize:
 
     @property
     def given(self) -> ast.expr | None:
-        """What it hands back: the models, or a pair with the optimizers; None where it cannot be told."""
+        """What it hands back: the models, or a pair with the optimizers; None where it cannot be
+        told.
+        """
         models, optimizers = self.argument("models"), self.argument("optimizers")
         if models is None or any(k.arg is None for k in self.call.keywords):
             return None
-        if optimizers is None or (isinstance(optimizers, ast.Constant) and optimizers.value is None):
+        if optimizers is None or (
+            isinstance(optimizers, ast.Constant) and optimizers.value is None
+        ):
             return models
         return ast.Tuple([models, optimizers], ast.Load())
 
@@ -60,15 +68,26 @@ class Initialize:
             if level.value in _CHANGES:
                 yield _CHANGES[level.value]
         else:
-            yield "the opt_level is chosen when the program runs: every level but O0 now means torch.amp, as O1 did"
+            yield (
+                "the opt_level is chosen when the program runs: every level but O0 now means "
+                "torch.amp, as O1 did"
+            )
         scale = self.argument("loss_scale")
-        if scale is not None and not (isinstance(scale, ast.Constant) and scale.value in ("dynamic", None)):
+        if scale is not None and not (
+            isinstance(scale, ast.Constant) and scale.value in ("dynamic", None)
+        ):
             text = ast.unparse(scale)
             start = text if isinstance(scale, ast.Constant) else f"float({text})"
-            yield f"loss_scale={text} is now dynamic, as GradScaler's is; `init_scale={start}` would start it there"
+            yield (
+                f"loss_scale={text} is now dynamic, as GradScaler's is; `init_scale={start}` "
+                "would start it there"
+            )
         losses = self.argument("num_losses")
         if losses is not None and not (isinstance(losses, ast.Constant) and losses.value == 1):
-            yield "the losses had a loss scale each; they share one GradScaler now, which PyTorch recommends"
+            yield (
+                "the losses had a loss scale each; they share one GradScaler now, which "
+                "PyTorch recommends"
+            )
         for name, why in _SETTINGS.items():
             value = self.argument(name)
             if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
@@ -76,12 +95,16 @@ class Initialize:
 
 
 def assigned(targets: list[ast.expr], value: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
-    """The pairs of an unpacking that are not what they were before; None where they do not match."""
+    """The pairs of an unpacking that are not what they were before; None where they do
+    not match.
+    """
     if len(targets) != 1:
         return [(target, value) for target in targets]
     target = targets[0]
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
-        if len(target.elts) != len(value.elts) or any(isinstance(e, ast.Starred) for e in [*target.elts, *value.elts]):
+        if len(target.elts) != len(value.elts) or any(
+            isinstance(e, ast.Starred) for e in [*target.elts, *value.elts]
+        ):
             return None
         found: list[tuple[ast.expr, ast.expr]] = []
         for one, other in zip(target.elts, value.elts, strict=True):
@@ -94,24 +117,37 @@ def assigned(targets: list[ast.expr], value: ast.expr) -> list[tuple[ast.expr, a
 
 
 def level_switch(module: Module, expr: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
-    """Texts that are true where `expr`, an opt_level, is not O0; the nearest definition first. Empty: always."""
+    """Texts that are true where `expr`, an opt_level, is not O0; the nearest definition first.
+    Empty: always.
+    """
     if isinstance(expr, ast.Constant):
         return []
     if isinstance(expr, ast.IfExp):
-        values = [e.value if isinstance(e, ast.Constant) else None for e in (expr.body, expr.orelse)]
+        values = [
+            e.value if isinstance(e, ast.Constant) else None for e in (expr.body, expr.orelse)
+        ]
         if values[1] == "O0" and values[0] not in (None, "O0"):
             return condition(module, expr.test, scope, depth)
         if values[0] == "O0" and values[1] not in (None, "O0"):
             return [f"not {tight(expr.test)}"]
     own = f'{tight(expr)} != "O0"'
     value = _definition(module, expr, scope)
-    return [own, *level_switch(module, value, scope, depth + 1)] if value is not None and depth < 4 else [own]
+    return (
+        [own, *level_switch(module, value, scope, depth + 1)]
+        if value is not None and depth < 4
+        else [own]
+    )
 
 
 def condition(module: Module, expr: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
-    """Texts that mean the condition `expr`: itself, and where it is a name, what that stands for."""
+    """Texts that mean the condition `expr`: itself, and where it is a name, what that
+    stands for.
+    """
     value = _definition(module, expr, scope) if depth < 4 else None
-    return [ast.unparse(expr), *(condition(module, value, scope, depth + 1) if value is not None else [])]
+    return [
+        ast.unparse(expr),
+        *(condition(module, value, scope, depth + 1) if value is not None else []),
+    ]
 
 
 def _definition(module: Module, expr: ast.expr, scope: Scope) -> ast.expr | None:
@@ -127,11 +163,13 @@ def _repeatable(expr: ast.expr | None) -> bool:
     """Whether it gives the same value wherever it is evaluated: names, attributes, comparisons."""
     plain = (ast.Name, ast.Attribute, ast.Constant, ast.BoolOp, ast.UnaryOp, ast.Compare, ast.IfExp)
     skipped = (ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop)
-    return expr is not None and all(isinstance(n, (*plain, *skipped)) for n in ast.walk(expr))
+    return expr is not None and all(isinstance(n, (*plain, *skipped)) for n in nodes_in(expr))
 
 
 def tight(expr: ast.expr) -> str:
-    """The text of an expression, in parentheses where an operator before or behind it could part it."""
+    """The text of an expression, in parentheses where an operator before or behind it could part
+    it.
+    """
     text = ast.unparse(expr)
     tight = isinstance(expr, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
     return text if tight else f"({text})"
@@ -150,8 +188,11 @@ def _operand(text: str) -> str:
     return f"({text})" if loose else text
 
 
-def tests_above(module: Module, statement: ast.stmt, apart_from: ast.stmt | None) -> list[tuple[ast.expr, bool]]:
-    """The conditions of the `if`s around a statement in its scope, outermost first, and which way they went.
+def tests_above(
+    module: Module, statement: ast.stmt, apart_from: ast.stmt | None
+) -> list[tuple[ast.expr, bool]]:
+    """The conditions of the `if`s around a statement in its scope, outermost first, and which way
+    they went.
 
     Those that `apart_from` stands under as well are left out.
     """
@@ -167,7 +208,9 @@ def tests_above(module: Module, statement: ast.stmt, apart_from: ast.stmt | None
     return found[::-1]
 
 
-def optimizer_statement(module: Module, call: Initialize, statement: ast.stmt, scope: Scope) -> ast.stmt | None:
+def optimizer_statement(
+    module: Module, call: Initialize, statement: ast.stmt, scope: Scope
+) -> ast.stmt | None:
     """Where the first optimizer was bound before `statement`, in the same scope."""
     given = call.argument("optimizers")
     while isinstance(given, (ast.List, ast.Tuple)) and given.elts:

@@ -1,4 +1,6 @@
-"""Both steps: out of apex, proved; then into torch.amp by the migrator, which proves its own part."""
+"""Both steps: out of apex, proved; then into torch.amp by the migrator, which proves its
+own part.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,15 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from amp_migrate.apex.erase import proved
 from amp_migrate.apex.unapex import Unapexed, unapex
 from amp_migrate.config import Settings
-from amp_migrate.model.project import Project
-from amp_migrate.outcome import FileOutcome, LoopOutcome, Note
-
-if TYPE_CHECKING:
-    from amp_migrate.migrate.text import Joint
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.substitution import without_imports
+from amp_migrate.outcome import FileOutcome, Joint, LoopOutcome, Note
+from amp_migrate.project.module_graph import Project
 
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
 _OFF = "opt_level O0 is plain float32: apex is removed, and torch.amp is not added"
@@ -38,23 +39,28 @@ def migrate_apex(
 ) -> Joint | None:
     """What becomes of files of which some use what apex has removed; None where none does.
 
-    Everything of apex is rewritten or nothing: where one loop that scaled its loss by apex cannot be migrated, or its
-    `amp.initialize` is in none of these files, they are refused with that reason.
+    Everything of apex is rewritten or nothing: where one loop that scaled its loss by apex cannot
+    be migrated, or its `amp.initialize` is in none of these files, they are refused with that
+    reason.
     """
-    plains = {path: plain for path, text in texts.items() if (plain := _unapexed(text, path)) is not None}
-    if all(not plain.refusals and _only_imported(texts[path], plain.text) for path, plain in plains.items()):
+    plains = {
+        path: plain for path, text in texts.items() if (plain := _unapexed(text, path)) is not None
+    }
+    if all(
+        not plain.refusals and _only_imported(texts[path], plain.text)
+        for path, plain in plains.items()
+    ):
         return None
     company = tuple(_company(plains, project))
     reasons = _reasons(texts, plains)
     starting = [plain for plain in plains.values() if plain.initializes]
     if not reasons and starting and all(plain.always_off for plain in starting):
         outcomes = {path: FileOutcome(path, "unchanged") for path in texts}
-        return _joint({**outcomes, **{path: _off(path, plain) for path, plain in plains.items()}}, company)
+        return _joint(
+            {**outcomes, **{path: _off(path, plain) for path, plain in plains.items()}}, company
+        )
     if not reasons:
-        # apex runs on CUDA alone, so its programs mean a GPU whether or not they say so.
-        on_gpu = settings if settings.device is not None else settings._replace(device="cuda")
-        plain_texts = {path: plains[path].text if path in plains else text for path, text in texts.items()}
-        joint = migrate(plain_texts, on_gpu, {path: plain.switches for path, plain in plains.items()})
+        joint = _plain_migrated(texts, plains, settings, migrate)
         company = tuple(dict.fromkeys([*joint.company, *company]))
         reasons = _unmigrated(plains, joint.outcomes)
         if not reasons:
@@ -63,6 +69,16 @@ def migrate_apex(
     as_it_was = migrate(texts, settings, {})
     refused = {path: _refused(path, plain, reasons) for path, plain in plains.items()}
     return _joint({**as_it_was.outcomes, **refused}, (*as_it_was.company, *company))
+
+
+def _plain_migrated(
+    texts: Mapping[str, str], plains: Mapping[str, Unapexed], settings: Settings, migrate: Migrate
+) -> Joint:
+    """What becomes of the programs that the files stand for."""
+    # apex runs on CUDA alone, so its programs mean a GPU whether or not they say so.
+    on_gpu = settings if settings.device is not None else settings._replace(device="cuda")
+    whole = {path: plains[path].text if path in plains else text for path, text in texts.items()}
+    return migrate(whole, on_gpu, {path: plain.switches for path, plain in plains.items()})
 
 
 def _unapexed(text: str, path: str) -> Unapexed | None:
@@ -74,27 +90,11 @@ def _unapexed(text: str, path: str) -> Unapexed | None:
 
 def _only_imported(text: str, plain: str) -> bool:
     """Whether nothing but imports went: what is imported and not used says nothing of the loops."""
-    return ast.dump(_Bare().visit(ast.parse(text))) == ast.dump(_Bare().visit(ast.parse(plain)))
-
-
-class _Bare(ast.NodeTransformer):
-    """Takes imports out, and the `try` around them."""
-
-    def visit_Import(self, node: ast.Import) -> None:
-        """Gone."""
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Gone."""
-
-    def visit_Try(self, node: ast.Try) -> ast.Try | None:
-        """Gone where it tried imports alone."""
-        self.generic_visit(node)
-        return node if any(not isinstance(s, ast.Pass) for s in node.body) else None
+    before, after = without_imports(ast.parse(text)), without_imports(ast.parse(plain))
+    return ast.dump(before) == ast.dump(after)
 
 
 def _joint(outcomes: Mapping[str, FileOutcome], company: Iterable[str]) -> Joint:
-    from amp_migrate.migrate.text import Joint
-
     return Joint(outcomes, tuple(dict.fromkeys(company)))
 
 
@@ -125,12 +125,24 @@ def _reasons(texts: Mapping[str, str], plains: Mapping[str, Unapexed]) -> _Reaso
         if plain.refusals:
             found[path] = list(plain.refusals)
         elif fault is not None:
-            found[path] = [_form(_line(plain), f"what apex stood for in this file could not be proved: {fault}")]
+            found[path] = [
+                _form(
+                    _line(plain), f"what apex stood for in this file could not be proved: {fault}"
+                )
+            ]
     scaled = [path for path, plain in plains.items() if plain.scaled]
     made = [path for path, plain in plains.items() if plain.initializes]
     if not found and not scaled and any(_USE.search(texts[path]) for path in plains):
         path = next(iter(plains))
-        found[path] = [_form(1, "apex.amp is used here for a loop in another file, and both have to change together")]
+        found[path] = [
+            _form(
+                1,
+                (
+                    "apex.amp is used here for a loop in another file, and both have to change "
+                    "together"
+                ),
+            )
+        ]
     elif not found and scaled and not made:
         line = _line(plains[scaled[0]])
         why = "`amp.initialize` is called in another file, and both have to change together"
@@ -148,14 +160,20 @@ def _line(plain: Unapexed) -> int:
 
 def _off(path: str, plain: Unapexed) -> FileOutcome:
     loops = tuple(LoopOutcome(line, scope, "migrated") for scope, line in plain.scaled)
-    return FileOutcome(path, "migrated", loops, (*plain.notes, Note(_line(plain), 1, _OFF)), plain.text)
+    return FileOutcome(
+        path, "migrated", loops, (*plain.notes, Note(_line(plain), 1, _OFF)), plain.text
+    )
 
 
 def _done(plain: Unapexed, outcome: FileOutcome) -> FileOutcome:
-    """The outcome of the second step as that of both; a file without a loop has been through the first alone."""
+    """The outcome of the second step as that of both; a file without a loop has been through the
+    first alone.
+    """
     output = plain.text if outcome.output is None else outcome.output
     lines = dict(plain.scaled)
-    loops = tuple(dataclasses.replace(loop, line=lines.get(loop.scope, loop.line)) for loop in outcome.loops)
+    loops = tuple(
+        dataclasses.replace(loop, line=lines.get(loop.scope, loop.line)) for loop in outcome.loops
+    )
     notes = (*plain.notes, *outcome.notes)
     return dataclasses.replace(outcome, status="migrated", loops=loops, notes=notes, output=output)
 
@@ -166,13 +184,21 @@ def _unmigrated(plains: Mapping[str, Unapexed], outcomes: Mapping[str, FileOutco
     for path, plain in plains.items():
         outcome = outcomes[path]
         loops = {loop.scope: loop for loop in outcome.loops}
-        bad = [_unable(line, scope, loops.get(scope)) for scope, line in plain.scaled if not _is_done(loops.get(scope))]
+        bad = [
+            _unable(line, scope, loops.get(scope))
+            for scope, line in plain.scaled
+            if not _is_done(loops.get(scope))
+        ]
         if outcome.status == "failed":
             bad = [_form(_line(plain), f"{outcome.error}")]
         if bad:
             found[path] = bad
-    switches = [text for plain in plains.values() for texts in plain.switches.values() for text in texts]
-    if not found and any(map(_strays, (o.output for o in outcomes.values()), [switches] * len(outcomes))):
+    switches = [
+        text for plain in plains.values() for texts in plain.switches.values() for text in texts
+    ]
+    if not found and any(
+        map(_strays, (o.output for o in outcomes.values()), [switches] * len(outcomes))
+    ):
         path = next(iter(plains))
         why = f"AMP was on where `{switches[0]}`, which cannot be read where the scaler is made"
         found[path] = [_form(_line(plains[path]), why)]
@@ -185,9 +211,14 @@ def _is_done(loop: LoopOutcome | None) -> bool:
 
 def _unable(line: int, scope: str, loop: LoopOutcome | None) -> LoopOutcome:
     if loop is None:
-        return _form(line, "its loss is scaled by apex, and no call of backward on it was found", scope)
+        return _form(
+            line, "its loss is scaled by apex, and no call of backward on it was found", scope
+        )
     if loop.reason == "already-amp":
-        why = "apex.amp and torch.amp stand side by side: remove the branches of apex, whose package no longer has it"
+        why = (
+            "apex.amp and torch.amp stand side by side: remove the branches of apex, whose "
+            "package no longer has it"
+        )
         return _form(line, why, scope)
     message = _LINE.sub("", loop.message or "")  # lines of the program without apex
     return LoopOutcome(line, scope, "refused", loop.reason, f"{_LEFT}: {message}")
@@ -197,14 +228,19 @@ def _refused(path: str, plain: Unapexed, reasons: _Reasons) -> FileOutcome:
     own = reasons.get(path)
     if own is None:
         other, [first, *_] = next(iter(reasons.items()))
-        own = [_form(_line(plain), f"apex.amp stays here as it does in {other}, line {first.line}: {first.message}")]
+        own = [
+            _form(
+                _line(plain),
+                f"apex.amp stays here as it does in {other}, line {first.line}: {first.message}",
+            )
+        ]
     return FileOutcome(path, "refused", tuple(own))
 
 
 def _strays(output: str | None, switches: list[str]) -> bool:
     """Whether a scaler does not ask what had switched apex on."""
     wanted = {ast.dump(ast.parse(text, mode="eval").body) for text in switches}
-    for node in ast.walk(ast.parse(output)) if wanted and output is not None else ():
+    for node in nodes_in(ast.parse(output)) if wanted and output is not None else ():
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "GradScaler":
             given = next((k.value for k in node.keywords if k.arg == "enabled"), None)
             is_absent = isinstance(given, ast.Constant) and given.value is False

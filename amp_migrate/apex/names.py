@@ -1,12 +1,15 @@
-"""What the names of a module mean while apex is taken to be installed: apex's own, and the flags that ask for it."""
+"""What the names of a module mean while apex is taken to be installed: apex's own, and the flags
+that ask for it.
+"""
 
 from __future__ import annotations
 
 import ast
 from functools import cached_property
 
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Binding, Module, Scope
-from amp_migrate.names import dotted_name
 
 REMOVED = ("apex.amp", "apex.fp16_utils", "apex.parallel", "apex.RNN", "apex.reparameterization")
 """Subpackages that apex no longer has (its commit cb65b8e, May 2025)."""
@@ -38,7 +41,9 @@ _FP16_UTILS = frozenset(
         "DynamicLossScaler",
     }
 )
-_MISSING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "AttributeError"})
+_MISSING = frozenset(
+    {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "AttributeError"}
+)
 
 
 def origin(statement: ast.AST, local: str) -> str | None:
@@ -70,20 +75,24 @@ def imports_apex(statement: ast.stmt) -> bool:
     """Whether a statement imports something of apex."""
     if isinstance(statement, ast.Import):
         return any(is_apex(alias.name) for alias in statement.names)
-    return isinstance(statement, ast.ImportFrom) and not statement.level and is_apex(statement.module)
+    return (
+        isinstance(statement, ast.ImportFrom) and not statement.level and is_apex(statement.module)
+    )
 
 
 def is_guard(statement: ast.AST) -> bool:
     """`try:` that imports apex, with handlers for where it is missing."""
     if not isinstance(statement, ast.Try) or not statement.handlers or statement.finalbody:
         return False
-    return any(imports_apex(s) for s in statement.body) and all(map(_is_for_missing, statement.handlers))
+    return any(imports_apex(s) for s in statement.body) and all(
+        map(_is_for_missing, statement.handlers)
+    )
 
 
 def _is_for_missing(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
-    return any(isinstance(n, ast.Name) and n.id in _MISSING for n in ast.walk(handler.type))
+    return any(isinstance(n, ast.Name) and n.id in _MISSING for n in nodes_in(handler.type))
 
 
 class ApexNames:
@@ -128,7 +137,9 @@ class ApexNames:
         return "apex.fp16_utils" in self.module.imports.stars
 
     def _is_placeholder(self, binding: Binding) -> bool:
-        """`amp = None` where apex is missing or not wanted; what an `except ImportError` puts in its place."""
+        """`amp = None` where apex is missing or not wanted; what an `except ImportError` puts in
+        its place.
+        """
         value = binding.value
         empty = isinstance(value, ast.Constant) and (value.value is None or value.value is False)
         return (binding.how == "assign" and empty) or self._in_handler(binding.statement)
@@ -154,7 +165,12 @@ class ApexNames:
         outside = all(home.body and b.statement in home.body for b in others)
         inner = any(_truth(b) for b in guarded if not self._in_handler(b.statement))
         lost = all(not _truth(b) for b in guarded if self._in_handler(b.statement))
-        return bool(guarded) and outside and lost and (inner or (bool(others) and all(map(_truth, others))))
+        return (
+            bool(guarded)
+            and outside
+            and lost
+            and (inner or (bool(others) and all(map(_truth, others))))
+        )
 
     def _guarding(self, binding: Binding) -> bool:
         above = self.module.parents.get(binding.statement)

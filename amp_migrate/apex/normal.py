@@ -6,9 +6,20 @@ import ast
 from typing import Any
 
 from amp_migrate.apex.original import Facts, dotted, guards, of_apex
+from amp_migrate.model.queries import fields_of, nodes_in
 
 _ROUNDS = 10
-_QUIET = {"hasattr", "getattr", "isinstance", "len", "bool", "int", "any", "all", "torch.cuda.is_available"}
+_QUIET = {
+    "hasattr",
+    "getattr",
+    "isinstance",
+    "len",
+    "bool",
+    "int",
+    "any",
+    "all",
+    "torch.cuda.is_available",
+}
 _QUIET_METHODS = {"get", "keys", "startswith", "lower", "is_available"}
 
 
@@ -23,7 +34,11 @@ class Normal(ast.NodeTransformer):
         """The form of `tree`."""
         last = ""
         for _ in range(_ROUNDS):
-            self.read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            self.read = {
+                n.id
+                for n in nodes_in(tree)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+            }
             self.visit(tree)
             dump = ast.dump(tree)
             if dump == last:
@@ -44,7 +59,11 @@ class Normal(ast.NodeTransformer):
 
     def visit_Import(self, node: ast.Import) -> Any:
         """Imports of apex that nothing reads."""
-        node.names = [a for a in node.names if a.name.partition(".")[0] != "apex" or (a.asname or "apex") in self.read]
+        node.names = [
+            a
+            for a in node.names
+            if a.name.partition(".")[0] != "apex" or (a.asname or "apex") in self.read
+        ]
         return node if node.names else []
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
@@ -55,7 +74,9 @@ class Normal(ast.NodeTransformer):
         for alias in node.names:
             if (alias.asname or alias.name) in self.read:
                 moved = alias.name == "DistributedDataParallel"
-                found.append(ast.ImportFrom("torch.nn.parallel" if moved else node.module, [alias], 0))
+                found.append(
+                    ast.ImportFrom("torch.nn.parallel" if moved else node.module, [alias], 0)
+                )
         return found
 
     def visit_Try(self, node: ast.Try) -> Any:
@@ -82,8 +103,14 @@ class Normal(ast.NodeTransformer):
         if len(node.targets) != 1:
             return node
         target = node.targets[0]
-        if isinstance(target, ast.Name) and target.id not in self.read and isinstance(node.value, ast.Constant):
-            if target.id in self.facts.flags or (target.id in self.facts.imported and not node.value.value):
+        if (
+            isinstance(target, ast.Name)
+            and target.id not in self.read
+            and isinstance(node.value, ast.Constant)
+        ):
+            if target.id in self.facts.flags or (
+                target.id in self.facts.imported and not node.value.value
+            ):
                 return []
         pairs = list(_pairs(target, node.value))
         left = [(t, v) for t, v in pairs if not (dotted(t) and dotted(t) == dotted(v))]
@@ -93,7 +120,10 @@ class Normal(ast.NodeTransformer):
             return []
         if len(left) == 1:
             return ast.copy_location(ast.Assign([left[0][0]], left[0][1]), node)
-        targets, values = ast.Tuple([t for t, _ in left], ast.Store()), ast.Tuple([v for _, v in left], ast.Load())
+        targets, values = (
+            ast.Tuple([t for t, _ in left], ast.Store()),
+            ast.Tuple([v for _, v in left], ast.Load()),
+        )
         return ast.copy_location(ast.Assign([targets], values), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -124,10 +154,17 @@ class Normal(ast.NodeTransformer):
         return node
 
     def has_both(self, node: ast.If) -> bool:
-        """One branch with classes of apex, the other with those of torch, for the same variables."""
+        """One branch with classes of apex, the other with those of torch, for the same
+        variables.
+        """
         of_apex = ("apex.parallel.", "apex.optimizers.", "apex.normalization.")
-        uses = any((self.facts.name(n) or "").startswith(of_apex) for s in node.body for n in ast.walk(s))
-        set_in = [{dotted(s.targets[0]) for s in b if isinstance(s, ast.Assign)} for b in (node.body, node.orelse)]
+        uses = any(
+            (self.facts.name(n) or "").startswith(of_apex) for s in node.body for n in nodes_in(s)
+        )
+        set_in = [
+            {dotted(s.targets[0]) for s in b if isinstance(s, ast.Assign)}
+            for b in (node.body, node.orelse)
+        ]
         return uses and bool(set_in[0]) and set_in[0] == set_in[1]
 
     def known(self, test: ast.expr) -> bool | None:
@@ -144,7 +181,11 @@ class Normal(ast.NodeTransformer):
             return True if test.id in self.facts.flags or self.facts.name(test) else None
         if isinstance(test, ast.Call) and dotted(test.func) == "hasattr" and len(test.args) == 2:
             return True if self.facts.name(test.args[0]) else None
-        return self._known_comparison(test) if isinstance(test, ast.Compare) and len(test.ops) == 1 else None
+        return (
+            self._known_comparison(test)
+            if isinstance(test, ast.Compare) and len(test.ops) == 1
+            else None
+        )
 
     def _known_comparison(self, test: ast.Compare) -> bool | None:
         left, op, right = test.left, test.ops[0], test.comparators[0]
@@ -152,7 +193,11 @@ class Normal(ast.NodeTransformer):
             return isinstance(op, (ast.IsNot, ast.NotEq))
         if isinstance(left, ast.Constant) and isinstance(op, (ast.In, ast.NotIn)):
             among = left.value == "apex" and dotted(right) == "sys.modules"
-            has = isinstance(right, ast.Attribute) and right.attr == "__dict__" and bool(self.facts.name(right.value))
+            has = (
+                isinstance(right, ast.Attribute)
+                and right.attr == "__dict__"
+                and bool(self.facts.name(right.value))
+            )
             return isinstance(op, ast.In) if among or has else None
         return None
 
@@ -161,7 +206,9 @@ class Normal(ast.NodeTransformer):
         if not isinstance(test, ast.BoolOp):
             return test
         values = [self.reduced(v) for v in test.values if self.known(v) is None]
-        return values[0] if len(values) == 1 else ast.copy_location(ast.BoolOp(test.op, values), test)
+        return (
+            values[0] if len(values) == 1 else ast.copy_location(ast.BoolOp(test.op, values), test)
+        )
 
 
 def _equal(one: object, other: object) -> bool:
@@ -172,7 +219,7 @@ def _equal(one: object, other: object) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(_equal(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, ast.AST) and isinstance(other, ast.AST):
-        return type(one) is type(other) and _equal(list(ast.iter_fields(one)), list(ast.iter_fields(other)))
+        return type(one) is type(other) and _equal(fields_of(one), fields_of(other))
     return one == other
 
 
@@ -193,7 +240,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
 
 
 def _quiet(test: ast.expr) -> bool:
-    for node in ast.walk(test):
+    for node in nodes_in(test):
         if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return False
         if isinstance(node, ast.Call):

@@ -1,9 +1,13 @@
-"""What the proof has to know about the original: plain walks over its tree, for `erase` and `normal` alone."""
+"""What the proof has to know about the original: plain walks over its tree, for `erase` and
+`normal` alone.
+"""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+
+from amp_migrate.model.queries import children_of, names_in, nodes_in
 
 _SHORTER = {
     "apex.parallel.distributed.DistributedDataParallel": "apex.parallel.DistributedDataParallel",
@@ -52,9 +56,14 @@ class Facts:
                 names.add(node.arg)
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 names |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node is not function:
+            elif (
+                isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+                and node is not function
+            ):
                 names.add(node.name)
-        shared = {n for s in _own(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+        shared = {
+            n for s in _own(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names
+        }
         return names - shared
 
 
@@ -68,7 +77,7 @@ def _own(function: ast.AST) -> list[ast.AST]:
             node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
         )
         if not inner:
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children_of(node))
     return found
 
 
@@ -85,14 +94,20 @@ def facts_of(tree: ast.Module) -> Facts:
     """Walk the original once for each question."""
     imported: dict[str, str] = {}
     star = False
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, ast.Import):
             for a in node.names:
                 if a.name.partition(".")[0] == "apex":
                     imported[a.asname or "apex"] = a.name if a.asname else "apex"
-        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "apex":
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and not node.level
+            and (node.module or "").partition(".")[0] == "apex"
+        ):
             star |= any(a.name == "*" for a in node.names)
-            imported |= {(a.asname or a.name): f"{node.module}.{a.name}" for a in node.names if a.name != "*"}
+            imported |= {
+                (a.asname or a.name): f"{node.module}.{a.name}" for a in node.names if a.name != "*"
+            }
     torch = [
         a.asname or "torch"
         for s in _always_run(tree)
@@ -112,48 +127,63 @@ def _always_run(tree: ast.Module) -> list[ast.stmt]:
         if isinstance(node, ast.stmt):
             found.append(node)
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children_of(node))
     return found
 
 
 def guards(node: ast.AST) -> bool:
     """A `try` around imports of apex, with handlers for when they fail."""
-    if not isinstance(node, ast.Try) or not node.handlers or node.finalbody or not any(map(of_apex, node.body)):
+    if (
+        not isinstance(node, ast.Try)
+        or not node.handlers
+        or node.finalbody
+        or not any(map(of_apex, node.body))
+    ):
         return False
-    return all(h.type is None or any(name in _ABSENT for name in _names(h.type)) for h in node.handlers)
+    return all(
+        h.type is None or any(name in _ABSENT for name in _names(h.type)) for h in node.handlers
+    )
 
 
 def of_apex(node: ast.stmt) -> bool:
     """An import of apex."""
     if isinstance(node, ast.ImportFrom):
         return not node.level and (node.module or "").partition(".")[0] == "apex"
-    return isinstance(node, ast.Import) and any(a.name.partition(".")[0] == "apex" for a in node.names)
+    return isinstance(node, ast.Import) and any(
+        a.name.partition(".")[0] == "apex" for a in node.names
+    )
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return names_in(node)
 
 
 def _flags(tree: ast.Module) -> set[str]:
     """Names set to True beside an import of apex, or to False only where that failed."""
     inside: dict[str, list[tuple[bool, bool]]] = {}
     counted: dict[str, int] = {}
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if guards(node) and isinstance(node, ast.Try):
-            blocks = [(False, node.body), (False, node.orelse), *((True, h.body) for h in node.handlers)]
+            blocks = [
+                (False, node.body),
+                (False, node.orelse),
+                *((True, h.body) for h in node.handlers),
+            ]
             for failed, block in blocks:
                 for name, value in _set(block):
                     inside.setdefault(name, []).append((failed, value))
     outside: dict[str, list[bool]] = {}
     for name, value in _set(tree.body):
         outside.setdefault(name, []).append(value)
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             counted[node.id] = counted.get(node.id, 0) + 1
     found = set()
     for name, values in inside.items():
         others = outside.get(name, [])
-        if counted.get(name) != len(values) + len(others) or any(failed and value for failed, value in values):
+        if counted.get(name) != len(values) + len(others) or any(
+            failed and value for failed, value in values
+        ):
             continue
         if any(value and not failed for failed, value in values) or (others and all(others)):
             found.add(name)
@@ -174,7 +204,7 @@ def _set(block: list[ast.stmt]) -> list[tuple[str, bool]]:
 
 def _models(tree: ast.Module) -> dict[str, set[str | None]]:
     found: dict[str, set[str | None]] = {}
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if dotted(target):
@@ -185,7 +215,11 @@ def _models(tree: ast.Module) -> dict[str, set[str | None]]:
 def _made_for(value: ast.expr) -> str | None:
     if not isinstance(value, ast.Call):
         return None
-    first = value.args[0] if value.args else next((k.value for k in value.keywords if k.arg == "params"), None)
+    first = (
+        value.args[0]
+        if value.args
+        else next((k.value for k in value.keywords if k.arg == "params"), None)
+    )
     if (
         not isinstance(first, ast.Call)
         or first.args

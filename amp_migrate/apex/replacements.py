@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from amp_migrate.apex.call_text import CallText
 from amp_migrate.apex.initialize import Initialize
 from amp_migrate.apex.names import ApexNames
-from amp_migrate.edits import Span, Template
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import any_in, nodes_in
+from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Module
-from amp_migrate.names import dotted_name
+from amp_migrate.rewrite.edits import Template
+from amp_migrate.torch_facts.methods import HALF_ANYWAY
 
 CLASSES = {
     "apex.parallel.DistributedDataParallel": "nn.parallel.DistributedDataParallel",
@@ -31,8 +35,6 @@ _ADAM_DROPPED = {"bias_correction", "adam_w_mode", "set_grad_none", "master_weig
 _ADAM_KEPT = {"params", "lr", "betas", "eps", "weight_decay", "amsgrad", "capturable"}
 _SGD_DROPPED = {"wd_after_momentum", "materialize_master_grads", "set_grad_none"}
 _SGD_KEPT = {"params", "lr", "momentum", "dampening", "weight_decay", "nesterov"}
-# What autocast runs in half anyway, so that registering it says nothing new.
-_HALF_ANYWAY = {"einsum", "matmul", "bmm", "mm", "linear", "conv1d", "conv2d", "conv3d", "addmm", "baddbmm"}
 
 
 class Refused(Exception):
@@ -48,12 +50,15 @@ class Refused(Exception):
 class Replacements:
     """The templates, for one module that calls torch `torch`."""
 
-    def __init__(self, module: Module, names: ApexNames, torch: str, note: Callable[[ast.AST, str], None]) -> None:
+    def __init__(
+        self, module: Module, names: ApexNames, torch: str, note: Callable[[ast.AST, str], None]
+    ) -> None:
         self.module = module
         self.names = names
         self.torch = torch
         self.note = note
         self.used_torch = False
+        self.written = CallText(module)
         self._calls: dict[str, Callable[[ast.Call], Template]] = {
             "apex.amp.initialize": self._initialize,
             "apex.amp.state_dict": lambda call: Template("None"),
@@ -71,8 +76,12 @@ class Replacements:
         return make(call) if make is not None else None
 
     def reference(self, node: ast.Name | ast.Attribute, name: str) -> Template | None:
-        """A class of apex that is named; names that an import binds stay, and the import changes."""
-        if name not in CLASSES or (isinstance(node, ast.Name) and name != "apex.normalization.FusedLayerNorm"):
+        """A class of apex that is named; names that an import binds stay, and the import
+        changes.
+        """
+        if name not in CLASSES or (
+            isinstance(node, ast.Name) and name != "apex.normalization.FusedLayerNorm"
+        ):
             return None
         return self._text(CLASSES[name])
 
@@ -86,7 +95,9 @@ class Replacements:
         made = Initialize(call)
         given = made.given
         if given is None:
-            raise Refused("apex-form", call, "the arguments of `amp.initialize` cannot be told apart")
+            raise Refused(
+                "apex-form", call, "the arguments of `amp.initialize` cannot be told apart"
+            )
         if not isinstance(given, ast.Tuple) or given.elts[0] is not made.argument("models"):
             return Template("$0", (self._span(given),))
         return Template("($0, $1)", (self._span(given.elts[0]), self._span(given.elts[1])))
@@ -96,18 +107,25 @@ class Replacements:
         state = {i for i, value in enumerate(node.values) if self.is_state(value)}
         if not state:
             return None
-        entries: list[tuple[ast.expr | None, ast.expr]] = list(zip(node.keys, node.values, strict=True))
+        entries: list[tuple[ast.expr | None, ast.expr]] = list(
+            zip(node.keys, node.values, strict=True)
+        )
         first = [self._start(key, value) for key, value in entries]
-        spans = [(start, self._span(value).end) for start, (_, value) in zip(first, entries, strict=True)]
+        spans = [
+            (start, self._span(value).end) for start, (_, value) in zip(first, entries, strict=True)
+        ]
         parts = [[*([key] if key is not None else []), value] for key, value in entries]
-        return self._cut(node, spans, parts, state)
+        return self.written.without(node, spans, parts, state)
 
     def is_state(self, value: ast.expr) -> bool:
         """`amp.state_dict()`, or that if AMP is on, else None."""
         if isinstance(value, ast.IfExp):
             other = isinstance(value.orelse, ast.Constant) and value.orelse.value is None
             return other and self.is_state(value.body)
-        return isinstance(value, ast.Call) and self.names.canonical(value.func) == "apex.amp.state_dict"
+        return (
+            isinstance(value, ast.Call)
+            and self.names.canonical(value.func) == "apex.amp.state_dict"
+        )
 
     def _start(self, key: ast.expr | None, value: ast.expr) -> int:
         if key is not None:
@@ -121,20 +139,26 @@ class Replacements:
         model = self._model_of(optimizer)
         if model is not None:
             return Template(f"{model}.parameters()")
-        if any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Await)) for n in ast.walk(optimizer)):
+        if any_in(optimizer, ast.Call, ast.NamedExpr, ast.Await):
             raise Refused("apex-form", call, "the optimizer of `amp.master_params` has no name")
-        return Template('[p for group in $0.param_groups for p in group["params"]]', (self._span(optimizer),))
+        return Template(
+            '[p for group in $0.param_groups for p in group["params"]]', (self._span(optimizer),)
+        )
 
     def _model_of(self, optimizer: ast.expr) -> str | None:
-        """The model whose parameters the optimizer was made for, by the same name in the same scope."""
+        """The model whose parameters the optimizer was made for, by the same name in the same
+        scope.
+        """
         wanted = dotted_name(optimizer)
         module = self.module
         scope = module.scope_of(optimizer)
         found: set[str | None] = set()
         for other in module.scopes.values():
             for statement in other.body:
-                for node in ast.walk(statement):
-                    if isinstance(node, ast.Assign) and any(dotted_name(t) == wanted for t in node.targets):
+                for node in nodes_in(statement):
+                    if isinstance(node, ast.Assign) and any(
+                        dotted_name(t) == wanted for t in node.targets
+                    ):
                         found.add(_parameters_of(node.value))
         model = found.pop() if len(found) == 1 else None
         if model is None or wanted is None:
@@ -152,54 +176,104 @@ class Replacements:
     def _distributed(self, call: ast.Call) -> Template:
         given = {k.arg: k.value for k in call.keywords}
         if len(call.args) > 1 or None in given:
-            raise Refused("apex-form", call, "the arguments of apex's DistributedDataParallel cannot be told apart")
+            raise Refused(
+                "apex-form",
+                call,
+                "the arguments of apex's DistributedDataParallel cannot be told apart",
+            )
         if not all(_is(given.get(name), value) for name, value in (("gradient_average", True),)):
-            raise Refused("apex-form", call, "torch's DistributedDataParallel always averages the gradients")
+            raise Refused(
+                "apex-form", call, "torch's DistributedDataParallel always averages the gradients"
+            )
         if not _is(given.get("gradient_predivide_factor"), 1.0):
-            raise Refused("apex-form", call, "torch's DistributedDataParallel has no gradient_predivide_factor")
+            raise Refused(
+                "apex-form",
+                call,
+                "torch's DistributedDataParallel has no gradient_predivide_factor",
+            )
         if "delay_allreduce" in given:
             why = "find_unused_parameters=True, if some parameters get no gradient"
-            self.note(call, f"delay_allreduce is gone with apex's DistributedDataParallel; torch's wants {why}")
+            self.note(
+                call,
+                f"delay_allreduce is gone with apex's DistributedDataParallel; torch's wants {why}",
+            )
         dropped = _DDP_DROPPED | {"gradient_average", "gradient_predivide_factor"}
-        func = None if isinstance(call.func, ast.Name) else self._text(CLASSES["apex.parallel.DistributedDataParallel"])
-        return self._called(call, func.text if func else None, dropped)
+        func = (
+            None
+            if isinstance(call.func, ast.Name)
+            else self._text(CLASSES["apex.parallel.DistributedDataParallel"])
+        )
+        return self.written.called(call, func.text if func else None, dropped)
 
     def _sync_batch_norm(self, call: ast.Call) -> Template:
-        if len(call.args) > 2 or not {k.arg for k in call.keywords} <= {"process_group", "channel_last", "module"}:
-            raise Refused("apex-form", call, "the arguments of `convert_syncbn_model` have no counterpart in torch")
-        return self._called(call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"})
+        if len(call.args) > 2 or not {k.arg for k in call.keywords} <= {
+            "process_group",
+            "channel_last",
+            "module",
+        }:
+            raise Refused(
+                "apex-form",
+                call,
+                "the arguments of `convert_syncbn_model` have no counterpart in torch",
+            )
+        return self.written.called(call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"})
 
     def _adam(self, call: ast.Call) -> Template:
         given = self._keywords(call, _ADAM_KEPT | _ADAM_DROPPED, 2)
         if not _is(given.get("bias_correction"), True):
-            raise Refused("apex-optimizer", call, "FusedAdam without bias correction has no counterpart in torch")
+            raise Refused(
+                "apex-optimizer",
+                call,
+                "FusedAdam without bias correction has no counterpart in torch",
+            )
         if not _is(given.get("master_weights"), False):
-            raise Refused("apex-optimizer", call, "FusedAdam with master weights has no counterpart in torch")
+            raise Refused(
+                "apex-optimizer", call, "FusedAdam with master weights has no counterpart in torch"
+            )
         decay = given.get("weight_decay")
         parameters = call.args[0] if call.args else given.get("params")
-        no_groups = parameters is not None and _parameters_of(ast.Call(ast.Name("_"), [parameters], [])) is not None
+        no_groups = (
+            parameters is not None
+            and _parameters_of(ast.Call(ast.Name("_"), [parameters], [])) is not None
+        )
         mode = given.get("adam_w_mode")
         if mode is not None and not isinstance(mode, ast.Constant):
-            raise Refused("apex-optimizer", call, "adam_w_mode decides when the program runs: choose Adam or AdamW")
+            raise Refused(
+                "apex-optimizer",
+                call,
+                "adam_w_mode decides when the program runs: choose Adam or AdamW",
+            )
         coupled = mode is not None and not mode.value
         undecayed = no_groups and (decay is None or _is(decay, 0))
         name = "optim.Adam" if coupled or undecayed else "optim.AdamW"
         added = "" if decay is not None or name == "optim.Adam" else "weight_decay=0.0"
-        return self._called(call, self._text(name).text, _ADAM_DROPPED, added)
+        return self.written.called(call, self._text(name).text, _ADAM_DROPPED, added)
 
     def _sgd(self, call: ast.Call) -> Template:
         given = self._keywords(call, _SGD_KEPT | _SGD_DROPPED, 6)
         if not _is(given.get("wd_after_momentum"), False):
             raise Refused(
-                "apex-optimizer", call, "FusedSGD with weight decay after momentum has no counterpart in torch"
+                "apex-optimizer",
+                call,
+                "FusedSGD with weight decay after momentum has no counterpart in torch",
             )
-        return self._called(call, self._text("optim.SGD").text, _SGD_DROPPED)
+        return self.written.called(call, self._text("optim.SGD").text, _SGD_DROPPED)
 
-    def _keywords(self, call: ast.Call, known: set[str], positional: int) -> dict[str | None, ast.expr]:
+    def _keywords(
+        self, call: ast.Call, known: set[str], positional: int
+    ) -> dict[str | None, ast.expr]:
         given = {k.arg: k.value for k in call.keywords}
         strange = [str(name) for name in given if name not in known]
-        if strange or len(call.args) > positional or any(isinstance(a, ast.Starred) for a in call.args):
-            raise Refused("apex-optimizer", call, "the arguments of this optimizer of apex cannot be told apart")
+        if (
+            strange
+            or len(call.args) > positional
+            or any(isinstance(a, ast.Starred) for a in call.args)
+        ):
+            raise Refused(
+                "apex-optimizer",
+                call,
+                "the arguments of this optimizer of apex cannot be told apart",
+            )
         return given
 
     # text
@@ -207,100 +281,16 @@ class Replacements:
     def _span(self, node: ast.expr) -> Span:
         return self.module.span(node)
 
-    def _called(self, call: ast.Call, func: str | None, dropped: set[str], added: str = "") -> Template:
-        """The call under another name, without some keywords."""
-        members: list[tuple[tuple[int, int], list[ast.expr]]] = []
-        out: set[int] = set()
-        for argument in call.args:
-            members.append(((self._span(argument).start, self._span(argument).end), [argument]))
-        for keyword in call.keywords:
-            if keyword.arg in dropped:
-                out.add(len(members))
-            end = self._span(keyword.value).end
-            start = end - len((ast.get_source_segment(self.module.text, keyword) or "").encode())
-            members.append(((start, end), [keyword.value]))
-        name = func or "$0"
-        rest = self._cut_text(
-            self._span(call.func).end, call, [m[0] for m in members], [m[1] for m in members], out, 1 - bool(func)
-        )
-        text = self._aligned(rest.text, call, func)
-        if added:
-            head = text.rstrip()[:-1].rstrip()
-            text = f"{head}{' ' if head.endswith(',') else ', '}{added})"
-        parts = rest.parts if func else (self._span(call.func), *rest.parts)
-        return Template(f"{name}{text}", parts)
-
-    def _aligned(self, text: str, call: ast.Call, func: str | None) -> str:
-        """Lines that stood under the first argument stand there again under a longer name."""
-        end = call.func.end_col_offset or 0
-        by = len(func) - (end - call.func.col_offset) if func and call.func.lineno == call.func.end_lineno else 0
-        opening = f"\n{' ' * (end + 1)}"
-        inner = self._outdented(opening, call)
-        under = [line for line in text.split("\n")[1:] if line.strip()]
-        if by <= 0 or not all(f"\n{line}".startswith(inner) for line in under):
-            return text
-        return text.replace(inner, inner + " " * by)
-
-    def _cut(
-        self, node: ast.expr, spans: list[tuple[int, int]], parts: list[list[ast.expr]], out: set[int]
-    ) -> Template:
-        return self._cut_text(self._span(node).start, node, spans, parts, out, 0)
-
-    def _cut_text(
-        self,
-        start: int,
-        node: ast.expr,
-        spans: list[tuple[int, int]],
-        parts: list[list[ast.expr]],
-        out: set[int],
-        first: int,
-    ) -> Template:
-        """The text of `node` from `start` without the members in `out`, the expressions of the others as parts."""
-        data = self.module.text.encode()
-        text, found = b"", list[Span]()
-        here, dropped_before = start, False
-        for i, (begin, end) in enumerate(spans):
-            if i in out:
-                if i == len(spans) - 1 or all(j in out for j in range(i, len(spans))):
-                    text = text if dropped_before else text + _opening(data[here:begin], i == 0)
-                    here, dropped_before = end, True
-                    continue
-                text += data[here:begin] if not dropped_before else b""
-                here, dropped_before = end, True
-                continue
-            text += data[here:begin] if not dropped_before else b""
-            inner = begin
-            for part in parts[i]:
-                span = self._span(part)
-                text += data[inner : span.start] + f"${len(found) + first}".encode()
-                found.append(span)
-                inner = span.end
-            here, dropped_before = inner, False
-        tail = data[here : self._span(node).end]
-        if dropped_before:
-            tail = tail.lstrip(b" \t,") if b"\n" not in tail else tail.lstrip(b", \t")
-        return Template(self._outdented((text + tail).decode(), node), tuple(found))
-
-    def _outdented(self, text: str, node: ast.expr) -> str:
-        """Without the indentation of the block, which the writer puts before every line."""
-        line = self.module.line(self.module.statement_of(node).lineno)
-        indent = line[: len(line) - len(line.lstrip())]
-        return text.replace(f"\n{indent}", "\n") if indent else text
-
-
-def _opening(gap: bytes, is_first: bool) -> bytes:
-    """What stands before a last member that goes: the bracket stays, a comma between members does not."""
-    if is_first:
-        return gap.rstrip()
-    trailing_comma = gap.lstrip()[:1] == b"," and b"\n" in gap
-    return b"," if trailing_comma else b""
-
 
 def _parameters_of(value: ast.expr) -> str | None:
     """`model` of `Optimizer(model.parameters(), ...)`."""
     if not isinstance(value, ast.Call):
         return None
-    given = value.args[0] if value.args else next((k.value for k in value.keywords if k.arg == "params"), None)
+    given = (
+        value.args[0]
+        if value.args
+        else next((k.value for k in value.keywords if k.arg == "params"), None)
+    )
     plain = isinstance(given, ast.Call) and not given.args and not given.keywords
     if not plain or not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
         return None
@@ -313,6 +303,8 @@ def _is(value: ast.expr | None, wanted: object) -> bool:
 
 
 def registers_half(call: ast.Call) -> bool:
-    """`amp.register_half_function(torch, "einsum")`: a function that autocast runs in half by itself."""
+    """`amp.register_half_function(torch, "einsum")`: a function that autocast runs in half by
+    itself.
+    """
     named = call.args[1] if len(call.args) == 2 else None
-    return isinstance(named, ast.Constant) and named.value in _HALF_ANYWAY
+    return isinstance(named, ast.Constant) and named.value in HALF_ANYWAY

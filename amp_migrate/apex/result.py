@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from amp_migrate.edits import Edit, ReplaceStatement, Span, Template
+from amp_migrate.model.span import Span
+from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template
 
 _HOLE = re.compile(r"\$(\d+)")
 
@@ -35,7 +36,9 @@ def gone(span: Span) -> Result:
 
 def flattened(span: Span, results: Sequence[Result]) -> Result:
     """A compound statement in whose place the statements of one of its blocks stand."""
-    return Result(span, plain_of(results), templates_of(results), edits_inside(results), replaced=True)
+    return Result(
+        span, plain_of(results), templates_of(results), edits_inside(results), replaced=True
+    )
 
 
 def plain_of(results: Iterable[Result]) -> tuple[ast.stmt, ...]:
@@ -78,5 +81,8 @@ def joined(pieces: Iterable[Template | str]) -> Template:
 
 def block(templates: Sequence[Template]) -> Template:
     """The statements of a block, indented under a header."""
-    indented = (Template("".join(f"    {line}\n" for line in t.text.splitlines()), t.parts) for t in templates)
+    indented = (
+        Template("".join(f"    {line}\n" for line in t.text.splitlines()), t.parts)
+        for t in templates
+    )
     return joined(indented) if templates else Template("    pass\n")

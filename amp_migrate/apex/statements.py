@@ -22,8 +22,9 @@ from amp_migrate.apex.result import (
     plain_of,
     templates_of,
 )
-from amp_migrate.edits import Edit, Template
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Module
+from amp_migrate.rewrite.edits import Edit, Template
 
 
 @dataclass
@@ -49,7 +50,9 @@ class Needed:
 class Statements:
     """Walks the blocks of one module."""
 
-    def __init__(self, module: Module, names: ApexNames, expressions: Expressions, needed: Needed) -> None:
+    def __init__(
+        self, module: Module, names: ApexNames, expressions: Expressions, needed: Needed
+    ) -> None:
         self.module = module
         self.names = names
         self.expressions = expressions
@@ -108,7 +111,11 @@ class Statements:
             results = self.block(value)
             edits += edits_of(results)
             return list(plain_of(results)) or [ast.Pass()]
-        if isinstance(value, list) and value and isinstance(value[0], (ast.ExceptHandler, ast.match_case)):
+        if (
+            isinstance(value, list)
+            and value
+            and isinstance(value[0], (ast.ExceptHandler, ast.match_case))
+        ):
             return [self._rebuilt(item, edits) for item in value]
         if isinstance(value, ast.AST):
             return self.expressions.copy(value, edits)
@@ -120,9 +127,15 @@ class Statements:
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Result:
         if isinstance(node, ast.Import):
-            stays = [a for a in node.names if not is_apex(a.name) or (a.asname or "apex") in self.needed.imports]
+            stays = [
+                a
+                for a in node.names
+                if not is_apex(a.name) or (a.asname or "apex") in self.needed.imports
+            ]
             return (
-                self._written(node, ast.Import(stays), f"import {_listed(stays)}") if stays else gone(self._span(node))
+                self._written(node, ast.Import(stays), f"import {_listed(stays)}")
+                if stays
+                else gone(self._span(node))
             )
         lines: list[tuple[str, list[ast.alias]]] = []
         for alias in node.names:
@@ -184,7 +197,11 @@ class Statements:
 
     def _assign(self, node: ast.Assign) -> Result:
         target = node.targets[0]
-        if len(node.targets) == 1 and isinstance(target, ast.Name) and isinstance(node.value, ast.Constant):
+        if (
+            len(node.targets) == 1
+            and isinstance(target, ast.Name)
+            and isinstance(node.value, ast.Constant)
+        ):
             return self._placeholder(node, target)
         if self._is(node.value, "initialize"):
             return self._initialized(node)
@@ -223,7 +240,13 @@ class Statements:
             )
             plain = ast.Assign([targets], values)
         template = Template(f"{left} = {right}", spans)
-        return Result(self._span(node), (ast.copy_location(plain, node),), (template,), tuple(edits), replaced=True)
+        return Result(
+            self._span(node),
+            (ast.copy_location(plain, node),),
+            (template,),
+            tuple(edits),
+            replaced=True,
+        )
 
     def _call(self, node: ast.Expr, call: ast.Call) -> Result:
         name = self.names.canonical(call.func)
@@ -237,18 +260,28 @@ class Statements:
         return self.generic(node)
 
     def _scaled(self, node: ast.With) -> Result:
-        """`with amp.scale_loss(loss, optimizer) as scaled_loss:`: the body, with the loss itself."""
+        """`with amp.scale_loss(loss, optimizer) as scaled_loss:`: the body, with the
+        loss itself.
+        """
         self.seen.scaled.append(node)
         call, name = node.items[0].context_expr, node.items[0].optional_vars
         assert isinstance(call, ast.Call)
-        loss = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "loss"), None)
+        loss = (
+            call.args[0]
+            if call.args
+            else next((k.value for k in call.keywords if k.arg == "loss"), None)
+        )
         if loss is None or isinstance(loss, (ast.Starred, ast.List, ast.Tuple)):
             raise Refused("apex-form", node, "`amp.scale_loss` without one loss")
         if name is None:
             return flattened(self._span(node), self.block(node.body))
         if not isinstance(name, ast.Name) or self._stored(name.id, node):
-            raise Refused("apex-form", node, "the scaled loss is assigned to again, or is no plain name")
-        reads = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name.id]
+            raise Refused(
+                "apex-form", node, "the scaled loss is assigned to again, or is no plain name"
+            )
+        reads = [
+            n for s in node.body for n in nodes_in(s) if isinstance(n, ast.Name) and n.id == name.id
+        ]
         if self._read_elsewhere(name.id, node) or not self._may_inline(loss, reads, node):
             return self._named(node, name, loss)
         self.expressions.inlined.update(dict.fromkeys(reads, loss))
@@ -269,8 +302,10 @@ class Statements:
 
     def _stored(self, name: str, node: ast.With) -> bool:
         stores = (ast.Store, ast.Del)
-        inner = (n for s in node.body for n in ast.walk(s))
-        return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, stores) for n in inner)
+        inner = (n for s in node.body for n in nodes_in(s))
+        return any(
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, stores) for n in inner
+        )
 
     def _read_elsewhere(self, name: str, node: ast.With) -> bool:
         """Whether the name is read outside the `with`s that bind it."""
@@ -290,7 +325,9 @@ class Statements:
         return False
 
     def _may_inline(self, loss: ast.expr, reads: Sequence[ast.expr], node: ast.With) -> bool:
-        """A name may be read anywhere in a body that leaves it alone; any other loss once, as the receiver of backward."""
+        """A name may be read anywhere in a body that leaves it alone; any other loss once, as the
+        receiver of backward.
+        """
         if isinstance(loss, ast.Name):
             return not self._stored(loss.id, node)
         receiver = self.module.parents[reads[0]] if len(reads) == 1 else None

@@ -21,9 +21,10 @@ from amp_migrate.apex.names import ApexNames, is_removed
 from amp_migrate.apex.replacements import CLASSES, Refused, Replacements
 from amp_migrate.apex.result import Result, edits_of, plain_of
 from amp_migrate.apex.statements import Needed, Seen, Statements
-from amp_migrate.edits import AddImport, Edit
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
+from amp_migrate.rewrite.edits import AddImport, Edit
 
 _ABOUT_APEX = re.compile(r"(?i)\bapex\b|\bamp\b|fp16|half.precision|mixed.precision|16.bit")
 
@@ -35,8 +36,10 @@ class Unapexed:
     text: str
     """The plain float32 program; the module itself where it is refused."""
     switches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What had switched apex on, by the scope (its qualified name) that asked: texts that mean the same, the first that
-    can be read where a scaler is made is the one to use. None: it was always on."""
+    """What had switched apex on, by the scope (its qualified name) that asked: texts that mean the
+    same, the first that can be read where a scaler is made is the one to use. None: it was always
+    on.
+    """
     notes: tuple[Note, ...] = ()
     """Lines count in the module as it was."""
     refusals: tuple[LoopOutcome, ...] = ()
@@ -51,7 +54,8 @@ class Unapexed:
 def unapex(text: str, path: str) -> Unapexed | None:
     """The plain program of a module, None where it does not use what apex has removed.
 
-    Nothing is proved here: `amp_migrate.apex.erase.proved` does that. Raises SyntaxError as `ast.parse` does.
+    Nothing is proved here: `amp_migrate.apex.erase.proved` does that. Raises SyntaxError as
+    `ast.parse` does.
     """
     if "apex" not in text:
         return None
@@ -68,7 +72,10 @@ def unapex(text: str, path: str) -> Unapexed | None:
         return dataclasses.replace(plain, text=_unapexed(module, ApexNames(module))[1].text)
     except Refused as refused:
         return Unapexed(
-            text, refusals=(LoopOutcome(refused.line, "<module>", "refused", refused.reason, refused.message),)
+            text,
+            refusals=(
+                LoopOutcome(refused.line, "<module>", "refused", refused.reason, refused.message),
+            ),
         )
 
 
@@ -78,11 +85,15 @@ def _without_comments(module: Module, seen: Seen) -> str:
     dropped: set[int] = set()
     for statement in seen.gone:
         last = first = statement.lineno - 1
-        while first and lines[first - 1].lstrip().startswith("#") and not lines[first - 1].startswith("#!"):
-            first -= 1
-        if _ABOUT_APEX.search("".join(lines[first:last])) and len(lines) == len(module.text.split("\n")) - (
-            module.text.endswith("\n")
+        while (
+            first
+            and lines[first - 1].lstrip().startswith("#")
+            and not lines[first - 1].startswith("#!")
         ):
+            first -= 1
+        if _ABOUT_APEX.search("".join(lines[first:last])) and len(lines) == len(
+            module.text.split("\n")
+        ) - (module.text.endswith("\n")):
             dropped |= set(range(first, last))
     return "".join(line for i, line in enumerate(lines) if i not in dropped)
 
@@ -95,7 +106,9 @@ def _used(module: Module, names: ApexNames) -> set[str]:
         if isinstance(s, ast.ImportFrom) and not s.level
         for a in s.names
     }
-    found |= {a.name for s in module.import_statements if isinstance(s, ast.Import) for a in s.names}
+    found |= {
+        a.name for s in module.import_statements if isinstance(s, ast.Import) for a in s.names
+    }
     for node in list(module.parents):
         if isinstance(node, (ast.Name, ast.Attribute)):
             found.add(names.canonical(node) or "")
@@ -113,7 +126,7 @@ def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
     edits: list[Edit] = list(edits_of(results))
     if torch is not None:
         edits.append(torch)
-    from amp_migrate.writer import WriteError, apply
+    from amp_migrate.rewrite.writer import WriteError, apply
 
     try:
         output = apply(module.text, edits)
@@ -127,7 +140,8 @@ def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
         tuple(dict.fromkeys([*notes, *_notes(seen), *_evaluation(module, seen)])),
         scaled=tuple((module.scope_of(s).qualname, s.lineno) for s in seen.scaled),
         initializes=bool(levels),
-        always_off=bool(levels) and all(isinstance(e, ast.Constant) and e.value == "O0" for e in levels),
+        always_off=bool(levels)
+        and all(isinstance(e, ast.Constant) and e.value == "O0" for e in levels),
     )
 
 
@@ -149,7 +163,9 @@ def _walked(
 
 
 def _needed(module: Module, names: ApexNames, plain: tuple[ast.stmt, ...]) -> Needed:
-    """The imports and flags that the plain program still reads. Raises Refused for what apex has removed."""
+    """The imports and flags that the plain program still reads. Raises Refused for what apex has
+    removed.
+    """
     imports: set[str] = set()
     for node, name in marked(plain):
         if isinstance(getattr(node, "ctx", None), ast.Store):
@@ -160,7 +176,7 @@ def _needed(module: Module, names: ApexNames, plain: tuple[ast.stmt, ...]) -> Ne
     flags = {
         n.id
         for s in plain
-        for n in ast.walk(s)
+        for n in nodes_in(s)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in module.root.bindings
     }
     exported = set() if _is_script(module) else set(module.root.bindings)
@@ -173,29 +189,53 @@ def _is_script(module: Module) -> bool:
 
 
 def _unknown(node: ast.AST, name: str) -> Refused:
-    half = ("FP16_Optimizer", "network_to_half", "FP16Model", "prep_param_lists", "tofp16", "convert_network")
+    half = (
+        "FP16_Optimizer",
+        "network_to_half",
+        "FP16Model",
+        "prep_param_lists",
+        "tofp16",
+        "convert_network",
+    )
     if name.rpartition(".")[2] in half or name.startswith("apex.fp16_utils"):
-        return Refused("apex-half-by-hand", node, f"`{name}` keeps the model in half by hand, with masters and a scale")
+        return Refused(
+            "apex-half-by-hand",
+            node,
+            f"`{name}` keeps the model in half by hand, with masters and a scale",
+        )
     if name.endswith("LARC"):
-        return Refused("apex-optimizer", node, "LARC wraps the optimizer, and torch has no counterpart")
+        return Refused(
+            "apex-optimizer", node, "LARC wraps the optimizer, and torch has no counterpart"
+        )
     return Refused("apex-form", node, f"`{name}` has no counterpart in torch.amp here")
 
 
 def _notes(seen: Seen) -> list[Note]:
     found = []
     for call, statement in seen.initialized:
-        found += [Note(statement.lineno, statement.col_offset + 1, message) for message in call.notes()]
+        found += [
+            Note(statement.lineno, statement.col_offset + 1, message) for message in call.notes()
+        ]
     return found
 
 
 def _evaluation(module: Module, seen: Seen) -> list[Note]:
-    """What becomes of evaluation: apex ran it in half as well, for it patched torch, or the model."""
-    evaluates = any(word in module.identifiers or f".{word}(" in module.text for word in ("no_grad", "eval"))
-    off = all(isinstance(c.level, ast.Constant) and c.level.value == "O0" for c, _ in seen.initialized)
+    """What becomes of evaluation: apex ran it in half as well, for it patched torch, or
+    the model.
+    """
+    evaluates = any(
+        word in module.identifiers or f".{word}(" in module.text for word in ("no_grad", "eval")
+    )
+    off = all(
+        isinstance(c.level, ast.Constant) and c.level.value == "O0" for c, _ in seen.initialized
+    )
     if off or not evaluates:
         return []
     line = seen.initialized[0][1]
-    why = "evaluation, which apex ran in half as well, is float32 now; `--eval` puts it under autocast"
+    why = (
+        "evaluation, which apex ran in half as well, is float32 now; `--eval` puts it under "
+        "autocast"
+    )
     return [Note(line.lineno, line.col_offset + 1, why)]
 
 
@@ -206,17 +246,25 @@ def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
     for call, statement in seen.initialized:
         scope = module.scope_of(statement)
         made = optimizer_statement(module, call, statement, scope)
-        asked = [_tested(walk, test, way, scope) for test, way in tests_above(module, statement, made)]
+        asked = [
+            _tested(walk, test, way, scope) for test, way in tests_above(module, statement, made)
+        ]
         level = level_switch(module, call.level, scope)
         enabled = call.argument("enabled")
         asked += [level] if level else []
-        asked += [condition(module, enabled, scope)] if enabled is not None and ast.unparse(enabled) != "True" else []
+        asked += (
+            [condition(module, enabled, scope)]
+            if enabled is not None and ast.unparse(enabled) != "True"
+            else []
+        )
         if any(asked):
             found.setdefault(scope.qualname, _combined(asked))
     for node in seen.scaled if not seen.initialized else ():
         scope = module.scope_of(node)
         asked = [
-            _tested(walk, test, way, scope) for test, way in tests_above(module, node, None) if test in seen.merged
+            _tested(walk, test, way, scope)
+            for test, way in tests_above(module, node, None)
+            if test in seen.merged
         ]
         if asked:
             found.setdefault(scope.qualname, _combined(asked))
@@ -224,7 +272,9 @@ def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
 
 
 def _tested(walk: Statements, test: ast.expr, way: bool, scope: Scope) -> list[str]:
-    """What a condition around a call of apex says, without asking whether apex is there; nothing where that is all."""
+    """What a condition around a call of apex says, without asking whether apex is there; nothing
+    where that is all.
+    """
     if walk.expressions.truth(test) is not None:
         return [""]
     plain = walk.expressions.test(test, [])
@@ -236,13 +286,24 @@ def _tested(walk: Statements, test: ast.expr, way: bool, scope: Scope) -> list[s
 def _is_text(module: Module, expr: ast.expr) -> bool:
     """Whether an option of the command line holds no bool: `enabled=` wants one."""
     name = expr.attr if isinstance(expr, ast.Attribute) else ""
-    option = re.search(rf"add_argument\([^()]*['\"]--{re.escape(name).replace('_', '[-_]')}['\"][^()]*\)", module.text)
-    return bool(name) and option is not None and re.search(r"store_(true|false)|bool", option[0]) is None
+    option = re.search(
+        rf"add_argument\([^()]*['\"]--{re.escape(name).replace('_', '[-_]')}['\"][^()]*\)",
+        module.text,
+    )
+    return (
+        bool(name)
+        and option is not None
+        and re.search(r"store_(true|false)|bool", option[0]) is None
+    )
 
 
 def _combined(asked: list[list[str]]) -> tuple[str, ...]:
     """Every combination of the alternatives, those by the nearest definitions first."""
     texts = [""]
     for alternatives in asked:
-        texts = [both(text, one) if text and one else text or one for text in texts for one in alternatives]
+        texts = [
+            both(text, one) if text and one else text or one
+            for text in texts
+            for one in alternatives
+        ]
     return tuple(dict.fromkeys(text for text in texts if text))

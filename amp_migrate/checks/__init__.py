@@ -4,7 +4,8 @@
 
     def check(program: Program, settings: Settings) -> Iterator[Finding]: ...
 
-Modules are found, not listed. `syntax` and `unused-ignore` are reported by the engine and have only a `RULE`.
+Modules are found, not listed. `syntax` and `unused-ignore` are reported by the engine and have only
+a `RULE`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.program import Program
+
+if TYPE_CHECKING:  # most files that lint looks at never need the model
+    from amp_migrate.model.program import Program
 
 
 class Check(NamedTuple):
@@ -36,7 +39,9 @@ def module_name(rule: str) -> str:
 @functools.cache
 def all_checks() -> tuple[Check, ...]:
     """Every rule, in order of its name."""
-    names = [found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")]
+    names = [
+        found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")
+    ]
     modules = [import_module(f"{__name__}.{name}") for name in names]
     checks = [Check(module.RULE, getattr(module, "check", _by_the_engine)) for module in modules]
     return tuple(sorted(checks, key=lambda check: check.rule.name))

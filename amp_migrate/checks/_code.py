@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.edits import Edit, InsertAfter, InsertBefore, ReplaceExpression, ReplaceStatement, Span, Template
-from amp_migrate.model.events import Events
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import names_in
+from amp_migrate.model.recognition import Events
+from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Scope
+from amp_migrate.rewrite.edits import (
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    ReplaceExpression,
+    ReplaceStatement,
+    Template,
+)
 
 Place = ast.stmt
 
@@ -19,7 +28,7 @@ class Code:
     def __init__(self, program: Program, node: ast.AST) -> None:
         self.program = program
         self.module = program.module
-        self.events: Events = events_of(program)
+        self.events: Events = program.events
         self.node = node
         self.statement = self.module.statement_of(node)
         self.scope: Scope = self.module.scope_of(self.statement)
@@ -39,10 +48,12 @@ class Code:
     def sees(self, expr: ast.expr) -> bool:
         """Whether the names in `expr`, written elsewhere, mean the same here."""
         there = self.module.scope_of(expr)
-        names = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
+        names = names_in(expr)
         if there is self.scope or all(self.scope.lookup(n) is there.lookup(n) for n in names):
             return True
-        same_class = self.program.graph.class_around(there) is self.program.graph.class_around(self.scope)
+        same_class = self.program.graph.class_around(there) is self.program.graph.class_around(
+            self.scope
+        )
         return same_class and names == {there.self_name} == {self.scope.self_name}
 
     def alone(self, statement: ast.stmt | None = None) -> bool:
@@ -63,16 +74,19 @@ class Code:
         block = self.block(statement)
         return block[: next(i for i, s in enumerate(block) if s is statement)][::-1]
 
-    def calls(self, what: str) -> list[ast.Call]:
+    def calls(self, what: EventKind) -> list[ast.Call]:
         """Calls in this scope that are such an event, in source order."""
         found = [c for c in self.scope.calls if self.events.what(c, self.scope) == what]
         return sorted(found, key=lambda c: (c.lineno, c.col_offset))
 
-    def is_event(self, statement: ast.stmt, what: str) -> bool:
+    def is_event(self, statement: ast.stmt, what: EventKind) -> bool:
         """Whether a statement is such a call, by itself."""
-        return isinstance(statement, ast.Expr) and self.events.what(statement.value, self.scope) == what
+        return (
+            isinstance(statement, ast.Expr)
+            and self.events.what(statement.value, self.scope) == what
+        )
 
-    def guarded(self, block: list[ast.stmt], what: str) -> ast.stmt | None:
+    def guarded(self, block: list[ast.stmt], what: EventKind) -> ast.stmt | None:
         """The event statement right in the body of an `if` of this block."""
         for statement in block:
             if isinstance(statement, ast.If):
@@ -105,7 +119,9 @@ class Code:
 
     def replace(self, expr: ast.expr, text: str, *parts: ast.expr) -> Edit:
         """An expression becomes another one; `$0` is the first of `parts`."""
-        return ReplaceExpression(self.span(expr), Template(text, tuple(self.span(p) for p in parts)))
+        return ReplaceExpression(
+            self.span(expr), Template(text, tuple(self.span(p) for p in parts))
+        )
 
 
 def receiver(call: ast.AST) -> ast.expr:

@@ -6,15 +6,29 @@ import ast
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._regions import Region
-from amp_migrate.edits import Edit, InsertAfter, Template
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.rewrite.edits import Edit, InsertAfter, Template
 
-_TAIL = {"backward", "scaler-step", "bare-step", "unscale", "update", "zero-grad", "clip"}
+_TAIL = (
+    EventKind.BACKWARD,
+    EventKind.SCALER_STEP,
+    EventKind.BARE_STEP,
+    EventKind.UNSCALE,
+    EventKind.UPDATE,
+    EventKind.ZERO_GRAD,
+    EventKind.CLIP,
+)
 
 
 def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
-    """Backward, step and update go behind the `with`, where they end its block; None where something else follows them."""
-    if not isinstance(region.node, ast.With) or program.module.statement_of(region.call) is not region.node:
+    """Backward, step and update go behind the `with`, where they end its block; None where
+    something else follows them.
+    """
+    if (
+        not isinstance(region.node, ast.With)
+        or program.module.statement_of(region.call) is not region.node
+    ):
         return None
     code = Code(program, region.node.body[-1])
     tail: list[ast.stmt] = []
@@ -22,10 +36,17 @@ def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
         if not any(code.is_event(statement, what) for what in _TAIL):
             break
         tail.insert(0, statement)
-    events = [s for s in region.node.body if any(code.is_event(s, w) for w in ("backward", "scaler-step", "bare-step"))]
+    events = [
+        s
+        for s in region.node.body
+        if any(
+            code.is_event(s, w)
+            for w in (EventKind.BACKWARD, EventKind.SCALER_STEP, EventKind.BARE_STEP)
+        )
+    ]
     if not tail or len(tail) == len(region.node.body) or not set(events) <= set(tail):
         return None
-    while tail and code.is_event(tail[0], "zero-grad"):
+    while tail and code.is_event(tail[0], EventKind.ZERO_GRAD):
         del tail[0]  # stays where it was
     moved = tuple(Template("$0", (code.span(s),)) for s in tail)
     return (*(code.remove(s) for s in tail), InsertAfter(code.span(region.node), moved))

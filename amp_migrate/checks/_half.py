@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Fix
+from amp_migrate.checks._finding import Fix
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 
 def half_arguments(
@@ -19,9 +19,22 @@ def half_arguments(
         return
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            half = [one for one in operands(call, scope) if program.precision.half(one, scope) is not None]
+            half = [
+                one
+                for one in operands(call, scope)
+                if program.precision.half(one, scope) is not None
+            ]
             if half:
                 yield call, scope, half
+
+
+def may_be_float16(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether `expr` is float16, or half precision in a region that float16 may be chosen for."""
+    half = program.precision.half(expr, scope)
+    if half != "half":
+        return half == "float16"
+    region = program.regions.enabled_around(expr)
+    return region is not None and "float16" in region.choices
 
 
 def to_float(program: Program, operands: Sequence[ast.expr], safe: bool, message: str) -> Fix:

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from amp_migrate.checks._code import Code
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Fix, Rule, Safety, finding_at
-from amp_migrate.model.mistakes import Mistake, mistakes
+from amp_migrate.checks._finding import Finding, Fix, Rule, Safety, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.mistakes import mistakes
+from amp_migrate.rewrite.edits import Edit
 
 Mend = Callable[[Code, Mistake], "tuple[Edit, ...] | None"]
 """The edits that mend a mistake, or None where that takes a person."""
 
 
 def broken(
-    program: Program, rule: Rule, message: str, mend: Mend | None = None, how: str = "", safety: Safety = "safe"
+    program: Program,
+    rule: Rule,
+    message: str,
+    mend: Mend | None = None,
+    how: str = "",
+    safety: Safety = "safe",
 ) -> Iterator[Finding]:
     """Findings of one rule of the protocol; `how` says what the fix does."""
     for mistake in mistakes(program):

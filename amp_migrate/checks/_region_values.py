@@ -6,24 +6,24 @@ import ast
 
 from amp_migrate.checks._regions import Region, nodes, statements
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import children_of, names_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
-
-# Methods that keep the type of a tensor; anything else is taken to make something new.
-_KEEPS = {
-    "squeeze", "unsqueeze", "view", "reshape", "flatten", "transpose", "permute", "contiguous", "t", "mean", "clone",
-    "chunk", "split", "expand", "repeat", "detach", "unbind", "to", "cuda",
-}  # fmt: skip
+from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
 
 def half_names(program: Program, region: Region) -> set[str]:
-    """Names given the output of a model in the region, and of what keeps its type, as long as they are not rebound."""
+    """Names given the output of a model in the region, and of what keeps its type, as long as they
+    are not rebound.
+    """
     found: set[str] = set()
     for statement in statements(region.blocks()):
         note(program, statement, region.scope, found, may_start=True)
     return found
 
 
-def note(program: Program, statement: ast.stmt, scope: Scope, known: set[str], *, may_start: bool) -> None:
+def note(
+    program: Program, statement: ast.stmt, scope: Scope, known: set[str], *, may_start: bool
+) -> None:
     """Follow one assignment: its names become half, or stop being so."""
     if not isinstance(statement, ast.Assign):
         return
@@ -32,22 +32,28 @@ def note(program: Program, statement: ast.stmt, scope: Scope, known: set[str], *
         if isinstance(target, ast.Name):
             (known.add if half else known.discard)(target.id)
         else:
-            known -= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+            known -= names_in(target)
 
 
-def is_half(program: Program, expr: ast.expr, scope: Scope, known: set[str], *, may_start: bool) -> bool:
-    """Whether `expr` is half for sure, as far as names tell: a model's output, or one of `known` with its type kept."""
+def is_half(
+    program: Program, expr: ast.expr, scope: Scope, known: set[str], *, may_start: bool
+) -> bool:
+    """Whether `expr` is half for sure, as far as names tell: a model's output, or one of `known`
+    with its type kept.
+    """
     if isinstance(expr, ast.Name):
         return expr.id in known
     if not isinstance(expr, ast.Call):
         return False
     func = expr.func
-    if isinstance(func, ast.Attribute) and func.attr in _KEEPS:
+    if isinstance(func, ast.Attribute) and func.attr in KEEPS_DTYPE:
         casts = func.attr == "to" and any(
             "float" in ast.unparse(a) for a in [*expr.args, *(k.value for k in expr.keywords)]
         )
         return not casts and is_half(program, func.value, scope, known, may_start=may_start)
-    return may_start and _is_model(program, expr, scope) and not _ends_in_float(program, expr, scope)
+    return (
+        may_start and _is_model(program, expr, scope) and not _ends_in_float(program, expr, scope)
+    )
 
 
 def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -60,15 +66,18 @@ def _ends_in_float(program: Program, call: ast.Call, scope: Scope) -> bool:
     forward = program.graph.method(cls, "forward") if cls is not None else None
     if forward is None:
         return False
-    returned = [n.value for n in nodes(forward.body) if isinstance(n, ast.Return) and n.value is not None]
+    returned = [
+        n.value for n in nodes(forward.body) if isinstance(n, ast.Return) and n.value is not None
+    ]
     return any(
-        ".float()" in ast.unparse(r) or "softmax" in ast.unparse(r) or "loss" in ast.unparse(r) for r in returned
+        ".float()" in ast.unparse(r) or "softmax" in ast.unparse(r) or "loss" in ast.unparse(r)
+        for r in returned
     )
 
 
 def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
     """Uses of `names` in `node` that are not cast to float right away."""
-    parents = {child: parent for parent in shallow(node) for child in ast.iter_child_nodes(parent)}
+    parents = {child: parent for parent in shallow(node) for child in children_of(parent)}
     found = []
     for inner in shallow(node):
         if (

@@ -1,4 +1,6 @@
-"""Autocast regions: `with` statements and decorated functions, with what can be read off their arguments."""
+"""Autocast regions: `with` statements and decorated functions, with what can be read off their
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,12 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.contexts import is_autocast, opened
+from amp_migrate.model.dtype_choices import dtype_choices
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
 
-AUTOCAST = {
-    "torch.autocast",
-    "torch.amp.autocast",
-    "torch.cuda.amp.autocast",
-    "torch.cpu.amp.autocast",
-    "torch.xpu.amp.autocast",
-}
 _POSITIONS = {
     "torch.autocast": ("device_type", "dtype", "enabled", "cache_enabled"),
     "torch.amp.autocast": ("device_type", "dtype", "enabled", "cache_enabled"),
@@ -35,13 +32,34 @@ class Region(NamedTuple):
     @property
     def place(self) -> ast.expr | ast.stmt:
         """Where it is reported: the `with`, or the decorator."""
-        return self.call if isinstance(self.node, FUNCTIONS) else self.node
+        if not isinstance(self.node, FUNCTIONS):
+            return self.node
+        return self.call if self.is_here else self.node.decorator_list[0]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the call is written where the region begins, so that it can be edited there."""
+        if isinstance(self.node, FUNCTIONS):
+            return any(self.call is one for one in self.node.decorator_list)
+        return any(self.call is item.context_expr for item in self.node.items)
+
+    @property
+    def dtypes(self) -> frozenset[str] | None:
+        """Every dtype that it may have; None where that is not known."""
+        value = self.argument("dtype")
+        if value is None:
+            return frozenset({self.dtype}) if self.dtype is not None else None
+        return dtype_choices(self.program, value, self.program.module.scope_of(self.call))
 
     @property
     def scope(self) -> Scope:
         """The scope of the statements inside."""
         module = self.program.module
-        return module.scopes[self.node] if isinstance(self.node, FUNCTIONS) else module.scope_of(self.node)
+        return (
+            module.scopes[self.node]
+            if isinstance(self.node, FUNCTIONS)
+            else module.scope_of(self.node)
+        )
 
     def argument(self, name: str) -> ast.expr | None:
         """An argument of the call, by keyword or position."""
@@ -72,14 +90,22 @@ class Region(NamedTuple):
         if self.canonical not in _POSITIONS:
             return self.canonical.split(".")[1]
         value = self.argument("device_type")
-        return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+        return (
+            value.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str)
+            else None
+        )
 
     @property
     def dtype(self) -> str | None:
-        """`float16`, `bfloat16`, ...; the device's default where none is given; None where it is not known."""
+        """`float16`, `bfloat16`, ...; the device's default where none is given; None where it is
+        not known.
+        """
         value = self.argument("dtype")
         if value is None:
-            return {"cuda": "float16", "mps": "float16", "cpu": "bfloat16", "xpu": "float16"}.get(self.device or "")
+            return {"cuda": "float16", "mps": "float16", "cpu": "bfloat16", "xpu": "float16"}.get(
+                self.device or ""
+            )
         return dtype_name(self.program, value, self.program.module.scope_of(self.call))
 
     def blocks(self) -> list[ast.stmt]:
@@ -88,22 +114,9 @@ class Region(NamedTuple):
 
 
 def dtype_name(program: Program, expr: ast.expr, scope: Scope) -> str | None:
-    """`bfloat16` for `torch.bfloat16`, also under a name that is bound once."""
-    name = program.canonical(expr)
-    if name is not None and name.startswith("torch."):
-        name = name.removeprefix("torch.")
-        return {"half": "float16", "float": "float32"}.get(name, name)
-    if isinstance(expr, ast.Name):
-        home = scope.lookup(expr.id)
-        bindings = home.bindings[expr.id] if home is not None else []
-        if home is not None and len(bindings) == 1 and bindings[0].how == "assign" and bindings[0].value is not None:
-            return dtype_name(program, bindings[0].value, home) if not isinstance(bindings[0].value, ast.Name) else None
-    return None
-
-
-def is_autocast(program: Program, call: ast.AST) -> bool:
-    """Whether `call` is a call of autocast under one of its names."""
-    return isinstance(call, ast.Call) and program.canonical(call.func) in AUTOCAST
+    """`bfloat16` where that is the only dtype which `expr` may name."""
+    found = dtype_choices(program, expr, scope)
+    return next(iter(found)) if found is not None and len(found) == 1 else None
 
 
 _CACHE: dict[int, tuple[Program, list[Region]]] = {}
@@ -115,26 +128,15 @@ def regions(program: Program) -> list[Region]:
     if held is None or held[0] is not program:
         _CACHE.clear()
         found = (
-            sorted(_found(program), key=lambda r: (r.call.lineno, r.call.col_offset))
+            sorted(
+                (Region(program, call, node) for node, call in opened(program)),
+                key=lambda r: (r.call.lineno, r.call.col_offset),
+            )
             if "autocast" in program.module.text
             else []
         )
         held = _CACHE[id(program)] = (program, found)
     return held[1]
-
-
-def _found(program: Program) -> Iterator[Region]:
-    for scope in program.module.scopes.values():
-        for call in scope.calls:
-            if not is_autocast(program, call):
-                continue
-            parent = program.module.parents[call]
-            if isinstance(parent, ast.withitem):
-                statement = program.module.parents[parent]
-                assert isinstance(statement, (ast.With, ast.AsyncWith))
-                yield Region(program, call, statement)
-            elif isinstance(parent, FUNCTIONS) and call in parent.decorator_list:
-                yield Region(program, call, parent)
 
 
 def region_of(program: Program, node: ast.AST) -> Region | None:
@@ -163,7 +165,9 @@ def without_gradients(program: Program, node: ast.AST) -> bool:
         elif isinstance(around, FUNCTIONS):
             contexts = around.decorator_list
         for context in contexts:
-            name = program.canonical(context.func if isinstance(context, ast.Call) else context) or ""
+            name = (
+                program.canonical(context.func if isinstance(context, ast.Call) else context) or ""
+            )
             if name.rpartition(".")[2] in {"no_grad", "inference_mode"}:
                 return True
         if isinstance(around, FUNCTIONS):
@@ -173,15 +177,20 @@ def without_gradients(program: Program, node: ast.AST) -> bool:
 
 def steps(program: Program, node: ast.stmt, scope: Scope, depth: int = 4) -> Iterator[ast.Call]:
     """Optimizer steps that running `node` makes, the calls that lead to one in sight included."""
-    events = events_of(program)
+    events = program.events
     for call in (n for n in nodes([node]) if isinstance(n, ast.Call)):
-        if events.what(call, scope) in {"bare-step", "scaler-step"} or program.effects.is_step(call, scope):
+        if events.what(call, scope) in {
+            EventKind.BARE_STEP,
+            EventKind.SCALER_STEP,
+        } or program.effects.is_step(call, scope):
             yield call
             continue
         function = events.callee(call, scope) if depth else None
         if function is not None:
             inner = program.module.scopes[function]
-            if any(next(steps(program, s, inner, depth - 1), None) is not None for s in function.body):
+            if any(
+                next(steps(program, s, inner, depth - 1), None) is not None for s in function.body
+            ):
                 yield call
 
 
@@ -193,9 +202,24 @@ def nodes(block: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def statements(block: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements of a block and of the blocks inside, in source order, without nested definitions."""
+    """All statements of a block and of the blocks inside, in source order, without nested
+    definitions.
+    """
     for statement in block:
         yield statement
         if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             for inner in blocks(statement):
                 yield from statements(inner)
+
+
+__all__ = [
+    "Region",
+    "dtype_name",
+    "is_autocast",
+    "nodes",
+    "region_of",
+    "regions",
+    "statements",
+    "steps",
+    "without_gradients",
+]

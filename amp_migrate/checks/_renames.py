@@ -1,14 +1,18 @@
-"""From the old names of `torch.cuda.amp` and `torch.cpu.amp` to those of `torch.amp`, with every use of an import at once."""
+"""From the old names of `torch.cuda.amp` and `torch.cpu.amp` to those of `torch.amp`, with every
+use of an import at once.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
 
-from amp_migrate.edits import AddImport, Edit, ReplaceExpression, ReplaceStatement, Span, Template
-from amp_migrate.lint.finding import Fix
+from amp_migrate.checks._finding import Fix
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import constants_in
+from amp_migrate.model.span import Span
 from amp_migrate.model.uses import Use
+from amp_migrate.rewrite.edits import AddImport, Edit, ReplaceExpression, ReplaceStatement, Template
 
 DEVICES = {"torch.cuda.amp": "cuda", "torch.cpu.amp": "cpu"}
 MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
@@ -28,13 +32,22 @@ class CannotRenameError(Exception):
 
 
 def renaming(program: Program, use: Use) -> Fix | None:
-    """The fix of one old use; an import that it comes from is changed together with all its uses."""
+    """The fix of one old use; an import that it comes from is changed together with all
+    its uses.
+    """
     try:
         edits = tuple(_edits(program, use))
     except CannotRenameError:
         return None
     return Fix(
-        "safe", "use the name of `torch.amp`, with the arguments by keyword and the implied type written out", edits
+        "safe",
+        (
+            "use the name of `torch.amp`, with the arguments by keyword and the implied type "
+            "written "
+            "out"
+        ),
+        edits,
+        since=(2, 4),
     )
 
 
@@ -43,7 +56,9 @@ def _edits(program: Program, use: Use) -> Iterator[Edit]:
     statement = import_of(program, root.id)
     module = use.name.rpartition(".")[0]
     if statement is None or not _is_plain(statement, module):
-        yield from _without_import(program, use, statement) or _one(program, use, _full_name(program, use))
+        yield from _without_import(program, use, statement) or _one(
+            program, use, _full_name(program, use)
+        )
         return
     for other in program.uses.all():
         if import_of(program, root_of(other.node).id) is statement:
@@ -51,18 +66,32 @@ def _edits(program: Program, use: Use) -> Iterator[Edit]:
     yield _new_import(program, statement, module)
 
 
-def _without_import(program: Program, use: Use, statement: ast.ImportFrom | ast.Import | None) -> list[Edit]:
-    """All uses of an imported name at once, and the import without it; nothing where the name is needed for more."""
+def _without_import(
+    program: Program, use: Use, statement: ast.ImportFrom | ast.Import | None
+) -> list[Edit]:
+    """All uses of an imported name at once, and the import without it; nothing where the name is
+    needed for more.
+    """
     name = root_of(use.node).id
-    if statement is None or name == torch_name(program)[0] or program.module.path.endswith("__init__.py"):
+    if (
+        statement is None
+        or name == torch_name(program)[0]
+        or program.module.path.endswith("__init__.py")
+    ):
         return []
     uses = [other for other in program.uses.all() if root_of(other.node).id == name]
     roots = {id(root_of(other.node)) for other in uses}
-    is_all = all(id(node) in roots for node in _loads(program, name)) and name not in _exported(program)
-    if not is_all or any(other.call is None and not is_decorator(program, other.node) for other in uses):
+    is_all = all(id(node) in roots for node in _loads(program, name)) and name not in _exported(
+        program
+    )
+    if not is_all or any(
+        other.call is None and not is_decorator(program, other.node) for other in uses
+    ):
         return []
     try:
-        edits = [edit for other in uses for edit in _one(program, other, _full_name(program, other))]
+        edits = [
+            edit for other in uses for edit in _one(program, other, _full_name(program, other))
+        ]
     except CannotRenameError:
         return []
     return [*edits, _less(program, statement, name)]
@@ -70,22 +99,31 @@ def _without_import(program: Program, use: Use, statement: ast.ImportFrom | ast.
 
 def _loads(program: Program, name: str) -> list[ast.Name]:
     return [
-        n for n in program.module.parents if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+        n
+        for n in program.module.parents
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
     ]
 
 
 def _exported(program: Program) -> set[object]:
     """The strings of the module's `__all__`."""
     bindings = program.module.root.bindings.get("__all__", [])
-    return {n.value for b in bindings if b.value is not None for n in ast.walk(b.value) if isinstance(n, ast.Constant)}
+    values = [b.value for b in bindings if b.value is not None]
+    return set().union(*(constants_in(value) for value in values))
 
 
 def _less(program: Program, statement: ast.ImportFrom | ast.Import, name: str) -> Edit:
     """The import without `name`."""
     kept = [one for one in statement.names if (one.asname or one.name) != name]
     names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in kept)
-    head = f"from {'.' * statement.level}{statement.module or ''} " if isinstance(statement, ast.ImportFrom) else ""
-    return ReplaceStatement(program.module.span(statement), (Template(f"{head}import {names}"),) if kept else ())
+    head = (
+        f"from {'.' * statement.level}{statement.module or ''} "
+        if isinstance(statement, ast.ImportFrom)
+        else ""
+    )
+    return ReplaceStatement(
+        program.module.span(statement), (Template(f"{head}import {names}"),) if kept else ()
+    )
 
 
 def root_of(node: ast.Attribute | ast.Name) -> ast.Name:
@@ -100,25 +138,38 @@ def root_of(node: ast.Attribute | ast.Name) -> ast.Name:
 def import_of(program: Program, name: str) -> ast.ImportFrom | ast.Import | None:
     """The import statement that binds `name`, where there is exactly one."""
     found = [
-        one for one in program.module.import_statements for alias in one.names if (alias.asname or alias.name) == name
+        one
+        for one in program.module.import_statements
+        for alias in one.names
+        if (alias.asname or alias.name) == name
     ]
     return found[0] if len(found) == 1 else None
 
 
 def _is_plain(statement: ast.ImportFrom | ast.Import, module: str) -> bool:
-    """`from torch.cuda.amp import autocast, GradScaler` or `from torch.cuda import amp`, with nothing else in it."""
+    """`from torch.cuda.amp import autocast, GradScaler` or `from torch.cuda import amp`, with
+    nothing else in it.
+    """
     if not isinstance(statement, ast.ImportFrom) or statement.level:
         return False
     names = {alias.name for alias in statement.names}
     parent = module.rpartition(".")[0]
-    return (statement.module == module and names <= set(MOVED)) or (statement.module == parent and names == {"amp"})
+    return (statement.module == module and names <= set(MOVED)) or (
+        statement.module == parent and names == {"amp"}
+    )
 
 
 def _new_import(program: Program, statement: ast.ImportFrom | ast.Import, module: str) -> Edit:
     """The same import from the new module, with its layout and comments."""
     _, _, names = program.module.source(statement).partition("import")
-    new = "torch.amp" if isinstance(statement, ast.ImportFrom) and statement.module == module else "torch"
-    return ReplaceStatement(program.module.span(statement), (Template(f"from {new} import{names}"),))
+    new = (
+        "torch.amp"
+        if isinstance(statement, ast.ImportFrom) and statement.module == module
+        else "torch"
+    )
+    return ReplaceStatement(
+        program.module.span(statement), (Template(f"from {new} import{names}"),)
+    )
 
 
 def torch_name(program: Program) -> tuple[str, tuple[Edit, ...]]:
@@ -152,7 +203,13 @@ def _one(program: Program, use: Use, name: str) -> Iterator[Edit]:
     yield _call(program, use.call, name, first, [(key, arguments[key]) for key in written])
 
 
-def _call(program: Program, call: ast.Call, name: str, first: str, given: Sequence[tuple[str, ast.expr | str]]) -> Edit:
+def _call(
+    program: Program,
+    call: ast.Call,
+    name: str,
+    first: str,
+    given: Sequence[tuple[str, ast.expr | str]],
+) -> Edit:
     parts: list[Span] = []
     said = [first]
     for key, value in given:
@@ -161,7 +218,9 @@ def _call(program: Program, call: ast.Call, name: str, first: str, given: Sequen
         else:
             said.append(f"{key}=${len(parts)}")
             parts.append(program.module.span(value))
-    return ReplaceExpression(program.module.span(call), Template(f"{name}({', '.join(said)})", tuple(parts)))
+    return ReplaceExpression(
+        program.module.span(call), Template(f"{name}({', '.join(said)})", tuple(parts))
+    )
 
 
 def _arguments(call: ast.Call, last: str) -> dict[str, ast.expr | str]:
@@ -183,12 +242,16 @@ def _is_off(enabled: ast.expr | str | None) -> bool:
 
 
 def _bare(program: Program, use: Use, name: str, device: str) -> Iterator[Edit]:
-    """A decorator without parentheses; the class as a type stays as it is, since the old one derives from the new one."""
+    """A decorator without parentheses; the class as a type stays as it is, since the old one
+    derives from the new one.
+    """
     if use.name.rpartition(".")[2] == "GradScaler":
         return
     if not is_decorator(program, use.node) or not use.name.rpartition(".")[2].startswith("custom"):
         raise CannotRenameError
-    yield ReplaceExpression(program.module.span(use.node), Template(f'{name}(device_type="{device}")'))
+    yield ReplaceExpression(
+        program.module.span(use.node), Template(f'{name}(device_type="{device}")')
+    )
 
 
 def is_decorator(program: Program, node: ast.expr) -> bool:

@@ -7,14 +7,17 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from amp_migrate.model.events import Trait, is_disabled
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.mistakes import events_of
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import asks_for_absence, calls_in
+from amp_migrate.model.recognition import Trait, is_disabled
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
 
 Often = Literal["batch", "epoch"]
-_EPOCH_FUNCTION = re.compile(r"(?i)^_?(train|fit|run)_?(one|single|an?)?_?epoch$|^train_(func|fn)$|^train$")
+_EPOCH_FUNCTION = re.compile(
+    r"(?i)^_?(train|fit|run)_?(one|single|an?)?_?epoch$|^train_(func|fn)$|^train$"
+)
 
 
 class Made(NamedTuple):
@@ -32,10 +35,14 @@ def repeated(program: Program) -> Iterator[Made]:
     """Scalers that are made for every batch, or for every epoch."""
     if "caler" not in program.module.text:
         return
-    events = events_of(program)
+    events = program.events
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if events.what(call, scope) == "created" and not is_disabled(call) and _is_kept(program, call):
+            if (
+                events.what(call, scope) == EventKind.SCALER_CREATED
+                and not is_disabled(call)
+                and _is_kept(program, call)
+            ):
                 made = _in_loop(program, call, scope) or _in_function(program, call, scope)
                 if made is not None:
                     yield made
@@ -44,7 +51,11 @@ def repeated(program: Program) -> Iterator[Made]:
 def _is_kept(program: Program, call: ast.Call) -> bool:
     """Bound to a name or an attribute; one of a collection is one per network."""
     parent = program.module.parents[call]
-    return isinstance(parent, ast.Assign) and all(isinstance(t, (ast.Name, ast.Attribute)) for t in parent.targets)
+    while isinstance(parent, ast.IfExp):
+        parent = program.module.parents[parent]
+    return isinstance(parent, ast.Assign) and all(
+        isinstance(t, (ast.Name, ast.Attribute)) for t in parent.targets
+    )
 
 
 def _loops(program: Program, node: ast.AST) -> list[ast.stmt]:
@@ -62,10 +73,9 @@ def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     loops = _loops(program, call)
     if not loops or _on_first_use(program, call) or _makes_optimizer(program, loops[0], scope):
         return None
-    depths = [
-        len(_loops(program, step)) - len(loops) for step in _steps(program, scope) if loops[0] in _loops(program, step)
-    ]
-    if not depths:
+    steps = [step for step in _steps(program, scope) if loops[0] in _loops(program, step)]
+    depths = [len(_loops(program, step)) - len(loops) for step in steps]
+    if not depths or any(_is_young(program, step, loops[0], scope) for step in steps):
         return None
     return Made(call, "batch" if min(depths) == 0 else "epoch", loops[0])
 
@@ -73,28 +83,40 @@ def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
 def _on_first_use(program: Program, call: ast.Call) -> bool:
     """`if scaler is None: scaler = GradScaler()`."""
     for around in program.module.ancestors(call):
-        if isinstance(around, ast.If) and any(isinstance(n, (ast.Is, ast.Not)) for n in ast.walk(around.test)):
+        if isinstance(around, ast.If) and asks_for_absence(around.test):
             return True
         if isinstance(around, (*FUNCTIONS, *LOOPS)):
             return False
     return False
 
 
+def _is_young(program: Program, step: ast.Call, loop: ast.stmt, scope: Scope) -> bool:
+    """Whether the optimizer that is stepped with, or handed to the step, is bound in the loop."""
+    given = [*step.args, *(entry.value for entry in step.keywords)]
+    return any(
+        isinstance(one, ast.Name)
+        and program.effects.is_optimizer(one, scope)
+        and any(loop in _loops(program, b.statement) for b in scope.bindings.get(one.id, ()))
+        for one in given
+    )
+
+
 def _makes_optimizer(program: Program, node: ast.AST, scope: Scope) -> bool:
     """Whether an optimizer is made in there as well: then all of it is young."""
-    inside = set(ast.walk(node))
+    inside = set(calls_in(node))
     return any(
-        c in inside and program.values.kind(c, scope) in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER} for c in scope.calls
+        c in inside and program.values.kind(c, scope) in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER}
+        for c in scope.calls
     )
 
 
 def _steps(program: Program, scope: Scope) -> list[ast.Call]:
     """Calls that step with a scaler, themselves or in a function in sight."""
-    events = events_of(program)
+    events = program.events
     found = []
     for call in scope.calls:
         function = events.callee(call, scope)
-        if events.what(call, scope) == "scaler-step" or (
+        if events.what(call, scope) == EventKind.SCALER_STEP or (
             function is not None and Trait.SCALER in events.of_function(function)
         ):
             found.append(call)
@@ -103,7 +125,11 @@ def _steps(program: Program, scope: Scope) -> list[ast.Call]:
 
 def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     function = scope.node
-    steps = [s for s in _steps(program, scope) if s.lineno > call.lineno] if isinstance(function, FUNCTIONS) else []
+    steps = (
+        [s for s in _steps(program, scope) if s.lineno > call.lineno]
+        if isinstance(function, FUNCTIONS)
+        else []
+    )
     if (
         not isinstance(function, FUNCTIONS)
         or not steps
@@ -131,4 +157,8 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
 def _by_name(program: Program, function: Function) -> bool:
     """No caller is in sight, but name and parameters say that it runs one epoch."""
     names = {a.arg for a in program.module.scopes[function].parameters()}
-    return bool(_EPOCH_FUNCTION.search(function.name)) and "epoch" in names and not program.graph.sites(function)
+    return (
+        bool(_EPOCH_FUNCTION.search(function.name))
+        and "epoch" in names
+        and not program.graph.sites(function)
+    )

@@ -5,16 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 
 RULE = Rule("apex-amp-import", severity="error")
-_MESSAGE = "apex removed `apex.amp` in 2025, so this raises with a current apex: use `torch.autocast` and `torch.amp.GradScaler`"
+_MESSAGE = (
+    "apex removed `apex.amp` in 2025, so this raises with a current apex: use "
+    "`torch.autocast` and `torch.amp.GradScaler`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Imports of the module, else the first use of it through the package; guarded ones are silent."""
+    """Imports of the module, else the first use of it through the package; guarded ones are
+    silent.
+    """
     found = False
     for statement in program.module.import_statements:
         for alias in statement.names:
@@ -35,7 +40,11 @@ def _names_amp(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool
     if statement.level:
         return False
     module = statement.module or ""
-    return module == "apex.amp" or module.startswith("apex.amp.") or (module == "apex" and alias.name == "amp")
+    return (
+        module == "apex.amp"
+        or module.startswith("apex.amp.")
+        or (module == "apex" and alias.name == "amp")
+    )
 
 
 def _is_import(program: Program, name: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._regions import Region, nodes, regions
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS
 
@@ -21,19 +21,29 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             continue
         if isinstance(region.node, FUNCTIONS):
             if _suspends(region) or isinstance(region.node, ast.AsyncFunctionDef):
-                message = "the body runs after the decorated call has returned, without autocast; open the region inside the body"
+                message = (
+                    "the body runs after the decorated call has returned, without autocast; "
+                    "write `with autocast` inside the body"
+                )
                 yield finding_at(program, region.place, RULE, message)
         elif _suspends(region) and not _holds_open(region):
-            message = "autocast stays on in the caller while this body is suspended; close the region before `yield` or `await`"
+            message = (
+                "autocast stays on in the caller while this body is suspended; end the "
+                "autocast block before `yield` or `await`"
+            )
             yield finding_at(program, region.place, RULE, message)
 
 
 def _suspends(region: Region) -> bool:
-    return any(isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)) for node in nodes(region.blocks()))
+    return any(
+        isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)) for node in nodes(region.blocks())
+    )
 
 
 def _holds_open(region: Region) -> bool:
-    """A context manager is meant to hold the region open; `async with` bodies too, where a library runs them."""
+    """A context manager is meant to hold the region open; `async with` bodies too, where a library
+    runs them.
+    """
     function = region.scope.node
     decorators = function.decorator_list if isinstance(function, FUNCTIONS) else []
     named = [d.func if isinstance(d, ast.Call) else d for d in decorators]

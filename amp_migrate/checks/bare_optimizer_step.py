@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("bare-optimizer-step", severity="error", without_amp=True)
 
@@ -19,14 +19,17 @@ RULE = Rule("bare-optimizer-step", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for steps past the scaler on gradients that are still scaled."""
     message = (
-        "the optimizer steps on gradients that are still scaled, and infinities are not skipped; "
+        "the optimizer steps on gradients that still carry the scaler's factor (65,536 at "
+        "first), and infinite ones are not skipped; "
         "write `scaler.step(optimizer)` and `scaler.update()`"
     )
     yield from broken(program, RULE, message, through_the_scaler, "step through the scaler")
 
 
 def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    """`optimizer.step()` becomes `scaler.step(optimizer)`, and `scaler.update()` follows where there is none."""
+    """`optimizer.step()` becomes `scaler.step(optimizer)`, and `scaler.update()` follows where
+    there is none.
+    """
     scaler = mistake.scaler
     if scaler is None or not code.sees(scaler) or not isinstance(mistake.node, ast.Call):
         return None
@@ -34,4 +37,6 @@ def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
         return None
     name = code.source(scaler)
     step = code.replace(mistake.node, f"{name}.step($0)", receiver(mistake.node))
-    return (step,) if mistake.updates else (step, code.add_after(code.statement, f"{name}.update()"))
+    return (
+        (step,) if mistake.updates else (step, code.add_after(code.statement, f"{name}.update()"))
+    )

@@ -5,38 +5,72 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template, WrapStatements
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.losses import callables, is_library_bce
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import calls_in
 from amp_migrate.model.regions import Region
 from amp_migrate.model.syntax import Scope
+from amp_migrate.rewrite.edits import ReplaceExpression, Template, WrapStatements
 
 RULE = Rule("bce-under-autocast", severity="error")
 _MESSAGE = (
-    "this raises on CUDA, and half-precision probabilities have saturated before: use BCEWithLogitsLoss without the "
+    "this raises on CUDA, and half-precision probabilities have saturated before: use "
+    "BCEWithLogitsLoss without the "
     "sigmoid, or compute sigmoid and loss in float32 with autocast off"
 )
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Calls of the loss where an enabled region is around, in its function or around the calls of it."""
+    """Calls of the loss where an enabled region is around, in its function or around the calls of
+    it.
+    """
     if not program.regions.regions:
         return
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if not program.effects.is_bce(call, scope):
+            if not program.effects.is_bce(call, scope) or _hands_on(call):
                 continue
+            if not all(map(is_library_bce, callables(program, call, scope))):
+                continue  # one of several losses, which another caller may choose
             region = program.regions.enabled_around(call)
-            if region is not None and not _off_inside(program, call) and region.device != "cpu":
+            if region is None or region.device == "cpu":
+                continue
+            if not _off_inside(program, call) and not _is_spared(program, call):
                 related = [(region.call, "under this autocast")]
-                yield finding_at(program, call, RULE, _MESSAGE, related=related, fix=_fix(program, call, scope, region))
+                yield finding_at(
+                    program,
+                    call,
+                    RULE,
+                    _MESSAGE,
+                    related=related,
+                    fix=_fix(program, call, scope, region),
+                )
+
+
+def _hands_on(call: ast.Call) -> bool:
+    """`function(*args)` of a wrapper: what is wrapped is told of where it is written."""
+    return any(isinstance(one, ast.Starred) for one in call.args)
 
 
 def _off_inside(program: Program, call: ast.Call) -> bool:
     own = program.regions.at(call)
     return own is not None and own.enabled is False
+
+
+def _is_spared(program: Program, call: ast.Call) -> bool:
+    """Whether the other arm of an `if` around switches autocast off: this one runs without it."""
+    inner: ast.AST = call
+    for around in program.module.ancestors(call):
+        if isinstance(around, ast.If):
+            other = around.body if any(inner is one for one in around.orelse) else around.orelse
+            regions = (program.regions.at(s.body[0]) for s in other if isinstance(s, ast.With))
+            if any(region is not None and region.enabled is False for region in regions):
+                return True
+        inner = around
+    return False
 
 
 def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix | None:
@@ -45,7 +79,7 @@ def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix 
     simple = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AugAssign))
     if not simple or len(call.args) < 2 or any(isinstance(one, ast.Starred) for one in call.args):
         return None
-    others = [other for other in ast.walk(statement) if isinstance(other, ast.Call) and other is not call]
+    others = [other for other in calls_in(statement) if other is not call]
     if any(program.effects.is_forward(other, scope) for other in others):
         return None
     torch = program.module.imports.local("torch")
@@ -54,11 +88,15 @@ def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix 
     span = program.module.span(statement)
     device = region.device or "cuda"
     casts = [
-        ReplaceExpression(program.module.span(one), Template("$0.float()", (program.module.span(one),)))
+        ReplaceExpression(
+            program.module.span(one), Template("$0.float()", (program.module.span(one),))
+        )
         for one in call.args[:2]
         if not says_float(one)
     ]
     wrap = WrapStatements(span, span, f'{torch}.autocast("{device}", enabled=False)')
     return Fix(
-        "unsafe", "compute the loss with autocast off, in float32; move the sigmoid there by hand", (wrap, *casts)
+        "unsafe",
+        "compute the loss with autocast off, in float32; move the sigmoid there by hand",
+        (wrap, *casts),
     )

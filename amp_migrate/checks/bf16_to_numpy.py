@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("bf16-to-numpy", severity="error")
 _CONVERTERS = {"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"}
 _MOVES = {"cpu", "detach", "contiguous", "clone"}
-_MESSAGE = "NumPy has no bfloat16, so this raises `Got unsupported ScalarType BFloat16`: write `.float()` before it"
+_MESSAGE = (
+    "NumPy has no bfloat16, so this raises `Got unsupported ScalarType BFloat16`: write "
+    "`.float()` before it"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -36,7 +39,11 @@ def _converted(program: Program, call: ast.Call) -> ast.expr | None:
 
 def _fix(program: Program, tensor: ast.expr) -> Fix:
     """The cast comes first, so that what is moved is float32 already."""
-    while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _MOVES:
+    while (
+        isinstance(tensor, ast.Call)
+        and isinstance(tensor.func, ast.Attribute)
+        and tensor.func.attr in _MOVES
+    ):
         if tensor.func.attr == "detach":
             break
         tensor = tensor.func.value

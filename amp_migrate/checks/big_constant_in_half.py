@@ -1,4 +1,6 @@
-"""A constant beyond float16's range is written into values that are half precision under autocast."""
+"""A constant beyond float16's range is written into values that are half precision under
+autocast.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,19 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._half import may_be_float16
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.half_safety.constants import arguments, constant_arguments, is_huge
 from amp_migrate.model.literals import number
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
-from amp_migrate.names import dotted_name
+from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
+from amp_migrate.torch_facts import ops
 
 RULE = Rule("big-constant-in-half", severity="error")
-HALF_MAX = 65504.0
-_RAISING = {"masked_fill": 1, "masked_fill_": 1, "fill_": 0, "clamp": None, "clamp_": None, "clip": None}
 _RAISES = "does not fit into float16, so this raises under autocast"
 _INFINITE = "does not fit into float16 and becomes an infinity without a word"
 
@@ -31,25 +35,24 @@ class _Hit(NamedTuple):
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Fills, bounds, choices, assignments, factors and summands of values that are float16 for certain."""
+    """Fills, bounds, choices, assignments, factors and summands of values that are float16 for
+    certain.
+    """
     if not program.regions.regions:
         return
     for scope in program.module.scopes.values():
         for hit in _hits(program, scope):
-            if _is_huge(hit.constant, hit, scope) and program.precision.half(hit.tensor, scope) == "float16":
-                yield finding_at(program, hit.place, RULE, _message(program, hit), fix=_fix(program, hit, scope))
-
-
-def _is_huge(constant: ast.expr, hit: _Hit, scope: Scope) -> bool:
-    value = number(constant, scope)
-    return value is not None and HALF_MAX < abs(value) < float("inf")
+            if is_huge(hit.constant, scope) and may_be_float16(program, hit.tensor, scope):
+                yield finding_at(
+                    program, hit.place, RULE, _message(program, hit), fix=_fix(program, hit, scope)
+                )
 
 
 def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
     for statement in scope.body:
         for node in shallow(statement) if not isinstance(statement, _DEFINITIONS) else ():
             if isinstance(node, ast.Call):
-                yield from _in_call(program, node)
+                yield from _in_call(program, node, scope)
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
                 target = node.targets[0]
                 yield _Hit(node, node.value, target.value, raises=False, mask=True)
@@ -61,20 +64,20 @@ def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def _in_call(program: Program, call: ast.Call) -> Iterator[_Hit]:
-    name = program.canonical(call.func)
-    if name == "torch.where" and len(call.args) == 3:
-        yield _Hit(call, call.args[2], call.args[1], raises=False, mask=True)
-        yield _Hit(call, call.args[1], call.args[2], raises=False, mask=True)
-    elif name in ("torch.nn.functional.pad", "torch.masked_fill", "torch.clamp") and call.args:
-        masked = name == "torch.masked_fill"
-        for value in [*call.args[2 if masked else 3 :], *(one.value for one in call.keywords)]:
-            yield _Hit(call, value, call.args[0], raises=True, mask=masked)
-    elif name is None and isinstance(call.func, ast.Attribute) and call.func.attr in _RAISING:
-        position = _RAISING[call.func.attr]
-        given = call.args if position is None else call.args[position : position + 1]
-        for value in [*given, *(one.value for one in call.keywords)]:
-            yield _Hit(call, value, call.func.value, raises=True, mask="masked" in call.func.attr)
+def _in_call(program: Program, call: ast.Call, scope: Scope) -> Iterator[_Hit]:
+    found = spelled(program.precision.inference, call, scope)
+    if found is None or not found.op.constants or found.op in ops.creation.ROWS:
+        return
+    is_mask = "masked" in found.op.name
+    given = arguments(call, found)
+    if found.op.name == "where":
+        if len(given) == 3:
+            yield _Hit(call, given[2], given[1], raises=False, mask=True)
+            yield _Hit(call, given[1], given[2], raises=False, mask=True)
+        return
+    for value in constant_arguments(call, found, given):
+        if value is not None and given:
+            yield _Hit(call, value, given[0], raises=True, mask=is_mask)
 
 
 def _message(program: Program, hit: _Hit) -> str:
@@ -86,11 +89,23 @@ def _message(program: Program, hit: _Hit) -> str:
 def _fix(program: Program, hit: _Hit, scope: Scope) -> Fix | None:
     value = number(hit.constant, scope)
     torch = program.module.imports.local("torch")
-    if not hit.mask or value is None or value > 0 or torch is None or dotted_name(hit.tensor) is None:
+    if (
+        not hit.mask
+        or value is None
+        or value > 0
+        or torch is None
+        or dotted_name(hit.tensor) is None
+    ):
         return None
     span = program.module.span
     template = Template(f"{torch}.finfo($0.dtype).min", (span(hit.tensor),))
     edit = ReplaceExpression(span(hit.constant), template)
     return Fix(
-        "safe", "fill with the smallest number of the value's own type, which a softmax turns into 0 as well", (edit,)
+        "safe",
+        (
+            "fill with the smallest number of the value's own type, which a softmax turns into 0 "
+            "as "
+            "well"
+        ),
+        (edit,),
     )

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
 
 RULE = Rule("closure-optimizer", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for steps of a scaler with a second argument."""
-    events = events_of(program)
+    events = program.events
     message = (
-        "GradScaler does not support closures: by keyword this raises, by position the closure's gradients are never "
+        "GradScaler does not support closures: by keyword this raises, by position the closure's "
+        "gradients are never "
         "unscaled; use bfloat16 without a scaler"
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
             given = len(call.args) > 1 or any(k.arg == "closure" for k in call.keywords)
-            if given and events.what(call, scope) == "scaler-step":
+            is_step = given and events.what(call, scope) == EventKind.SCALER_STEP
+            if is_step and _is_torchs(program, call, scope):
                 yield finding_at(program, call, RULE, message)
+
+
+def _is_torchs(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether the scaler is torch's own: that of another object may be of a class that takes
+    closures.
+    """
+    assert isinstance(call.func, ast.Attribute)
+    holder = call.func.value
+    if program.values.of(holder, scope).kind is Kind.SCALER:
+        return True
+    return (dotted_name(holder) or "..").removeprefix("self.").count(".") == 0

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from amp_migrate.checks._functions import BACKWARD, FORWARD, Custom, decorate, decorator, functions
+from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import is_autocast
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import holds
+from amp_migrate.planner.half_safety.autograd_functions import (
+    BACKWARD,
+    FORWARD,
+    Custom,
+    decorate,
+    decorator,
+    functions,
+    multiplies,
+)
 
 RULE = Rule("custom-function-without-custom_fwd-bwd", severity="error")
-_CAST = {
-    "mm", "matmul", "bmm", "mv", "addmm", "addmv", "addbmm", "baddbmm", "chain_matmul", "einsum", "linear", "prelu",
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "multi_dot", "addr",
-    "scaled_dot_product_attention",
-}  # fmt: skip
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for functions applied under autocast that multiply, without the decorators."""
     if "Function" not in program.module.text or not _uses_autocast(program):
         return
-    message = "forward runs under autocast and backward does not, so their types differ; decorate them with custom_fwd and custom_bwd"
+    message = (
+        "forward runs under autocast and backward does not, so their types differ; "
+        "decorate them with custom_fwd and custom_bwd"
+    )
     for custom in functions(program):
         forward, backward = custom.method("forward"), custom.method("backward")
         if (
@@ -34,23 +40,24 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         ):
             continue
         decorated = decorator(program, forward, FORWARD) or decorator(program, backward, BACKWARD)
-        if decorated is None and any(_multiplies(node) for method in (forward, backward) for node in ast.walk(method)):
-            yield finding_at(program, custom.node, RULE, message, fix=_fix(program, custom, settings))
+        if decorated is None and any(
+            holds(method, lambda node: multiplies(program, node)) for method in (forward, backward)
+        ):
+            yield finding_at(
+                program, custom.node, RULE, message, fix=_fix(program, custom, settings)
+            )
 
 
 def _uses_autocast(program: Program) -> bool:
-    return any(is_autocast(program, call) for scope in program.module.scopes.values() for call in scope.calls)
+    return any(
+        is_autocast(program, call)
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    )
 
 
 def _is_applied(program: Program, custom: Custom) -> bool:
     return f"{custom.node.name}.apply" in program.module.text
-
-
-def _multiplies(node: ast.AST) -> bool:
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.MatMult)
-    func = node.func if isinstance(node, ast.Call) else None
-    return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in _CAST
 
 
 def _fix(program: Program, custom: Custom, settings: Settings) -> Fix | None:
@@ -66,6 +73,8 @@ def _fix(program: Program, custom: Custom, settings: Settings) -> Fix | None:
         if is_old
         else f'{torch}.amp.custom_fwd(device_type="cuda", cast_inputs={torch}.float32)'
     )
-    back = f"{torch}.cuda.amp.custom_bwd" if is_old else f'{torch}.amp.custom_bwd(device_type="cuda")'
+    back = (
+        f"{torch}.cuda.amp.custom_bwd" if is_old else f'{torch}.amp.custom_bwd(device_type="cuda")'
+    )
     edits = (decorate(program, forward, there), decorate(program, backward, back))
     return Fix("unsafe", "run it in float32: cautious, and slower than half precision", edits)

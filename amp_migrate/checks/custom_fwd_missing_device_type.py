@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._renames import is_decorator
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit, ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.program import Program
 from amp_migrate.model.uses import Use
+from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
 RULE = Rule("custom_fwd-missing-device_type", severity="error")
 
@@ -19,13 +19,22 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for use in program.uses.of("torch.amp.custom_fwd", "torch.amp.custom_bwd"):
         if use.call is None and not is_decorator(program, use.node):
             continue
-        if use.call is not None and any(one.arg in ("device_type", None) for one in use.call.keywords):
+        if use.call is not None and any(
+            one.arg in ("device_type", None) for one in use.call.keywords
+        ):
             continue
         if program.uses.is_guarded(use.node) or program.uses.is_shimmed(use):
             continue
         name = use.name.rpartition(".")[2]
-        message = f'this raises, since `{name}` of `torch.amp` needs a device type: write `{name}(device_type="cuda")`'
-        fix = Fix("safe", 'name the device type that the old decorator meant, "cuda"', (_edit(program, use),))
+        message = (
+            f"this raises, since `{name}` of `torch.amp` needs a device type: write "
+            f'`{name}(device_type="cuda")`'
+        )
+        fix = Fix(
+            "safe",
+            'name the device type that the old decorator meant, "cuda"',
+            (_edit(program, use),),
+        )
         yield finding_at(program, use.call or use.node, RULE, message, fix=fix)
 
 
@@ -34,7 +43,9 @@ def _edit(program: Program, use: Use) -> Edit:
     if use.call is None:
         span = module.span(use.node)
         return ReplaceExpression(span, Template('$0(device_type="cuda")', (span,)))
-    given = [("", one) for one in use.call.args] + [(f"{one.arg}=", one.value) for one in use.call.keywords]
+    given = [("", one) for one in use.call.args] + [
+        (f"{one.arg}=", one.value) for one in use.call.keywords
+    ]
     said = [f"{name}${index}" for index, (name, _) in enumerate(given, 1)]
     positional = said[: len(use.call.args)]
     text = ", ".join([*positional, 'device_type="cuda"', *said[len(positional) :]])

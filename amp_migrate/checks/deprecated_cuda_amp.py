@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._renames import OLD_NAMES, is_decorator, renaming
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 
 RULE = Rule("deprecated-cuda-amp", severity="info", since=(2, 4))
@@ -21,5 +21,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if program.uses.is_guarded(node) or program.uses.is_shimmed(use):
             continue
         new = use.name.rpartition(".")[2]
-        message = f"`{use.name}` warns since torch 2.4 and will go: use `torch.amp.{new}` with the device type"
+        message = (
+            f"`{use.name}` warns since torch 2.4 and will go: use `torch.amp.{new}` with "
+            "the device type"
+        )
         yield finding_at(program, node, RULE, message, fix=renaming(program, use))

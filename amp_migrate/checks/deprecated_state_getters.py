@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._renames import torch_name
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("deprecated-state-getters", severity="info", since=(2, 4))
 _NEW = {
@@ -29,14 +29,21 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             continue
         name, device = _NEW[use.name]
         message = f'`{use.name}` is deprecated since torch 2.4: use `torch.{name}("{device}")`'
-        yield finding_at(program, use.call, RULE, message, fix=_fix(program, use.call, name, device))
+        yield finding_at(
+            program, use.call, RULE, message, fix=_fix(program, use.call, name, device)
+        )
 
 
 def _fix(program: Program, call: ast.Call, name: str, device: str) -> Fix | None:
-    if call.keywords or len(call.args) > 1 or any(isinstance(one, ast.Starred) for one in call.args):
+    if (
+        call.keywords
+        or len(call.args) > 1
+        or any(isinstance(one, ast.Starred) for one in call.args)
+    ):
         return None
     torch, imports = torch_name(program)
     parts = tuple(program.module.span(one) for one in call.args)
     said = ", ".join([f'"{device}"', *(f"${index}" for index in range(len(parts)))])
     edit = ReplaceExpression(program.module.span(call), Template(f"{torch}.{name}({said})", parts))
-    return Fix("safe", "use the general function, which the old one calls", (*imports, edit))
+    how = "use the general function, which the old one calls"
+    return Fix("safe", how, (*imports, edit), since=(2, 4))

@@ -5,22 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._renames import torch_name
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit, ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.literals import held_as
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.uses import argument_of
+from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
 RULE = Rule("device_type-with-index-or-object", severity="error")
 _DECORATORS = ("torch.amp.custom_fwd", "torch.amp.custom_bwd")
 _OBJECT = "a `torch.device` raises here, since the type is wanted as a string: write `.type`"
-_INDEX = "a device with an index raises up to torch 2.3 and skips autocast's checks later: pass the device type alone"
-_STRING = "the string of a device can hold an index, which raises up to torch 2.3: write `torch.device(...).type`"
+_INDEX = (
+    "a device with an index raises up to torch 2.3 and skips autocast's checks later: pass "
+    "the device type alone"
+)
+_STRING = (
+    "the string of a device can hold an index, which raises up to torch 2.3: write "
+    "`torch.device(...).type`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -31,7 +37,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         found = _judge(program, given, scope) if given is not None else None
         if given is not None and found is not None:
             message, new = found
-            yield finding_at(program, given, RULE, message, fix=Fix("safe", f"pass `{_shown(new)}`", new))
+            yield finding_at(
+                program, given, RULE, message, fix=Fix("safe", f"pass `{_shown(new)}`", new)
+            )
 
 
 def _judge(program: Program, given: ast.expr, scope: Scope) -> tuple[str, tuple[Edit, ...]] | None:
@@ -40,7 +48,9 @@ def _judge(program: Program, given: ast.expr, scope: Scope) -> tuple[str, tuple[
     if isinstance(given, ast.Constant) and isinstance(given.value, str) and ":" in given.value:
         text = program.module.source(given)
         quote = text[-1]
-        return _INDEX, (ReplaceExpression(span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")),)
+        return _INDEX, (
+            ReplaceExpression(span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")),
+        )
     if _has_index(given, scope) or held_as(program, given, scope, _has_index):
         return _INDEX, _type_of(program, given)
     if (
@@ -61,13 +71,20 @@ def _has_index(expr: ast.expr, scope: Scope) -> bool:
         return isinstance(expr.value, str) and ":" in expr.value
     if isinstance(expr, ast.JoinedStr):
         return any(_has_index(one, scope) for one in expr.values)
-    return isinstance(expr, ast.IfExp) and (_has_index(expr.body, scope) or _has_index(expr.orelse, scope))
+    return isinstance(expr, ast.IfExp) and (
+        _has_index(expr.body, scope) or _has_index(expr.orelse, scope)
+    )
 
 
 def _type_of(program: Program, given: ast.expr, inner: ast.expr | None = None) -> tuple[Edit, ...]:
     torch, imports = torch_name(program)
     part = program.module.span(inner if inner is not None else given)
-    return (*imports, ReplaceExpression(program.module.span(given), Template(f"{torch}.device($0).type", (part,))))
+    return (
+        *imports,
+        ReplaceExpression(
+            program.module.span(given), Template(f"{torch}.device($0).type", (part,))
+        ),
+    )
 
 
 def _shown(edits: tuple[Edit, ...]) -> str:

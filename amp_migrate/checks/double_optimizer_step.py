@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("double-optimizer-step", severity="error", without_amp=True)
 
@@ -18,7 +18,8 @@ RULE = Rule("double-optimizer-step", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for plain steps beside the scaler's."""
     message = (
-        "the scaler steps this optimizer already: each batch makes two updates, and the second applies the infinities "
+        "the scaler steps this optimizer already: each batch makes two updates, and the second "
+        "applies the infinities "
         "that the scaler kept out; delete the plain step"
     )
     yield from broken(program, RULE, message, _delete, "delete the plain step")

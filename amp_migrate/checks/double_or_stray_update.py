@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("double-or-stray-update", severity="error", without_amp=True)
 
@@ -18,8 +19,9 @@ RULE = Rule("double-or-stray-update", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for updates without a step of their own."""
     message = (
-        "this update has no step of its own: it raises `No inf checks were recorded prior to update`, or forgets that "
-        "the gradients are unscaled; update once, after the step"
+        "this update has no step of its own: it raises `No inf checks were recorded prior to "
+        "update`, or forgets that the gradients were divided already; update once, after the "
+        "step"
     )
     yield from broken(program, RULE, message, _mend, "update once, after the step")
 
@@ -28,9 +30,17 @@ def _mend(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     if not code.alone():
         return None
     behind = code.after(code.statement)
-    steps = [s for s in behind if code.is_event(s, "scaler-step")]
+    steps = [s for s in behind if code.is_event(s, EventKind.SCALER_STEP)]
     if steps:
-        update_follows = any(code.is_event(s, "update") for s in behind)
-        return (code.remove(code.statement),) if update_follows else code.move_after(steps[-1], code.statement)
+        update_follows = any(code.is_event(s, EventKind.UPDATE) for s in behind)
+        return (
+            (code.remove(code.statement),)
+            if update_follows
+            else code.move_after(steps[-1], code.statement)
+        )
     above = code.before(code.statement)
-    return (code.remove(code.statement),) if any(code.is_event(s, "update") for s in above) else None
+    return (
+        (code.remove(code.statement),)
+        if any(code.is_event(s, EventKind.UPDATE) for s in above)
+        else None
+    )

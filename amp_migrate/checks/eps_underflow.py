@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.checks._half import to_float
+from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._half import may_be_float16, to_float
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.literals import number
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
@@ -16,7 +16,10 @@ RULE = Rule("eps-underflow", severity="warning", default=False)
 # Half of float16's smallest number is 2 ** -25; the page says 3e-8.
 SMALLEST = 3e-8
 _BOUNDS = {"clamp", "clamp_", "clip", "clamp_min", "clamp_min_"}
-_MESSAGE = "`{eps}` is zero in float16, so it protects from nothing: cast the value with `.float()`, or use 1e-6"
+_MESSAGE = (
+    "`{eps}` is zero in float16, so it protects from nothing: cast the value with "
+    "`.float()`, or use 1e-6"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -26,9 +29,15 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for scope in program.module.scopes.values():
         for place, constant, tensor in _uses(scope):
             value = number(constant, scope)
-            if value is not None and 0 < value < SMALLEST and program.precision.half(tensor, scope) == "float16":
+            if (
+                value is not None
+                and 0 < value < SMALLEST
+                and may_be_float16(program, tensor, scope)
+            ):
                 message = _MESSAGE.format(eps=program.module.source(constant))
-                fix = to_float(program, [tensor], safe=False, message="convert to float32, which costs memory")
+                fix = to_float(
+                    program, [tensor], safe=False, message="convert to float32, which costs memory"
+                )
                 yield finding_at(program, place, RULE, message, fix=fix)
 
 
@@ -41,6 +50,13 @@ def _uses(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
                 yield node, node.right, node.left
                 yield node, node.left, node.right
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _BOUNDS:
-                for given in [*node.args[:1], *(one.value for one in node.keywords if one.arg == "min")]:
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in _BOUNDS
+            ):
+                for given in [
+                    *node.args[:1],
+                    *(one.value for one in node.keywords if one.arg == "min"),
+                ]:
                     yield node, given, node.func.value

@@ -7,38 +7,78 @@ import re
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, region_of, regions, without_gradients
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
-from amp_migrate.model.events import Trait
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import names_in
+from amp_migrate.model.recognition import Trait
 from amp_migrate.model.syntax import Function, Scope, shallow
-from amp_migrate.names import dotted_name
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("fp16-without-scaler", severity="error")
-_SCALES = re.compile(r"(?i)scaler|accelerat|lightning|deepspeed|fabric|colossalai|apex|ignite|mosaic|composer")
+_SCALES = re.compile(
+    r"(?i)scaler|accelerat|lightning|deepspeed|fabric|colossalai|apex|ignite|mosaic|composer"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for plain backward passes of losses from float16 regions, in a module without any scaler."""
+    """Ask for plain backward passes of losses from float16 regions, in a module without any
+    scaler.
+    """
     found = [
-        r for r in regions(program) if r.dtype == "float16" and not r.off and not without_gradients(program, r.call)
+        r
+        for r in regions(program)
+        if r.dtype == "float16" and not r.off and not without_gradients(program, r.call)
     ]
-    if not found or _SCALES.search(program.module.text):
+    if not found or _SCALES.search(_without_idle_scalers(program)):
         return
-    events = events_of(program)
-    message = "float16 gradients below 6e-8 become zero; scale the loss with a GradScaler, or use bfloat16"
+    events = program.events
+    message = (
+        "float16 gradients below 6e-8 become zero; scale the loss with a GradScaler, or "
+        "use bfloat16"
+    )
     for scope in program.module.scopes.values():
-        calls = [c for c in scope.calls if events.what(c, scope) == "backward"]
-        steps = [c for c in scope.calls if events.what(c, scope) == "bare-step"]
+        calls = [c for c in scope.calls if events.what(c, scope) == EventKind.BACKWARD]
+        steps = [c for c in scope.calls if events.what(c, scope) == EventKind.BARE_STEP]
         for call in calls if steps else ():
             region = _source(program, call, scope, found)
             if region is not None:
-                fix = _fix(program, call, steps[0], region, settings) if len(calls) == len(steps) == 1 else None
-                yield finding_at(program, call, RULE, message, related=[(region.place, "float16 here")], fix=fix)
+                fix = (
+                    _fix(program, call, steps[0], region, settings)
+                    if len(calls) == len(steps) == 1
+                    else None
+                )
+                yield finding_at(
+                    program, call, RULE, message, related=[(region.place, "float16 here")], fix=fix
+                )
+
+
+def _without_idle_scalers(program: Program) -> str:
+    """The text of the module without the scalers that are made in it and never used."""
+    text = program.module.text
+    if "GradScaler" not in text:
+        return text
+    names = [
+        name
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if program.events.what(call, scope) is EventKind.SCALER_CREATED
+        for name in _idle_names(program, call)
+    ]
+    words = "|".join(["GradScaler", "grad_scaler", *map(re.escape, names)])
+    return re.sub(rf"\b({words})\b", "", text) if names else text
+
+
+def _idle_names(program: Program, call: ast.Call) -> list[str]:
+    """The name that a new scaler is kept under, where nothing reads it."""
+    statement = program.module.parents[call]
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    name = (dotted_name(target) or "").rpartition(".")[2] if target is not None else ""
+    return [name] if name and not program.attributes.is_read(name) else []
 
 
 def _source(program: Program, call: ast.Call, scope: Scope, found: list[Region]) -> Region | None:
@@ -46,7 +86,9 @@ def _source(program: Program, call: ast.Call, scope: Scope, found: list[Region])
     if not isinstance(call.func, ast.Attribute):
         return None
     statement = program.module.statement_of(call)
-    from amp_migrate.migrate.flow import Flow  # the migrator takes long to import, and few files come here
+    from amp_migrate.planner.loss_flow import (
+        Flow,
+    )  # the migrator takes long to import, and few files come here
 
     nodes: list[ast.AST] = [
         call.func.value,
@@ -68,8 +110,12 @@ def _inside(program: Program, function: Function, found: list[Region]) -> Region
     return next((r for r in found if r.scope.node is function), None)
 
 
-def _fix(program: Program, call: ast.Call, step: ast.Call, region: Region, settings: Settings) -> Fix | None:
-    """The scaler is made behind the optimizer, with the region's switch, and unscales before gradients are read."""
+def _fix(
+    program: Program, call: ast.Call, step: ast.Call, region: Region, settings: Settings
+) -> Fix | None:
+    """The scaler is made behind the optimizer, with the region's switch, and unscales before
+    gradients are read.
+    """
     code = Code(program, call)
     optimizer, loss, switch = receiver(step), receiver(call), region.argument("enabled")
     made = _made(program, optimizer, code.scope)
@@ -81,13 +127,20 @@ def _fix(program: Program, call: ast.Call, step: ast.Call, region: Region, setti
         return None
     scaler = f"{optimizer.value.id}.scaler" if _is_own(optimizer) else "scaler"  # type: ignore[attr-defined]
     edits: tuple[Edit, ...] = (
-        code.add_after(made, f"{scaler} = {_constructor(torch, code.source(switch) if switch else '', settings)}"),
+        code.add_after(
+            made,
+            f"{scaler} = {_constructor(torch, code.source(switch) if switch else '', settings)}",
+        ),
         code.replace(loss, f"{scaler}.scale($0)", loss),
-        *(code.add_before(reader, f"{scaler}.unscale_({code.source(optimizer)})") for reader in unscale),
+        *(
+            code.add_before(reader, f"{scaler}.unscale_({code.source(optimizer)})")
+            for reader in unscale
+        ),
         code.replace(step, f"{scaler}.step($0)", optimizer),
         code.add_after(program.module.statement_of(step), f"{scaler}.update()"),
     )
-    return Fix("safe", "add a GradScaler", edits)
+    is_old = settings.target_torch is not None and settings.target_torch < (2, 4)
+    return Fix("safe", "add a GradScaler", edits, since=None if is_old else (2, 4))
 
 
 def _is_own(optimizer: ast.expr) -> bool:
@@ -102,16 +155,25 @@ def _constructor(torch: str, switch: str, settings: Settings) -> str:
 
 
 def _made(program: Program, optimizer: ast.expr, scope: Scope) -> ast.stmt | None:
-    """The one statement that makes the optimizer: in this scope, at module level, or in another method."""
+    """The one statement that makes the optimizer: in this scope, at module level, or in another
+    method.
+    """
     if isinstance(optimizer, ast.Name):
         home, name = scope.lookup(optimizer.id), optimizer.id
         if home not in (scope, program.module.root):
             return None
     else:
         around = program.graph.class_around(scope)
-        if around is None or (dotted_name(optimizer) or "").count(".") != 1 or _root(optimizer) != scope.self_name:
+        if (
+            around is None
+            or (dotted_name(optimizer) or "").count(".") != 1
+            or _root(optimizer) != scope.self_name
+        ):
             return None
-        home, name = program.module.scopes[around], f"self.{(dotted_name(optimizer) or '').partition('.')[2]}"
+        home, name = (
+            program.module.scopes[around],
+            f"self.{(dotted_name(optimizer) or '').partition('.')[2]}",
+        )
     bindings = home.bindings.get(name, []) if home is not None else []
     made = bindings[0].statement if len(bindings) == 1 else None
     is_optimizer = program.values.of(optimizer, scope).kind is Kind.OPTIMIZER
@@ -125,15 +187,13 @@ def _root(expr: ast.expr) -> str:
 def _stands(program: Program, switch: ast.expr, scope: Scope, made: ast.stmt) -> bool:
     """Whether the switch, written in `scope`, has its value where the optimizer is made."""
     there = program.module.scope_of(made)
-    for node in ast.walk(switch):
-        if not isinstance(node, ast.Name):
-            continue
-        home = there.lookup(node.id)
-        if home is not scope.lookup(node.id):
+    for name in names_in(switch):
+        home = there.lookup(name)
+        if home is not scope.lookup(name):
             return False
         if home is None:
             continue  # a builtin
-        bindings = home.bindings.get(node.id, [])
+        bindings = home.bindings.get(name, [])
         if home is there and not any(
             b.statement.lineno < made.lineno for b in bindings if hasattr(b.statement, "lineno")
         ):
@@ -144,21 +204,32 @@ def _stands(program: Program, switch: ast.expr, scope: Scope, made: ast.stmt) ->
 
 
 def _unscale(program: Program, scope: Scope, step: ast.Call) -> list[ast.stmt] | None:
-    """The first statement before the step that reads gradients, as a list; None where one reads them out of order."""
-    events = events_of(program)
+    """The first statement before the step that reads gradients, as a list; None where one reads
+    them out of order.
+    """
+    events = program.events
     code = Code(program, step)
-    inside = [s for s in reversed(code.before(code.statement)) if events.of_node(s, scope) & Trait.OTHER]
+    inside = [
+        s for s in reversed(code.before(code.statement)) if events.of_node(s, scope) & Trait.OTHER
+    ]
     readers = [
         s
         for s in inside
-        if any(events.what(n, scope) in {"clip", "read"} or _follows(program, n, scope) for n in shallow(s))
+        if any(
+            events.what(n, scope) in {EventKind.CLIP, EventKind.READ} or _follows(program, n, scope)
+            for n in shallow(s)
+        )
     ]
     found = {id(n) for s in readers for n in shallow(s)}
-    others = [c for c in scope.calls if events.what(c, scope) in {"clip", "read"} and id(c) not in found]
+    others = [
+        c
+        for c in scope.calls
+        if events.what(c, scope) in {EventKind.CLIP, EventKind.READ} and id(c) not in found
+    ]
     return None if others else readers[:1]
 
 
 def _follows(program: Program, node: ast.AST, scope: Scope) -> bool:
     """A helper in sight that clips or reads."""
-    function = events_of(program).callee(node, scope) if isinstance(node, ast.Call) else None
-    return function is not None and bool(events_of(program).of_function(function) & Trait.OTHER)
+    function = program.events.callee(node, scope) if isinstance(node, ast.Call) else None
+    return function is not None and bool(program.events.of_function(function) & Trait.OTHER)

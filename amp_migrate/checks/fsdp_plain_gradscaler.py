@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
-from amp_migrate.model.events import is_disabled
 from amp_migrate.model.kinds import SCALERS
 from amp_migrate.model.program import Program
+from amp_migrate.model.recognition import is_disabled
 
 RULE = Rule("fsdp-plain-gradscaler", severity="error")
 
@@ -20,10 +20,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return  # who knows the sharded scaler uses the plain one elsewhere
     calls = [call for scope in program.module.scopes.values() for call in scope.calls]
     names = [(program.canonical(call.func) or "") for call in calls]
-    if not any(name.startswith("torch.") and name.endswith(".FullyShardedDataParallel") for name in names):
+    if not any(
+        name.startswith("torch.") and name.endswith(".FullyShardedDataParallel") for name in names
+    ):
         return
     message = (
-        "each rank sees only its shard, so ranks disagree on which steps to skip; use ShardedGradScaler from "
+        "each rank sees only its shard, so ranks disagree on which steps to skip; use "
+        "ShardedGradScaler from "
         "torch.distributed.fsdp.sharded_grad_scaler, or bfloat16"
     )
     for call, name in zip(calls, names, strict=True):

@@ -5,22 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
-from amp_migrate.model.events import Events
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.recognition import Events
 from amp_migrate.model.syntax import Scope
 
 RULE = Rule("grad-penalty-on-scaled-grads", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `autograd.grad(scaler.scale(...), create_graph=True)` in scopes that never ask for the scale."""
+    """Ask for `autograd.grad(scaler.scale(...), create_graph=True)` in scopes that never ask for
+    the scale.
+    """
     if "create_graph" not in program.module.text:
         return
-    events = events_of(program)
-    message = "these gradients are still scaled, so the penalty swamps the loss; multiply them by `1.0 / scaler.get_scale()` first"
+    events = program.events
+    message = (
+        "these gradients still carry the scaler's factor (65,536 at first), so the penalty "
+        "swamps the loss; multiply them "
+        "by `1.0 / scaler.get_scale()` first"
+    )
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if (
@@ -29,7 +35,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 and _of_scaled(events, call, scope)
             ):
                 if not any(
-                    isinstance(c.func, ast.Attribute) and c.func.attr in {"get_scale", "_get_scale_async"}
+                    isinstance(c.func, ast.Attribute)
+                    and c.func.attr in {"get_scale", "_get_scale_async"}
                     for c in scope.calls
                 ):
                     yield finding_at(program, call, RULE, message)
@@ -41,7 +48,11 @@ def _keeps_graph(call: ast.Call) -> bool:
 
 
 def _of_scaled(events: Events, call: ast.Call, scope: Scope) -> bool:
-    outputs = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "outputs"), None)
+    outputs = (
+        call.args[0]
+        if call.args
+        else next((k.value for k in call.keywords if k.arg == "outputs"), None)
+    )
     if isinstance(outputs, ast.Name):
         home = scope.lookup(outputs.id)
         values = [b.value for b in home.bindings[outputs.id]] if home is not None else []
@@ -51,4 +62,4 @@ def _of_scaled(events: Events, call: ast.Call, scope: Scope) -> bool:
 
 def _is_scaled(events: Events, expr: ast.expr, scope: Scope) -> bool:
     parts = expr.elts if isinstance(expr, (ast.List, ast.Tuple)) else [expr]
-    return any(events.what(part, scope) == "scale" for part in parts)
+    return any(events.what(part, scope) == EventKind.SCALE for part in parts)

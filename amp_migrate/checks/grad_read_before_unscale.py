@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.checks.clip_without_unscale import unscale_first
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.program import Program
 
 RULE = Rule("grad-read-before-unscale", severity="warning", without_amp=True)
@@ -16,7 +16,8 @@ RULE = Rule("grad-read-before-unscale", severity="warning", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for reads of gradients between a scaled backward and `unscale_`."""
     message = (
-        "the gradients are still scaled here, so what is read is 65536 times too large, or so; "
+        "the gradients still carry the scaler's factor here, so what is read is too large by it "
+        "(65,536 at first); "
         "call `scaler.unscale_(optimizer)` before"
     )
     how = "unscale before reading: what is logged or compared changes"

@@ -5,26 +5,33 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.kinds import SCALERS, Kind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.regions import HALVES
 from amp_migrate.model.syntax import Scope
-from amp_migrate.names import dotted_name
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("half-model-or-inputs", severity="error")
 _MODEL = (
-    "GradScaler refuses half-precision gradients, and fused optimizers lose the small updates: keep the weights in float32, "
+    "GradScaler refuses half-precision gradients, and fused optimizers lose the small updates: "
+    "keep the weights in float32, "
     "autocast converts"
 )
 _OPTIMIZERS = (Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER)
-_INPUT = "autocast converts inputs where it pays; `.half()` raises where it does not, and loses range: leave it out"
+_INPUT = (
+    "autocast converts inputs where it pays; `.half()` raises where it does not, and loses "
+    "range: leave it out"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Conversions of models that an optimizer trains, and of what such a model gets, in files with a scaler."""
+    """Conversions of models that an optimizer trains, and of what such a model gets, in files with
+    a scaler.
+    """
     if not _has_scaler(program):
         return
     for scope in program.module.scopes.values():
@@ -36,10 +43,16 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 continue
             if _is_trained(program, name, scope):
                 yield finding_at(
-                    program, call, RULE, _MODEL, fix=_fix(program, call, "float32 weights need twice the memory")
+                    program,
+                    call,
+                    RULE,
+                    _MODEL,
+                    fix=_fix(program, call, "float32 weights need twice the memory"),
                 )
             elif _is_input(program, call, name, scope):
-                yield finding_at(program, call, RULE, _INPUT, fix=_fix(program, call, "inputs stay in float32"))
+                yield finding_at(
+                    program, call, RULE, _INPUT, fix=_fix(program, call, "inputs stay in float32")
+                )
 
 
 def _has_scaler(program: Program) -> bool:
@@ -59,20 +72,33 @@ def _converts(program: Program, call: ast.Call) -> bool:
         return False
     if call.func.attr == "half":
         return not call.args
-    given = [*call.args, *(one.value for one in call.keywords if one.arg in ("dtype", "torch_dtype"))]
+    given = [
+        *call.args,
+        *(one.value for one in call.keywords if one.arg in ("dtype", "torch_dtype")),
+    ]
     half = any(HALVES.get(program.canonical(one) or "") == "float16" for one in given)
     return half and call.func.attr in ("to", "from_pretrained")
 
 
 def _bound_name(program: Program, call: ast.Call) -> str | None:
-    """The variable that holds the converted thing: what it is assigned to, else what is converted in place."""
+    """The variable that holds the converted thing: what it is assigned to, else what is converted
+    in place.
+    """
     statement = program.module.statement_of(call)
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         inner: ast.AST = statement.value
-        while inner is not call and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        while (
+            inner is not call
+            and isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+        ):
             inner = inner.func.value
         return dotted_name(statement.targets[0]) if inner is call else None
-    if isinstance(statement, ast.Expr) and statement.value is call and isinstance(call.func, ast.Attribute):
+    if (
+        isinstance(statement, ast.Expr)
+        and statement.value is call
+        and isinstance(call.func, ast.Attribute)
+    ):
         return dotted_name(call.func.value)
     return None
 
@@ -81,12 +107,14 @@ def _is_trained(program: Program, name: str, scope: Scope) -> bool:
     """Whether an optimizer in the same function or class is made of `name`'s parameters."""
     around = program.graph.class_around(scope) if "." in name else None
     for other in program.module.scopes.values():
-        near = other is scope or (around is not None and program.graph.class_around(other) is around)
+        near = other is scope or (
+            around is not None and program.graph.class_around(other) is around
+        )
         for call in other.calls if near else ():
             if program.values.kind(call, other) in _OPTIMIZERS and any(
                 _asks_parameters(node, name)
                 for one in [*call.args, *(key.value for key in call.keywords)]
-                for node in ast.walk(one)
+                for node in nodes_in(one)
             ):
                 return True
     return False
@@ -102,9 +130,15 @@ def _asks_parameters(node: ast.AST, name: str) -> bool:
 
 def _is_input(program: Program, call: ast.Call, name: str, scope: Scope) -> bool:
     """Whether a scope that scales its loss hands `name` to a model in a region."""
-    if not any(isinstance(one.func, ast.Attribute) and one.func.attr == "scale" for one in scope.calls):
+    if not any(
+        isinstance(one.func, ast.Attribute) and one.func.attr == "scale" for one in scope.calls
+    ):
         return False
-    if program.values.is_model(call.func.value, scope) if isinstance(call.func, ast.Attribute) else True:
+    if (
+        program.values.is_model(call.func.value, scope)
+        if isinstance(call.func, ast.Attribute)
+        else True
+    ):
         return False
     return any(
         program.regions.at(other) is not None
@@ -115,7 +149,9 @@ def _is_input(program: Program, call: ast.Call, name: str, scope: Scope) -> bool
 
 
 def _fix(program: Program, call: ast.Call, why: str) -> Fix | None:
-    """Without the conversion; where it is a statement of its own, or has other arguments, a person decides."""
+    """Without the conversion; where it is a statement of its own, or has other arguments, a person
+    decides.
+    """
     statement = program.module.statement_of(call)
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "half":
         return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 
 RULE = Rule("hard-coded-float-tensors", severity="info", default=False)
 _MESSAGE = (
-    "float32 written out mixes with half precision, and the result is float32 again, or an extension raises: "
+    "float32 written out mixes with half precision, and the result is float32 again, or an "
+    "extension raises: "
     "use `new_tensor`, `new_zeros` or `torch.randn_like` of a neighbour"
 )
 

@@ -6,12 +6,21 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
-from amp_migrate.checks._regions import Region, nodes, region_of, regions, statements, steps, without_gradients
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._regions import (
+    Region,
+    nodes,
+    region_of,
+    regions,
+    statements,
+    steps,
+    without_gradients,
+)
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit, ReplaceStatement, Template, WrapStatements
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS
+from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template, WrapStatements
 
 RULE = Rule("loop-inside-autocast", severity="error")
 
@@ -19,8 +28,9 @@ RULE = Rule("loop-inside-autocast", severity="error")
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for regions with a loop that steps, or with a forward pass behind a step."""
     message = (
-        "the region outlives an optimizer step, and its cached half-precision weights go on being used: training is "
-        "frozen; open a region for each forward pass and loss"
+        "this block outlives an optimizer step, and goes on using the half-precision copies "
+        "of the weights that it keeps: training is frozen; give each forward pass and its "
+        "loss an autocast block of their own"
     )
     for region in regions(program):
         step = spanned_step(program, region)
@@ -41,16 +51,25 @@ def spanned_step(program: Program, region: Region) -> ast.Call | None:
         return None
     for statement in statements(region.blocks()):
         if isinstance(statement, LOOPS):
-            found = next((s for inner in statement.body for s in steps(program, inner, region.scope)), None)
+            found = next(
+                (s for inner in statement.body for s in steps(program, inner, region.scope)), None
+            )
             if found is not None and not _has_own_region(program, found, region):
                 return found
     return _step_before_forward(program, region)
 
 
 def _has_own_region(program: Program, node: ast.AST, region: Region) -> bool:
-    """A region of its own around each forward does not help: the cache lives until the outermost one ends."""
+    """A region of its own around each forward does not help: the cache lives until the outermost
+    one ends.
+    """
     inner = region_of(program, node)
-    return inner is not None and inner.node is not region.node and inner.off and region_of(program, inner.node) is None
+    return (
+        inner is not None
+        and inner.node is not region.node
+        and inner.off
+        and region_of(program, inner.node) is None
+    )
 
 
 def _step_before_forward(program: Program, region: Region) -> ast.Call | None:
@@ -66,14 +85,23 @@ def _step_before_forward(program: Program, region: Region) -> ast.Call | None:
 def _runs_model(program: Program, statement: ast.stmt, region: Region) -> bool:
     calls = (n for n in nodes([statement]) if isinstance(n, ast.Call))
     return any(
-        program.effects.is_forward(call, region.scope) and not without_gradients(program, call) for call in calls
+        program.effects.is_forward(call, region.scope) and not without_gradients(program, call)
+        for call in calls
     )
 
 
 def _fix(program: Program, region: Region) -> Fix | None:
-    """The region moves to the statements from the first forward pass to the backward, where these are neighbours."""
+    """The region moves to the statements from the first forward pass to the backward, where these
+    are neighbours.
+    """
+    if not region.is_here:
+        return None
     node = region.node
-    if not isinstance(node, ast.With) or len(node.items) != 1 or node.items[0].optional_vars is not None:
+    if (
+        not isinstance(node, ast.With)
+        or len(node.items) != 1
+        or node.items[0].optional_vars is not None
+    ):
         return None
     wraps = _wraps(program, region)
     if wraps is None:
@@ -81,14 +109,16 @@ def _fix(program: Program, region: Region) -> Fix | None:
     code = Code(program, node.body[0])
     body = tuple(Template("$0", (code.span(s),)) for s in node.body)
     return Fix(
-        "safe", "open a region for each forward pass and loss", (ReplaceStatement(code.span(node), body), *wraps)
+        "safe",
+        "give each forward pass and its loss an autocast block of their own",
+        (ReplaceStatement(code.span(node), body), *wraps),
     )
 
 
 def _wraps(program: Program, region: Region) -> list[Edit] | None:
     code = Code(program, region.node.body[0])
     header = code.source(region.call)
-    backwards = [s for s in statements(region.blocks()) if code.is_event(s, "backward")]
+    backwards = [s for s in statements(region.blocks()) if code.is_event(s, EventKind.BACKWARD)]
     found: list[Edit] = []
     for backward in backwards:
         above: list[ast.stmt] = []

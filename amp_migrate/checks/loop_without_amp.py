@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._plans import planned_loops, related_files
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
-from amp_migrate.lint.plans import planned_loops
 from amp_migrate.model.program import Program
 
-RULE = Rule("loop-without-amp", severity="warning", without_amp=True)
+RULE = Rule(
+    "loop-without-amp", severity="warning", without_amp=True, by_file=True, not_for_tests=True
+)
 _MESSAGE = (
-    "this loop trains in float32, which leaves much of a GPU's speed and memory unused: `amp-migrate` can rewrite it"
+    "this loop trains in float32, which leaves much of a GPU's speed and memory unused: "
+    "`amp-migrate` can rewrite it"
 )
 _FIX = Fix("safe", "rewrite the loop to mixed precision, as `amp-migrate` does", migrates=True)
 
@@ -20,4 +23,6 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """One finding for each loop that would be migrated."""
     for call, loop in planned_loops(program, settings):
         if loop.status == "migrated":
-            yield finding_at(program, call, RULE, _MESSAGE, fix=_FIX)
+            others = related_files(program, settings)
+            message = f"{_MESSAGE}, together with {', '.join(others[:3])}" if others else _MESSAGE
+            yield finding_at(program, call, RULE, message, fix=None if others else _FIX)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
 
@@ -18,12 +18,18 @@ _TESTS = {"isfinite", "isnan", "isinf", "float"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for reads of a name behind `name = scaler.scale(name)` or `loss = scaler.scale(criterion(...))`."""
-    events = events_of(program)
+    """Ask for reads of a name behind `name = scaler.scale(name)` or `loss =
+    scaler.scale(criterion(...))`.
+    """
+    events = program.events
     for scope in program.module.scopes.values():
         for call in scope.calls:
             statement = program.module.parents[call]
-            if isinstance(statement, ast.Assign) and events.what(call, scope) == "scale" and _rebinds(statement, call):
+            if (
+                isinstance(statement, ast.Assign)
+                and events.what(call, scope) == EventKind.SCALE
+                and _rebinds(statement, call)
+            ):
                 yield from _reads(program, statement, call, scope)
 
 
@@ -40,16 +46,23 @@ def _reads(program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope) -
     target = scaled.targets[0]
     assert isinstance(target, ast.Name)
     code = Code(program, scaled)
-    message = "the loss was scaled under its own name, so this is the loss times the scale; write `scaler.scale(loss).backward()`"
+    message = (
+        "the loss was multiplied by the scaler's factor under its own name, so this is not the "
+        "loss but the product; "
+        "write `scaler.scale(loss).backward()`"
+    )
     fix = _fix(code, scaled, call, target.id)
     for statement in code.after(scaled):
         for node in shallow(statement):
             if isinstance(node, ast.Name) and node.id == target.id and _is_read(program, node):
                 read = program.module.parents[node]
                 place = read if isinstance(read, ast.expr) else node
-                yield finding_at(program, place, RULE, message, related=[(scaled, "scaled here")], fix=fix)
+                yield finding_at(
+                    program, place, RULE, message, related=[(scaled, "scaled here")], fix=fix
+                )
         if any(
-            isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Store) for n in shallow(statement)
+            isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Store)
+            for n in shallow(statement)
         ):
             return
 
@@ -79,7 +92,9 @@ def _fix(code: Code, scaled: ast.Assign, call: ast.Call, name: str) -> Fix | Non
         ):
             how = "scale the loss where its backward pass starts"
             if isinstance(call.args[0], ast.Name):
-                return Fix("safe", how, (code.remove(scaled), code.replace(func.value, code.source(call))))
+                return Fix(
+                    "safe", how, (code.remove(scaled), code.replace(func.value, code.source(call)))
+                )
             scale = code.replace(func.value, f"{code.source(call.func)}({name})")
             return Fix("safe", how, (code.replace(call, "$0", call.args[0]), scale))
     return None

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, shallow
 
@@ -17,21 +17,26 @@ RULE = Rule("loss-not-divided-for-accumulation", severity="warning", default=Fal
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for scaled backward passes before a conditional step, in a loop without any division."""
-    events = events_of(program)
+    events = program.events
     message = (
-        "the gradient is the sum over the accumulated batches, and overflows earlier; divide the loss by their number"
+        "the gradient is the sum over the accumulated batches, and overflows earlier; "
+        "divide the loss by their number"
     )
     for scope in events.scaler_scopes():
         for call in scope.calls:
             code = Code(program, call)
-            loop = next((a for a in program.module.ancestors(code.statement) if isinstance(a, LOOPS)), None)
+            loop = next(
+                (a for a in program.module.ancestors(code.statement) if isinstance(a, LOOPS)), None
+            )
             if (
                 loop is None
-                or events.what(call, scope) != "backward"
-                or code.guarded(code.after(code.statement), "scaler-step") is None
+                or events.what(call, scope) != EventKind.BACKWARD
+                or code.guarded(code.after(code.statement), EventKind.SCALER_STEP) is None
             ):
                 continue
-            if any(code.is_event(s, "zero-grad") for s in loop.body) or any(_divides(node) for node in shallow(loop)):
+            if any(code.is_event(s, EventKind.ZERO_GRAD) for s in loop.body) or any(
+                _divides(node) for node in shallow(loop)
+            ):
                 continue
             yield finding_at(program, call, RULE, message)
 

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, without_gradients
 from amp_migrate.config import Settings
-from amp_migrate.edits import InsertAfter, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.rewrite.edits import InsertAfter, Template
 
 RULE = Rule("loss-outside-autocast", severity="warning")
 _LOSSES = ("_loss", "cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
@@ -21,7 +21,10 @@ _LOSSES = ("_loss", "cross_entropy", "binary_cross_entropy_with_logits", "kl_div
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for losses of a region's outputs in the statements behind it."""
-    message = "the loss runs in half precision here, which rounds or overflows; compute it in the region, or cast with `.float()`"
+    message = (
+        "the loss runs in half precision here, which rounds or overflows; compute it in the "
+        "autocast block, or cast with `.float()`"
+    )
     for region in regions(program):
         if (
             region.off
@@ -41,7 +44,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                         call,
                         RULE,
                         message,
-                        related=[(region.node, "the region")],
+                        related=[(region.node, "the autocast block")],
                         fix=_fix(code, region, statement),
                     )
             note(program, statement, region.scope, names, may_start=False)
@@ -61,9 +64,9 @@ def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
     if name.startswith("torch.nn.functional."):
         return name.endswith(_LOSSES)
     if program.effects.is_bce(call, scope):
-        return (
-            False  # it belongs outside; whether its probabilities are float32 is `bce-under-autocast`'s and the model's
-        )
+        # it belongs outside; whether its probabilities are float32 is `bce-under-autocast`'s and
+        # the model's
+        return False
     value = program.values.of(call.func, scope)
     return value.kind is Kind.CRITERION and (value.name or "").startswith("torch.nn.")
 
@@ -72,7 +75,9 @@ def _rebound(statement: ast.stmt) -> set[str]:
     """Names that an inner statement gives another value."""
     if isinstance(statement, ast.Assign):
         return set()
-    return {n.id for n in shallow(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {
+        n.id for n in shallow(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
 
 
 def _fix(code: Code, region: Region, statement: ast.stmt) -> Fix | None:
@@ -81,4 +86,4 @@ def _fix(code: Code, region: Region, statement: ast.stmt) -> Fix | None:
         return None
     last = code.span(region.node.body[-1])
     moved = InsertAfter(last, (Template("$0", (code.span(statement),)),))
-    return Fix("safe", "compute the loss in the region", (code.remove(statement), moved))
+    return Fix("safe", "compute the loss in the autocast block", (code.remove(statement), moved))

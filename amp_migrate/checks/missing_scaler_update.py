@@ -6,14 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule, finding_at
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.mistakes import Mistake, events_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("missing-scaler-update", severity="error", without_amp=True)
 
@@ -21,7 +22,8 @@ RULE = Rule("missing-scaler-update", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for steps of the scaler that meet the next one without an update between."""
     message = (
-        "no `scaler.update()` before the next step, which raises `step() has already been called since the last "
+        "no `scaler.update()` before the next step, which raises `step() has already been called "
+        "since the last "
         "update()` on a GPU; call it after the step"
     )
     found = list(broken(program, RULE, message, _update, "call `scaler.update()` after the step"))
@@ -31,14 +33,16 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _never_updated(program: Program) -> Iterator[ast.Call]:
-    """Steps of a scaler that its class makes, keeps to itself, and never updates: no loop need be in sight for that."""
-    events = events_of(program)
+    """Steps of a scaler that its class makes, keeps to itself, and never updates: no loop need be
+    in sight for that.
+    """
+    events = program.events
     calls = [(call, scope) for scope in program.module.scopes.values() for call in scope.calls]
     if "caler" not in program.module.text or any(_updates(call) for call, _ in calls):
         return
     for call, scope in calls:
         around = program.graph.class_around(scope)
-        holder = receiver(call) if events.what(call, scope) == "scaler-step" else None
+        holder = receiver(call) if events.what(call, scope) == EventKind.SCALER_STEP else None
         if (
             around is None
             or not isinstance(holder, ast.Attribute)
@@ -46,26 +50,36 @@ def _never_updated(program: Program) -> Iterator[ast.Call]:
         ):
             continue
         passed = [a for c, _ in calls for a in [*c.args, *(k.value for k in c.keywords)]]
-        if not any(isinstance(a, ast.Attribute) and a.attr == holder.attr for a in passed) and _scales(program, scope):
+        if not any(
+            isinstance(a, ast.Attribute) and a.attr == holder.attr for a in passed
+        ) and _scales(program, scope):
             yield call
 
 
 def _updates(call: ast.Call) -> bool:
     func = call.func
-    return isinstance(func, ast.Attribute) and func.attr == "update" and "scal" in ast.unparse(func.value).lower()
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr == "update"
+        and "scal" in ast.unparse(func.value).lower()
+    )
 
 
 def _scales(program: Program, scope: Scope) -> bool:
     """The same function goes backward: it makes whole steps."""
-    return any(events_of(program).what(call, scope) == "scale" for call in scope.calls)
+    return any(program.events.what(call, scope) == EventKind.SCALE for call in scope.calls)
 
 
 def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    """Behind the step; of several optimizers, behind the last step where all of them stand in one block."""
-    steps = [code.module.statement_of(call) for call in code.calls("scaler-step")]
+    """Behind the step; of several optimizers, behind the last step where all of them stand in one
+    block.
+    """
+    steps = [code.module.statement_of(call) for call in code.calls(EventKind.SCALER_STEP)]
     if mistake.updates or not all(code.alone(step) for step in steps):
         return None
-    if mistake.optimizers > 1 and not all(any(step is one for one in code.block()) for step in steps):
+    if mistake.optimizers > 1 and not all(
+        any(step is one for one in code.block()) for step in steps
+    ):
         return None
     last = steps[-1] if mistake.optimizers > 1 else code.statement
     return (code.add_after(last, f"{code.source(receiver(mistake.node))}.update()"),)

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.events import Trait
-from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.recognition import Trait
 from amp_migrate.model.syntax import LOOPS
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("n-critic-steps-one-update", severity="error", without_amp=True)
 
@@ -21,7 +22,8 @@ RULE = Rule("n-critic-steps-one-update", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for steps in an inner loop whose update stands behind it."""
     message = (
-        "the inner loop steps again before `scaler.update()`, which raises `step() has already been called since the "
+        "the inner loop steps again before `scaler.update()`, which raises `step() has already "
+        "been called since the "
         "last update()`; update after each step"
     )
     yield from broken(program, RULE, message, _update, "call `scaler.update()` after each step")
@@ -35,8 +37,12 @@ def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
         return None
     name = code.source(receiver(mistake.node))
     edits = (code.add_after(code.statement, f"{name}.update()"),)
-    stray = [s for s in code.after(loop) if code.is_event(s, "update")]
-    steps = any(Trait.SCALER in code.events.of_node(s, code.scope) for s in code.after(loop) if s not in stray)
+    stray = [s for s in code.after(loop) if code.is_event(s, EventKind.UPDATE)]
+    steps = any(
+        Trait.SCALER in code.events.of_node(s, code.scope)
+        for s in code.after(loop)
+        if s not in stray
+    )
     return (*edits, *(code.remove(s) for s in stray)) if stray and not steps else edits
 
 

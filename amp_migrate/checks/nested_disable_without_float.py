@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, statements
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, blocks, shallow
 
@@ -20,21 +20,40 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for uses of the outer region's values in an island that is switched off."""
     for region in regions(program):
         outer = region_of(program, region.node) if region.off else None
-        if outer is not None and not outer.off and outer.dtype != "float32" and isinstance(region.node, ast.With):
+        if (
+            outer is not None
+            and not outer.off
+            and outer.dtype != "float32"
+            and isinstance(region.node, ast.With)
+        ):
             yield from _in_island(program, region, outer)
 
 
 def _in_island(program: Program, region: Region, outer: Region) -> Iterator[Finding]:
-    message = "this value is half precision, which autocast no longer casts: layers raise, and other maths stays half; cast it with `.float()`"
+    message = (
+        "this value is half precision, which autocast no longer casts: layers raise, and "
+        "other maths stays half; cast it with `.float()`"
+    )
     names = _half_before(program, region, outer)
     for statement in statements(region.blocks()):
         head = statement if not any(True for _ in blocks(statement)) else None
-        uses = [u for u in bare_uses(head, names) if _computes(program, u)] if head is not None else []
+        uses = (
+            [u for u in bare_uses(head, names) if _computes(program, u)] if head is not None else []
+        )
         if uses:
             code = Code(program, uses[0])
-            fix = Fix("safe", "cast it to float32", tuple(code.replace(u, "$0.float()", u) for u in uses))
+            fix = Fix(
+                "safe", "cast it to float32", tuple(code.replace(u, "$0.float()", u) for u in uses)
+            )
             place = _operation(program, uses[0])
-            yield finding_at(program, place, RULE, message, related=[(outer.place, "autocast is on here")], fix=fix)
+            yield finding_at(
+                program,
+                place,
+                RULE,
+                message,
+                related=[(outer.place, "autocast is on here")],
+                fix=fix,
+            )
         note(program, statement, region.scope, names, may_start=False)
 
 
@@ -53,23 +72,40 @@ def _operation(program: Program, use: ast.Name) -> ast.expr:
     here: ast.AST = use
     while isinstance(parent := program.module.parents[here], ast.expr):
         here = parent
-        if isinstance(here, ast.Call) or isinstance(here, ast.BinOp) and isinstance(here.op, ast.MatMult):
+        if (
+            isinstance(here, ast.Call)
+            or isinstance(here, ast.BinOp)
+            and isinstance(here.op, ast.MatMult)
+        ):
             return here
     return use
 
 
 def _computes(program: Program, use: ast.Name) -> bool:
-    """An argument of a call that computes, or an operand of a matrix product; not logging, nor a mere return."""
+    """An argument of a call that computes, or an operand of a matrix product; not logging, nor a
+    mere return.
+    """
     place = _operation(program, use)
     if isinstance(place, ast.BinOp):
         return True
     if not isinstance(place, ast.Call):
         return False
-    name = place.func.attr if isinstance(place.func, ast.Attribute) else getattr(place.func, "id", "")
-    inside_receiver = isinstance(place.func, ast.Attribute) and any(n is use for n in shallow(place.func.value))
+    name = (
+        place.func.attr if isinstance(place.func, ast.Attribute) else getattr(place.func, "id", "")
+    )
+    inside_receiver = isinstance(place.func, ast.Attribute) and any(
+        n is use for n in shallow(place.func.value)
+    )
     if inside_receiver:
         parent = program.module.parents[place]
         return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.MatMult)
-    return name not in {"print", "len", "isinstance", "float", "append", "detach", "update", "log"} and not isinstance(
-        place, FUNCTIONS
-    )
+    return name not in {
+        "print",
+        "len",
+        "isinstance",
+        "float",
+        "append",
+        "detach",
+        "update",
+        "log",
+    } and not isinstance(place, FUNCTIONS)

@@ -5,58 +5,61 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._half import half_arguments, to_float
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.calls import operands, spelled
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops import Kernels, Op, Trait
 
 RULE = Rule("ops-without-half-kernel", severity="error")
-# On CUDA, not rescued by autocast's float32 list (torch's own operator database, 2.13).
-_TORCH = frozenset(
-    "inverse svd qr cholesky symeig eig lu pinverse logdet slogdet det quantile nanquantile histc triangular_solve "
-    "cholesky_solve cholesky_inverse lstsq solve geqrf ormqr matrix_rank lu_solve histogram igamma igammac ctc_loss".split()
-)
-_METHODS = frozenset("inverse svd qr cholesky symeig pinverse logdet slogdet det quantile nanquantile histc".split())
-_LINALG = frozenset(
-    "cholesky cholesky_ex cond det eig eigh eigvals eigvalsh householder_product inv inv_ex lstsq lu lu_factor matrix_power "
-    "matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve solve_triangular ldl_factor".split()
-)
-_TWO = frozenset({"solve", "lstsq", "cholesky_solve", "triangular_solve", "lu_solve"})
-_LOW_RANK = ("torch.pca_lowrank", "torch.svd_lowrank")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Calls with operands that are half for certain, and the two that multiply matrices inside."""
 
-    def operands(call: ast.Call, scope: Scope) -> Sequence[ast.expr]:
-        return _operands(program, call)
+    def wanted(call: ast.Call, scope: Scope) -> Sequence[ast.expr]:
+        found = spelled(program.precision.inference, call, scope)
+        return operands(found, call) if found is not None and _lacks(found.op) else []
 
-    for call, _, half in half_arguments(program, operands):
-        message = f"half precision has no kernel for `{_name(program, call)}`, so this raises under autocast: write `.float()`"
-        fix = to_float(program, half, safe=True, message="convert to float32, which does nothing without autocast")
+    for call, _, half in half_arguments(program, wanted):
+        message = (
+            f"half precision has no kernel for `{_name(program, call)}`, so this raises "
+            "under autocast: write `.float()`"
+        )
+        fix = to_float(
+            program,
+            half,
+            safe=True,
+            message="convert to float32, which does nothing without autocast",
+        )
         yield finding_at(program, call, RULE, message, fix=fix)
-    for call, _ in program.uses.calls(*_LOW_RANK):
+    for call, _ in program.uses.calls(*_BREAKING):
         if program.regions.enabled_around(call) is not None:
             name = program.canonical(call.func)
             message = (
-                f"`{name}` multiplies matrices inside, in half precision, and raises: compute it with autocast off"
+                f"`{name}` multiplies matrices inside, in half precision, and raises: "
+                "compute it with autocast off"
             )
             yield finding_at(program, call, RULE, message)
 
 
-def _operands(program: Program, call: ast.Call) -> Sequence[ast.expr]:
-    name = program.canonical(call.func)
-    if name is None:
-        method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
-        return [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
-    head, _, last = name.rpartition(".")
-    listed = (
-        (head == "torch" and last in _TORCH)
-        or (head == "torch.linalg" and last in _LINALG)
-        or name == "torch.nn.functional.ctc_loss"
-    )
-    return call.args[: 2 if last in _TWO else 1] if listed else []
+# Their inner products are half even of float32 operands; sparse ones are not tried on a GPU.
+_BREAKING = tuple(
+    name
+    for row in ops.ROWS
+    if row.always_breaks and "sparse" not in row.name
+    for name in row.functions
+)
+
+
+def _lacks(op: Op) -> bool:
+    """Transforms and complex numbers are another rule's."""
+    is_complex = op.result == "complex" and op not in ops.linalg.ROWS
+    is_other = is_complex or op.traits & (Trait.FOURIER | Trait.COMPLEX) or op.always_breaks
+    return op.policy == "keeps" and Kernels.HALF not in op.kernels and not is_other
 
 
 def _name(program: Program, call: ast.Call) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import calls_in
 from amp_migrate.model.syntax import Scope
 
 RULE = Rule("optimizer-in-backward", severity="error")
@@ -23,12 +24,17 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for call in scope.calls
         if _steps(program, call, scope)
     ]
-    events = events_of(program) if calls else None
-    if events is None or not any(events.what(c, s) == "scale" for s in program.module.scopes.values() for c in s.calls):
+    events = program.events if calls else None
+    if events is None or not any(
+        events.what(c, s) == EventKind.SCALE
+        for s in program.module.scopes.values()
+        for c in s.calls
+    ):
         return
     message = (
-        "the optimizer steps inside the backward pass, on gradients that are still scaled, and the scaler cannot skip "
-        "it; use bfloat16 without a scaler, or step after the backward pass"
+        "the optimizer steps inside the backward pass, on gradients that still carry the "
+        "scaler's factor, and the scaler cannot skip it; use bfloat16 without a scaler, or "
+        "step after the backward pass"
     )
     for call, _ in calls:
         yield finding_at(program, call, RULE, message)
@@ -36,7 +42,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def _steps(program: Program, call: ast.Call, scope: Scope) -> bool:
     func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    name = (
+        func.attr
+        if isinstance(func, ast.Attribute)
+        else func.id
+        if isinstance(func, ast.Name)
+        else ""
+    )
     if name == "_apply_optimizer_in_backward":
         return True
     return name == _HOOK and bool(call.args) and _hook_steps(program, call.args[0], scope)
@@ -50,5 +62,5 @@ def _hook_steps(program: Program, hook: ast.expr, scope: Scope) -> bool:
         around = program.graph.class_around(scope)
         body = program.graph.method(around, hook.attr) if around is not None else None
     return body is not None and any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step" for n in ast.walk(body)
+        isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in calls_in(body)
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule
 from amp_migrate.model.program import Program
 
 RULE = Rule("optimizer-without-grads", severity="error", without_amp=True)
@@ -15,7 +15,8 @@ RULE = Rule("optimizer-without-grads", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for unconditional steps of an optimizer whose loss is conditional."""
     message = (
-        "this optimizer has no gradients in some iterations, where the scaler raises `No inf checks were recorded for "
+        "this optimizer has no gradients in some iterations, where the scaler raises `No inf "
+        "checks were recorded for "
         "this optimizer`; step it under the condition of its loss"
     )
     yield from broken(program, RULE, message)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops import EVERY
 
 RULE = Rule("out=-or-inplace-matmul", severity="warning")
-_PRODUCTS = {
-    f"torch.{name}" for name in ("mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "addmv", "linalg.matmul")
-}
-_IN_PLACE = {"addmm_", "addbmm_", "baddbmm_", "addmv_", "addr_"}
 _MESSAGE = (
-    "autocast leaves this alone: it raises if one operand is half precision, else it runs in float32; use the {form}"
+    "autocast leaves this alone: it raises if one operand is half precision, else it runs "
+    "in float32; use the {form}"
 )
 
 
@@ -33,7 +32,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def _form(program: Program, call: ast.Call) -> str | None:
     name = program.canonical(call.func)
     if name is not None:
+        found = ops.function(name)
         out = any(one.arg == "out" for one in call.keywords)
-        return "product without `out=`" if name in _PRODUCTS and out else None
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _IN_PLACE
-    return "form without the underscore" if is_method else None
+        is_product = found is not None and found.op.policy == "lower"
+        return "product without `out=`" if is_product and out else None
+    found = ops.method(call.func.attr) if isinstance(call.func, ast.Attribute) else None
+    in_place = found is not None and found.form == "in-place" and found.op.strict == EVERY
+    return "form without the underscore" if in_place else None

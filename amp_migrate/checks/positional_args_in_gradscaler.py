@@ -5,36 +5,55 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.literals import is_flag, number
 from amp_migrate.model.program import Program
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-args-in-GradScaler", severity="error")
 _OLD_ORDER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
 _MESSAGE = (
-    "the first parameter is the device, so this value is ignored without a word and the scale starts at 65536: "
-    "write `init_scale=`"
+    "the first parameter is the device, so this value is ignored without a word, and the "
+    "scaler's factor starts at 65,536: write `init_scale=`"
 )
-_FLAG = "the first parameter is the device, so this flag is ignored without a word: write `enabled=`"
+_DEVICE = (
+    "the first parameter of the old GradScaler is `init_scale`, so this device raises when the "
+    "first loss is scaled: use `torch.amp.GradScaler`, or leave it out"
+)
+_FLAG = (
+    "the first parameter is the device, so this flag is ignored without a word: write `enabled=`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """A number or a truth value where the device belongs."""
+    """A number or a truth value where the device belongs, or the device where the scale does."""
     for call, scope in program.uses.calls("torch.amp.GradScaler", "torch.GradScaler"):
         if not call.args or isinstance(call.args[0], ast.Starred):
             continue
         if is_flag(program, call.args[0], scope):
-            yield finding_at(program, call.args[0], RULE, _FLAG, fix=_fix(program, call, ("enabled",)))
+            yield finding_at(
+                program, call.args[0], RULE, _FLAG, fix=_fix(program, call, ("enabled",))
+            )
         elif number(call.args[0], scope) is not None:
-            yield finding_at(program, call.args[0], RULE, _MESSAGE, fix=_fix(program, call, _OLD_ORDER))
+            yield finding_at(
+                program, call.args[0], RULE, _MESSAGE, fix=_fix(program, call, _OLD_ORDER)
+            )
+
+    for call, _ in program.uses.calls("torch.cuda.amp.GradScaler"):
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            yield finding_at(program, first, RULE, _DEVICE)
 
 
 def _fix(program: Program, call: ast.Call, order: tuple[str, ...]) -> Fix | None:
     names = {one.arg for one in call.keywords}
     given = list(zip(order, call.args, strict=False))
-    if len(call.args) > len(order) or None in names or names & {"device", *(name for name, _ in given)}:
+    if (
+        len(call.args) > len(order)
+        or None in names
+        or names & {"device", *(name for name, _ in given)}
+    ):
         return None
     pairs = [*given, *((str(one.arg), one.value) for one in call.keywords)]
     module = program.module

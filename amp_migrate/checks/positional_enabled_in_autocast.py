@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.edits import ReplaceExpression, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.literals import is_flag
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-enabled-in-autocast", severity="error")
 _MESSAGE = (
-    "the second parameter is `dtype`, so this flag raises on a GPU and switches autocast off on a CPU: write `enabled=`"
+    "the second parameter is `dtype`, so this flag raises on a GPU and switches autocast "
+    "off on a CPU: write `enabled=`"
 )
 
 
@@ -32,7 +33,13 @@ def _fix(program: Program, call: ast.Call) -> Fix | None:
         return None
     # The whole call is written anew: an edit of an argument cannot make a keyword of it.
     module = program.module
-    parts = [module.span(one) for one in [call.func, *call.args, *(one.value for one in call.keywords)]]
-    said = ["$1", "enabled=$2", *(f"{one.arg}=${index + 3}" for index, one in enumerate(call.keywords))]
+    parts = [
+        module.span(one) for one in [call.func, *call.args, *(one.value for one in call.keywords)]
+    ]
+    said = [
+        "$1",
+        "enabled=$2",
+        *(f"{one.arg}=${index + 3}" for index, one in enumerate(call.keywords)),
+    ]
     edit = ReplaceExpression(module.span(call), Template(f"$0({', '.join(said)})", tuple(parts)))
     return Fix("safe", "pass the flag as `enabled=`", (edit,))

@@ -1,12 +1,14 @@
-"""A `torch.cuda.amp.autocast()` is nested in a region of another type, which its modern name would inherit."""
+"""A `torch.cuda.amp.autocast()` is nested in a region of another type, which its modern name would
+inherit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._renames import renaming
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 from amp_migrate.model.uses import argument_of
 
@@ -25,8 +27,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if outer.dtype == "bfloat16" or outer.cached is False:
             inherited = "bfloat16" if outer.dtype == "bfloat16" else "no weight cache"
             message = (
-                f'this is float16 with a weight cache, while `torch.autocast("cuda")` would inherit {inherited} from the region '
+                'this is float16 with a weight cache, while `torch.autocast("cuda")` would '
+                f"inherit {inherited} from the region "
                 "around it: write `dtype=torch.float16` when you rename it"
             )
-            related = [(outer.call, "the region around it")]
-            yield finding_at(program, use.call, RULE, message, related=related, fix=renaming(program, use))
+            related = [(outer.call, "the autocast block around it")]
+            yield finding_at(
+                program, use.call, RULE, message, related=related, fix=renaming(program, use)
+            )

@@ -6,12 +6,15 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.calls import argument
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 
+_HOPS = 3
 RULE = Rule("scale-inequality-as-skip-test", severity="warning")
 
 
@@ -20,16 +23,24 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     if "get_scale" not in program.module.text:
         return
     message = (
-        "the scale also changes when it grows, so a real step counts as skipped; a step was skipped where the scale "
+        "the scale also changes when it grows, so a real step counts as skipped; a step was "
+        "skipped where the scale "
         "is smaller than before"
     )
     for node in program.module.parents:
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        if (
+            not isinstance(node, ast.Compare)
+            or len(node.ops) != 1
+            or not isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+        ):
             continue
         scope = program.module.scope_of(node)
         left, right = _taken(program, node.left, scope), _taken(program, node.comparators[0], scope)
-        update = _update_between(program, scope, left, right)
-        if left is None or right is None or update is None:
+        if left is None or right is None:
+            continue
+        where = program.module.scope_of(left)
+        update = _update_between(program, where, left, right) or _elsewhere(program, node)
+        if update is None:
             continue
         yield finding_at(
             program,
@@ -41,33 +52,94 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _taken(program: Program, expr: ast.expr, scope: Scope) -> ast.Call | None:
-    """The `get_scale()` call whose value `expr` is."""
+def _taken(program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS) -> ast.Call | None:
+    """The `get_scale()` call whose value `expr` is, through so many callers."""
     if isinstance(expr, ast.Name):
         home = scope.lookup(expr.id)
-        values = [b.value for b in home.bindings[expr.id] if b.value is not None and b.index is None] if home else []
+        if home is not None and home.bindings[expr.id][0].how == "parameter":
+            return _handed(program, expr.id, home, hops - 1) if hops else None
+        values = (
+            [b.value for b in home.bindings[expr.id] if b.value is not None and b.index is None]
+            if home
+            else []
+        )
         found = [v for v in values if _is_get_scale(program, v, home or scope)]
         return found[-1] if found and len(found) == len(values) else None  # type: ignore[return-value]
+    if isinstance(expr, ast.Attribute):
+        return _stored(program, expr, scope)
     return expr if _is_get_scale(program, expr, scope) else None  # type: ignore[return-value]
+
+
+def _handed(program: Program, name: str, home: Scope, hops: int) -> ast.Call | None:
+    """The `get_scale()` call whose value each caller hands over."""
+    if not isinstance(home.node, FUNCTIONS):
+        return None
+    sites = program.graph.sites(home.node)
+    given = [(argument(site.call, home, name, site.bound), site.scope) for site in sites]
+    found = [_taken(program, one, there, hops) for one, there in given if one is not None]
+    return found[0] if found and len(found) == len(sites) and None not in found else None
+
+
+def _stored(program: Program, expr: ast.Attribute, scope: Scope) -> ast.Call | None:
+    """The `get_scale()` call whose value an attribute of the object always has."""
+    cls = program.graph.class_around(scope)
+    name = dotted_name(expr) or ""
+    if cls is None or name.partition(".")[0] != scope.self_name:
+        return None
+    home = program.module.scopes[cls]
+    bindings = home.bindings.get("self." + name.partition(".")[2], [])
+    values = [
+        b.value
+        for b in bindings
+        if not (isinstance(b.value, ast.Constant) and b.value.value is None)
+    ]
+    for value in values:
+        if value is None or not _is_get_scale(program, value, program.module.scope_of(value)):
+            return None
+    return values[0] if values and isinstance(values[0], ast.Call) else None
+
+
+def _elsewhere(program: Program, node: ast.Compare) -> ast.expr | None:
+    """What was stored and is compared later lies an update apart, wherever that is."""
+    stored = [one for one in (node.left, *node.comparators) if isinstance(one, ast.Attribute)]
+    return stored[0] if len(stored) == 1 else None
 
 
 def _is_get_scale(program: Program, expr: ast.expr, scope: Scope) -> bool:
     func = expr.func if isinstance(expr, ast.Call) else None
     return (
-        isinstance(func, ast.Attribute) and func.attr == "get_scale" and events_of(program).is_scaler(func.value, scope)
+        isinstance(func, ast.Attribute)
+        and func.attr == "get_scale"
+        and (program.events.is_scaler(func.value, scope) or _is_named_scaler(func.value))
     )
 
 
-def _update_between(program: Program, scope: Scope, left: ast.Call | None, right: ast.Call | None) -> ast.Call | None:
+def _is_named_scaler(expr: ast.expr) -> bool:
+    """What has a scale to get and is called so is torch's scaler, of whatever object."""
+    return "scaler" in (dotted_name(expr) or "").rpartition(".")[2].lower()
+
+
+def _update_between(
+    program: Program, scope: Scope, left: ast.Call | None, right: ast.Call | None
+) -> ast.Call | None:
     if left is None or right is None:
         return None
-    events = events_of(program)
+    events = program.events
     first, last = sorted((left.lineno, right.lineno))
-    return next((c for c in scope.calls if events.what(c, scope) == "update" and first <= c.lineno <= last), None)
+    return next(
+        (
+            c
+            for c in scope.calls
+            if events.what(c, scope) == EventKind.UPDATE and first <= c.lineno <= last
+        ),
+        None,
+    )
 
 
 def _fix(program: Program, node: ast.Compare, left: ast.Call, right: ast.Call) -> Fix:
     is_late = (left.lineno, left.col_offset) > (right.lineno, right.col_offset)
+    if isinstance(node.left, ast.Attribute) or isinstance(node.comparators[0], ast.Attribute):
+        is_late = isinstance(node.comparators[0], ast.Attribute)  # what is stored is older
     unequal = isinstance(node.ops[0], ast.NotEq)
     sign = ("<" if is_late else ">") if unequal else (">=" if is_late else "<=")
     edit = Code(program, node).replace(node, f"$0 {sign} $1", node.left, node.comparators[0])

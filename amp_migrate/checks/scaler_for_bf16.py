@@ -6,14 +6,22 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
-from amp_migrate.edits import AddArgument
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.rewrite.edits import AddArgument
 
 RULE = Rule("scaler-for-bf16", severity="info")
+_ALWAYS = (
+    "bfloat16 has the range of float32 and needs no scaler, which costs a "
+    "synchronisation per step; switch it off"
+)
+_SOMETIMES = (
+    "with bfloat16, which may be chosen here, the scaler is not needed and costs a "
+    "synchronisation per step; make it with `enabled=dtype == torch.float16`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -21,15 +29,17 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     if "caler" not in program.module.text or not regions(program):
         return
     enabled = [r for r in regions(program) if not r.off]
+    used = {id(region.call) for region in regions(program)}
     calls = [c for s in program.module.scopes.values() for c in s.calls if is_autocast(program, c)]
-    if not enabled or len(calls) > len(regions(program)) or any(_dtype(r) != "bfloat16" for r in enabled):
+    choices = [_choices(region) for region in enabled]
+    if not enabled or any(id(call) not in used for call in calls):
         return
-    message = (
-        "bfloat16 has the range of float32 and needs no scaler, which costs a synchronisation per step; switch it off"
-    )
+    if any("bfloat16" not in one for one in choices):
+        return
+    sure = all(one == {"bfloat16"} for one in choices)
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if events_of(program).what(call, scope) != "created":
+            if program.events.what(call, scope) != EventKind.SCALER_CREATED:
                 continue
             given = next((k.value for k in call.keywords if k.arg == "enabled"), None)
             if given is None or (isinstance(given, ast.Constant) and given.value):
@@ -37,18 +47,23 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     program,
                     call,
                     RULE,
-                    message,
+                    _ALWAYS if sure else _SOMETIMES,
                     related=[(enabled[0].place, "bfloat16 here")],
-                    fix=_fix(program, call, given),
+                    fix=_fix(program, call, given) if sure else None,
                 )
 
 
-def _dtype(region: Region) -> str | None:
-    """The type, where it is written out."""
-    return region.dtype if region.argument("dtype") is not None else None
+def _choices(region: Region) -> frozenset[str]:
+    """The types that the region may have, where that is written out."""
+    written = region.argument("dtype") is not None
+    return (region.dtypes if written else None) or frozenset()
 
 
 def _fix(program: Program, call: ast.Call, given: ast.expr | None) -> Fix:
     if given is not None:
         return Fix("safe", "switch the scaler off", (Code(program, call).replace(given, "False"),))
-    return Fix("safe", "switch the scaler off", (AddArgument(program.module.span(call), "enabled", "False"),))
+    return Fix(
+        "safe",
+        "switch the scaler off",
+        (AddArgument(program.module.span(call), "enabled", "False"),),
+    )

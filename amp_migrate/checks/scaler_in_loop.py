@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scalers import Made, repeated
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import names_in, names_stored
 from amp_migrate.model.syntax import LOOPS
 
 RULE = Rule("scaler-in-loop", severity="error")
@@ -17,11 +17,16 @@ RULE = Rule("scaler-in-loop", severity="error")
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for scalers that live for one step."""
-    message = "a scaler per step never adapts: if its first scale overflows, no step is ever taken; make it once, before the loop"
+    message = (
+        "a scaler per step never adapts: if its first scale overflows, no step is ever "
+        "taken; make it once, before the loop"
+    )
     for made in repeated(program):
         if made.often == "batch":
             related = [(made.caller, "called in a loop here")] if made.caller is not None else []
-            yield finding_at(program, made.call, RULE, message, related=related, fix=_fix(program, made))
+            yield finding_at(
+                program, made.call, RULE, message, related=related, fix=_fix(program, made)
+            )
 
 
 def _fix(program: Program, made: Made) -> Fix | None:
@@ -35,9 +40,7 @@ def _fix(program: Program, made: Made) -> Fix | None:
         if isinstance(a, LOOPS) and program.module.scope_of(a) is code.scope
     ]
     outermost = around[-1]
-    read = {n.id for n in ast.walk(made.call) if isinstance(n, ast.Name)}
-    bound = {n.id for n in ast.walk(outermost) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    if read & bound or len(code.block()) < 2:
+    if names_in(made.call) & names_stored(outermost) or len(code.block()) < 2:
         return None
     how = "make it once, before the loop: the sequence of scales changes"
     return Fix("unsafe", how, code.move_before(outermost, code.statement))

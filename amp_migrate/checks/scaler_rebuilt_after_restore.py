@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.names import dotted_name
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 
 RULE = Rule("scaler-rebuilt-after-restore", severity="warning")
 
@@ -21,18 +21,82 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     if "load_state_dict" not in program.module.text:
         return
     message = (
-        "the state that was loaded is lost: a new scaler takes the place of the restored one; make it first, then load"
+        "the state that was loaded is lost: a new scaler takes the place of the restored "
+        "one; make it first, then load"
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
             statement = program.module.parents[call]
-            if not isinstance(statement, ast.Assign) or events_of(program).what(call, scope) != "created":
+            if (
+                not isinstance(statement, ast.Assign)
+                or program.events.what(call, scope) != EventKind.SCALER_CREATED
+            ):
                 continue
             name = dotted_name(statement.targets[0])
             load = _load_before(program, statement, name, scope) if name is not None else None
+            if load is None and name is not None:
+                elsewhere = _load_by_caller(program, name, scope)
+                if elsewhere is not None:
+                    related = [(elsewhere, "loaded here")]
+                    yield finding_at(program, call, RULE, message, related=related)
             if load is not None:
-                fix = Fix("unsafe", "keep the restored scaler", (Code(program, statement).remove(statement),))
-                yield finding_at(program, call, RULE, message, related=[(load, "loaded here")], fix=fix)
+                fix = Fix(
+                    "unsafe",
+                    "keep the restored scaler",
+                    (Code(program, statement).remove(statement),),
+                )
+                yield finding_at(
+                    program, call, RULE, message, related=[(load, "loaded here")], fix=fix
+                )
+
+
+def _load_by_caller(program: Program, name: str, scope: Scope) -> ast.Call | None:
+    """A call of a method that loads the state, before one of the method that makes the scaler, on
+    the same object.
+    """
+    cls = program.graph.class_around(scope)
+    maker = scope.node
+    if cls is None or not isinstance(maker, FUNCTIONS) or maker.name == "__init__":
+        return None
+    if not name.startswith(f"{scope.self_name}."):
+        return None
+    loaders = [
+        node
+        for node in cls.body
+        if isinstance(node, FUNCTIONS) and node is not maker and _is_loader(program, node, name)
+    ]
+    for loader in loaders:
+        for load in program.graph.sites(loader):
+            if _constructs(program, load.scope, cls):
+                return load.call
+            for make in program.graph.sites(maker):
+                if load.scope is make.scope and _precedes(program, load.call, make.call):
+                    return load.call
+    return None
+
+
+def _constructs(program: Program, scope: Scope, cls: ast.ClassDef) -> bool:
+    """Whether it is the constructor of the class, which runs before any other method."""
+    own = program.graph.class_around(scope) is cls
+    return own and isinstance(scope.node, FUNCTIONS) and scope.node.name == "__init__"
+
+
+def _is_loader(program: Program, function: Function, name: str) -> bool:
+    scope = program.scope(function)
+    own = f"{scope.self_name}.{name.partition('.')[2]}"
+    return any(_loads(program, s, own, scope) for s in function.body)
+
+
+def _precedes(program: Program, first: ast.Call, then: ast.Call) -> bool:
+    """Whether one call of a method comes before another of the same object, in one block."""
+    if not isinstance(first.func, ast.Attribute) or not isinstance(then.func, ast.Attribute):
+        return False
+    holder = dotted_name(first.func.value)
+    if holder is None or holder != dotted_name(then.func.value):
+        return False
+    code = Code(program, then)
+    before = code.before(code.statement)
+    return any(program.module.statement_of(first) is one for one in before)
 
 
 def _load_before(program: Program, statement: ast.stmt, name: str, scope: Scope) -> ast.stmt | None:
@@ -54,17 +118,27 @@ def _loads(program: Program, statement: ast.stmt, name: str, scope: Scope) -> bo
     if call.func.attr == "load_state_dict" and dotted_name(call.func.value) == name:
         return True
     holder = call.func.value
-    if not name.startswith("self.") or not isinstance(holder, ast.Name) or holder.id != scope.self_name:
+    if (
+        not name.startswith("self.")
+        or not isinstance(holder, ast.Name)
+        or holder.id != scope.self_name
+    ):
         return False
     function = program.values.callee(call, scope)
     if not isinstance(function, FUNCTIONS):
         return False
     inner = program.module.scopes[function]
-    return any(_loads(program, s, name, inner) for s in function.body if not _is_call_of_self(s, inner))
+    return any(
+        _loads(program, s, name, inner) for s in function.body if not _is_call_of_self(s, inner)
+    )
 
 
 def _is_call_of_self(statement: ast.stmt, scope: Scope) -> bool:
     """Methods of methods are not followed."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     func = call.func if isinstance(call, ast.Call) else None
-    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == scope.self_name
+    return (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == scope.self_name
+    )

@@ -6,17 +6,24 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.edits import AddDictEntry, InsertAfter, Template
-from amp_migrate.lint.finding import Finding, Fix, Rule, finding_at
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.names import dotted_name
+from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
 RULE = Rule("scaler-state-not-checkpointed", severity="warning")
-_SAVED = "the scaler's state is not saved beside the optimizer's: a resumed run starts at scale 65536 and skips steps; add `scaler.state_dict()`"
-_LOADED = "the scaler's state is not loaded beside the optimizer's: the run starts at scale 65536 and skips steps; call `scaler.load_state_dict(...)`"
+_SAVED = (
+    "the scaler's state is not saved beside the optimizer's: a resumed run starts with the "
+    "factor 65,536 again and skips steps; add `scaler.state_dict()`"
+)
+_LOADED = (
+    "the scaler's state is not loaded beside the optimizer's: the run starts with the factor "
+    "65,536 again and skips steps; call `scaler.load_state_dict(...)`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -27,13 +34,23 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for scope in program.module.scopes.values():
         for call in scope.calls:
             func = call.func
-            if not isinstance(func, ast.Attribute) or func.attr not in {"state_dict", "load_state_dict"}:
+            if not isinstance(func, ast.Attribute) or func.attr not in {
+                "state_dict",
+                "load_state_dict",
+            }:
                 continue
-            scaler = _scaler(program, scope) if program.effects.is_optimizer(func.value, scope) else None
+            scaler = (
+                _scaler(program, scope) if program.effects.is_optimizer(func.value, scope) else None
+            )
+            if scaler is None and _is_forgotten(program, call, scope):
+                told.add(call)
+                yield finding_at(program, call, RULE, _LOADED)
             if scaler is None or _handled(program, scope, func.attr):
                 continue
             found = (
-                _saved(program, call, scaler) if func.attr == "state_dict" else _loaded(program, call, scope, scaler)
+                _saved(program, call, scaler)
+                if func.attr == "state_dict"
+                else _loaded(program, call, scope, scaler)
             )
             if found is not None and found[0] not in told:
                 told.add(found[0])
@@ -41,9 +58,33 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 yield finding_at(program, found[0], RULE, message, fix=found[1])
 
 
+def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """An optimizer's state is loaded where no scaler is at hand, though the scaler's is saved in
+    this file, and loaded nowhere in it.
+    """
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "load_state_dict":
+        return False
+    if not program.effects.is_optimizer(func.value, scope) or not call.args:
+        return False
+    if "state_dict()" in ast.unparse(call.args[0]):
+        return False
+    return _calls_on_scaler(program, "state_dict") and not _calls_on_scaler(program, func.attr)
+
+
+def _calls_on_scaler(program: Program, method: str) -> bool:
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == method
+        and "scal" in (dotted_name(call.func.value) or "").lower()
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    )
+
+
 def _scaler(program: Program, scope: Scope) -> str | None:
     """The name of the scaler that trains here: of this scope, an outer one, or the same object."""
-    events = events_of(program)
+    events = program.events
     around = program.graph.class_around(scope)
     for other in program.module.scopes.values():
         for call in other.calls:
@@ -52,28 +93,43 @@ def _scaler(program: Program, scope: Scope) -> str | None:
             if target is None or name is None:
                 continue
             head, _, rest = name.partition(".")
-            if rest and around is not None and head == other.self_name and program.graph.class_around(other) is around:
+            if (
+                rest
+                and around is not None
+                and head == other.self_name
+                and program.graph.class_around(other) is around
+            ):
                 return name if scope.self_name in {head, None} else None
-            if not rest and scope.lookup(head) is not None and scope.lookup(head) is other.lookup(head):
+            if (
+                not rest
+                and scope.lookup(head) is not None
+                and scope.lookup(head) is other.lookup(head)
+            ):
                 return name
     return None
 
 
 def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
-    what = events_of(program).what(call, scope)
-    if what in {"scale", "scaler-step"}:
+    what = program.events.what(call, scope)
+    if what in {EventKind.SCALE, EventKind.SCALER_STEP}:
         return call.func.value if isinstance(call.func, ast.Attribute) else None
     parent = program.module.parents[call]
     is_live = (
-        what == "created" and isinstance(parent, ast.Assign) and events_of(program).is_scaler(parent.targets[0], scope)
+        what == EventKind.SCALER_CREATED
+        and isinstance(parent, ast.Assign)
+        and program.events.is_scaler(parent.targets[0], scope)
     )
     return parent.targets[0] if is_live and isinstance(parent, ast.Assign) else None
 
 
 def _handled(program: Program, scope: Scope, method: str) -> bool:
-    """Whether the same method of something called a scaler is used in this scope, or around it."""
+    """Whether the same method of something called a scaler is used in this scope, or around it; to
+    load, in another method of the object as well.
+    """
     node = scope.node
-    for inner in ast.walk(node) if isinstance(node, FUNCTIONS) else list(scope.calls):
+    if method == "load_state_dict" and _loads_elsewhere(program, scope):
+        return True
+    for inner in nodes_in(node) if isinstance(node, FUNCTIONS) else list(scope.calls):
         if isinstance(inner, ast.Attribute) and inner.attr in {"loss_scale", "grad_scaler_state"}:
             return True
         func = inner.func if isinstance(inner, ast.Call) else None
@@ -86,20 +142,42 @@ def _handled(program: Program, scope: Scope, method: str) -> bool:
     return False
 
 
+def _loads_elsewhere(program: Program, scope: Scope) -> bool:
+    """Whether a method of the same class loads the state of a scaler that the object keeps."""
+    cls = program.graph.class_around(scope)
+    return cls is not None and any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "load_state_dict"
+        and "scal" in (dotted_name(call.func.value) or "").lower()
+        for other in program.module.scopes.values()
+        if program.graph.class_around(other) is cls
+        for call in other.calls
+    )
+
+
 def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix | None] | None:
     parent = program.module.parents[call]
     if isinstance(parent, ast.Dict):
-        if isinstance(outer := program.module.parents[parent], ast.keyword) and outer.arg == "metadata":
+        if (
+            isinstance(outer := program.module.parents[parent], ast.keyword)
+            and outer.arg == "metadata"
+        ):
             return None  # told, not stored
         if any(
-            "scal" in ast.unparse(n).lower() or "amp" in ast.unparse(n).lower() for n in parent.keys if n is not None
+            "scal" in ast.unparse(n).lower() or "amp" in ast.unparse(n).lower()
+            for n in parent.keys
+            if n is not None
         ):
             return None
         return parent, _add_entry(program, parent, scaler)
     if isinstance(parent, ast.keyword):
         holder = program.module.parents[parent]
         assert isinstance(holder, ast.Call)
-        return None if any(k.arg and "scal" in k.arg.lower() for k in holder.keywords) else (holder, None)
+        return (
+            None
+            if any(k.arg and "scal" in k.arg.lower() for k in holder.keywords)
+            else (holder, None)
+        )
     if (
         isinstance(parent, ast.Call)
         and parent.args
@@ -117,12 +195,22 @@ def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
     return Fix("safe", "save the scaler's state", (edit,))
 
 
-def _loaded(program: Program, call: ast.Call, scope: Scope, scaler: str) -> tuple[ast.expr, Fix | None] | None:
+def _loaded(
+    program: Program, call: ast.Call, scope: Scope, scaler: str
+) -> tuple[ast.expr, Fix | None] | None:
     given = call.args[0] if call.args else None
-    if given is None or "state_dict()" in ast.unparse(given) or "scal" in ast.unparse(given).lower():
+    if (
+        given is None
+        or "state_dict()" in ast.unparse(given)
+        or "scal" in ast.unparse(given).lower()
+    ):
         return None
     code = Code(program, call)
-    holder = given.value if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant) else None
+    holder = (
+        given.value
+        if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant)
+        else None
+    )
     text = dotted_name(holder) if holder is not None else None
     if (
         text is None

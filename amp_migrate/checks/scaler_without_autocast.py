@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
-from amp_migrate.model.events import is_disabled
-from amp_migrate.model.mistakes import events_of
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.recognition import is_disabled
 
 RULE = Rule("scaler-without-autocast", severity="info", default=False)
 
@@ -18,9 +18,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     if "autocast" in program.module.text:
         return
     message = (
-        "without autocast there is nothing to scale for; run forward and loss under autocast, unless the model does it"
+        "without autocast there is nothing to scale for; run forward and loss under "
+        "autocast, unless the model does it"
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if events_of(program).what(call, scope) == "created" and not is_disabled(call):
+            if program.events.what(call, scope) == EventKind.SCALER_CREATED and not is_disabled(
+                call
+            ):
                 yield finding_at(program, call, RULE, message)

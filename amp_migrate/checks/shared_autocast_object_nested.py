@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._regions import is_autocast
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import Finding, Rule, finding_at
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
-from amp_migrate.names import dotted_name
 
 RULE = Rule("shared-autocast-object-nested", severity="error")
 Object = tuple[int, str]
@@ -21,14 +21,24 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for a second `with` on an object inside a first one, through calls as well."""
     if "autocast" not in program.module.text:
         return
-    message = "the object is active already: entered twice it leaves autocast on for the rest of the thread; make a new one for each region"
+    message = (
+        "the object is active already: entered twice it leaves autocast on for the rest of "
+        "the thread; make a new one for each `with`"
+    )
     uses = list(_uses(program))
     told: set[ast.AST] = set()
     for outer, shared in uses:
         for inner, other in uses:
-            if inner is not outer and other == shared and inner not in told and _reaches(program, outer, inner):
+            if (
+                inner is not outer
+                and other == shared
+                and inner not in told
+                and _reaches(program, outer, inner)
+            ):
                 told.add(inner)
-                yield finding_at(program, inner, RULE, message, related=[(outer, "entered here first")])
+                yield finding_at(
+                    program, inner, RULE, message, related=[(outer, "entered here first")]
+                )
     for function, decorator in _decorated(program):
         if _calls(program, function, function, set()):
             yield finding_at(program, decorator, RULE, message)
@@ -43,11 +53,15 @@ def _object(program: Program, expr: ast.expr, scope: Scope) -> Object | None:
     if "." in name:
         around = program.graph.class_around(scope)
         home = (
-            program.module.scopes[around] if around is not None and name.partition(".")[0] == scope.self_name else None
+            program.module.scopes[around]
+            if around is not None and name.partition(".")[0] == scope.self_name
+            else None
         )
         name = "self." + name.partition(".")[2]
     bindings = home.bindings.get(name, []) if home is not None else []
-    made = bool(bindings) and all(b.value is not None and is_autocast(program, b.value) for b in bindings)
+    made = bool(bindings) and all(
+        b.value is not None and is_autocast(program, b.value) for b in bindings
+    )
     return (id(home), name) if made else None
 
 
@@ -65,10 +79,14 @@ def _reaches(program: Program, outer: With, inner: With) -> bool:
     if any(node is inner for statement in outer.body for node in shallow(statement)):
         return True
     target = program.module.scope_of(inner).node
-    return isinstance(target, FUNCTIONS) and any(_leads(program, s, scope, target, set()) for s in outer.body)
+    return isinstance(target, FUNCTIONS) and any(
+        _leads(program, s, scope, target, set()) for s in outer.body
+    )
 
 
-def _leads(program: Program, node: ast.AST, scope: Scope, target: Function, seen: set[ast.AST]) -> bool:
+def _leads(
+    program: Program, node: ast.AST, scope: Scope, target: Function, seen: set[ast.AST]
+) -> bool:
     for call in (n for n in shallow(node) if isinstance(n, ast.Call)):
         function = program.values.callee(call, scope)
         if function is target or (function is not None and _calls(program, function, target, seen)):

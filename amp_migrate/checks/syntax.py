@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from amp_migrate.lint.finding import Rule
+from amp_migrate.checks._finding import Rule
 
 RULE = Rule("syntax", severity="error")

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("unscale-after-clip", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for `unscale_` behind the clip that it was meant for."""
-    message = "the gradients were clipped before they are unscaled here, so they end up at `max_norm / scale`; unscale, then clip"
+    message = (
+        "the gradients were clipped before they are unscaled here, so they end up at "
+        "`max_norm / scale`; unscale, then clip"
+    )
     yield from broken(program, RULE, message, _swap, "unscale before clipping")
 
 

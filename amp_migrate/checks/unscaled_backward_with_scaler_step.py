@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("unscaled-backward-with-scaler-step", severity="error", without_amp=True)
 
@@ -19,7 +19,8 @@ RULE = Rule("unscaled-backward-with-scaler-step", severity="error", without_amp=
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for plain backward passes whose gradients the scaler steps with."""
     message = (
-        "the scaler divides gradients by a scale that this loss never had, or raises; "
+        "the scaler divides the gradients by a factor that this loss was never multiplied by, or "
+        "raises; "
         "write `scaler.scale(loss).backward()`"
     )
     yield from broken(program, RULE, message, scale_it, "scale the loss")

@@ -5,18 +5,31 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Rule, finding_at
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD, Region
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.model.uses import argument_of
 
 RULE = Rule("unsupported-dtype", severity="warning")
-_TYPES = "float32 float float64 double int8 int16 int32 int64 int long short uint8 bool complex64 complex128".split()
+_TYPES = (
+    "float32 float float64 double int8 int16 int32 int64 int long short uint8 bool "
+    "complex64 complex128"
+).split()
 _UNSUPPORTED = {f"torch.{name}" for name in _TYPES}
 
-_WITH_PRODUCTS = {"Sequential", "Linear", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU", "Transformer", "DataParallel"}
+_WITH_PRODUCTS = {
+    "Sequential",
+    "Linear",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "LSTM",
+    "GRU",
+    "Transformer",
+    "DataParallel",
+}
 _WIDE = {"torch.float32", "torch.float", "torch.float64", "torch.double"}
 
 
@@ -27,7 +40,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             continue
         region = program.regions.region(use.name, use.call)
         given = argument_of(use.call, 1, "dtype")
-        said = _wrong(program, region, given, settings) if given is not None and region.enabled is not False else None
+        said = (
+            _wrong(program, region, given, settings)
+            if given is not None and region.enabled is not False
+            else None
+        )
         if given is not None and said is not None:
             yield finding_at(program, given, RULE, said)
 
@@ -35,18 +52,31 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def _wrong(program: Program, region: Region, given: ast.expr, settings: Settings) -> str | None:
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
         return (
-            f"a string is no type: this raises on CUDA and switches autocast off on a CPU; write `torch.{given.value}`"
+            "a string is no type: this raises on CUDA and switches autocast off on a CPU; "
+            f"write `torch.{given.value}`"
         )
     name = program.canonical(given)
     if name in _UNSUPPORTED and not (name in _WIDE and _is_island(program, region)):
-        return f"autocast has no `{name}`, so nothing runs in lower precision here: write torch.float16 or torch.bfloat16, or `enabled=False`"
-    if region.device == "cpu" and region.dtype == "float16" and (settings.target_torch or CURRENT_TORCH) < (2, 2):
-        return "before torch 2.2 a CPU has no float16 autocast, and it switches itself off: write torch.bfloat16"
+        return (
+            f"autocast has no `{name}`, so nothing runs in lower precision here: write "
+            "torch.float16 or torch.bfloat16, or `enabled=False`"
+        )
+    if (
+        region.device == "cpu"
+        and region.dtype == "float16"
+        and (settings.target_torch or CURRENT_TORCH) < (2, 2)
+    ):
+        return (
+            "before torch 2.2 a CPU has no float16 autocast, and it switches itself off: "
+            "write torch.bfloat16"
+        )
     return None
 
 
 def _is_island(program: Program, region: Region) -> bool:
-    """On CUDA, a float32 region inside another one forces float32; without a model in it, that is what it is for."""
+    """On CUDA, a float32 region inside another one forces float32; without a model in it, that is
+    what it is for.
+    """
     above = program.module.parents[region.call]
     block = program.module.parents[above] if isinstance(above, ast.withitem) else above
     if not isinstance(block, (ast.With, ast.AsyncWith, *FUNCTIONS)):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("update-between-optimizers", severity="error", without_amp=True)
 
@@ -18,12 +19,13 @@ RULE = Rule("update-between-optimizers", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for updates before gradients of the old scale are stepped."""
     message = (
-        "the scale may change here while gradients of the old scale wait for their step, which would be twice or half "
+        "the scale may change here while gradients of the old scale wait for their step, which "
+        "would be twice or half "
         "as large; update once, after the last step"
     )
     yield from broken(program, RULE, message, _keep_the_last, "keep only the last update")
 
 
 def _keep_the_last(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    later = any(code.is_event(s, "update") for s in code.after(code.statement))
+    later = any(code.is_event(s, EventKind.UPDATE) for s in code.after(code.statement))
     return (code.remove(code.statement),) if later and code.alone() else None

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("update-not-on-every-path", severity="error", without_amp=True)
 
@@ -19,7 +19,8 @@ RULE = Rule("update-not-on-every-path", severity="error", without_amp=True)
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Ask for updates that an iteration with `unscale_` may skip."""
     message = (
-        "an iteration that skips this update makes the next `unscale_()` raise; skip the step if need be, "
+        "an iteration that skips this update makes the next `unscale_()` raise; skip the step if "
+        "need be, "
         "but update in every iteration that unscales"
     )
     yield from broken(program, RULE, message, _move, "update whether or not the step is taken")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
+from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.edits import Edit
-from amp_migrate.lint.finding import Finding, Rule
-from amp_migrate.model.mistakes import Mistake
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("update-while-accumulating", severity="error", without_amp=True)
 
@@ -25,7 +26,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _move(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    step = code.guarded(code.before(code.statement), "scaler-step")
+    step = code.guarded(code.before(code.statement), EventKind.SCALER_STEP)
     if step is None or mistake.optimizers > 1 or not code.alone():
         return None
     return code.move_after(step, code.statement)

@@ -1,19 +1,27 @@
-"""The name exists in no module of that path, or not in the oldest torch that the project supports."""
+"""The name exists in no module of that path, or not in the oldest torch that the project
+supports.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Rule, Version, finding_at
 from amp_migrate.checks._renames import root_of
 from amp_migrate.config import Settings
-from amp_migrate.lint.finding import CURRENT_TORCH, Finding, Rule, Version, finding_at
 from amp_migrate.model.program import Program
+from amp_migrate.model.regions import NEW
 
 RULE = Rule("wrong-amp-path", severity="error")
 
 _ALWAYS: Version = (1, 6)
-_INTERNALS = {"autocast_mode": _ALWAYS, "grad_scaler": _ALWAYS, "OptState": _ALWAYS, "autocast_decorator": _ALWAYS}
+_INTERNALS = {
+    "autocast_mode": _ALWAYS,
+    "grad_scaler": _ALWAYS,
+    "OptState": _ALWAYS,
+    "autocast_decorator": _ALWAYS,
+}
 _NAMES: dict[str, dict[str, Version]] = {
     "torch.amp": _INTERNALS
     | {
@@ -42,6 +50,10 @@ _NEVER = {
     "torch.nn.autocast": "torch.autocast",
     "torch.nn.GradScaler": "torch.amp.GradScaler",
 }
+_NO_DEVICE = (
+    "this autocast wants the device first, unlike that of `torch.cuda.amp`, so this raises: write "
+    '`autocast("cuda", ...)`'
+)
 _SINCE: dict[str, Version] = {"torch.GradScaler": (2, 3), "torch.autocast": (1, 10)}
 
 
@@ -49,7 +61,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Imports, and attributes of what is imported."""
     target = settings.target_torch or CURRENT_TORCH
     for statement in program.module.import_statements:
-        if isinstance(statement, ast.ImportFrom) and not statement.level and not program.uses.is_guarded(statement):
+        if (
+            isinstance(statement, ast.ImportFrom)
+            and not statement.level
+            and not program.uses.is_guarded(statement)
+        ):
             for alias in statement.names:
                 said = _wrong(f"{statement.module}.{alias.name}", target)
                 if said is not None:
@@ -57,8 +73,16 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for use in program.uses.all():
         said = _wrong(use.name, target)
         imported = program.module.imports.names.get(root_of(use.node).id, "")
-        if said is not None and _wrong(imported, target) is None and not program.uses.is_guarded(use.node):
+        if (
+            said is not None
+            and _wrong(imported, target) is None
+            and not program.uses.is_guarded(use.node)
+        ):
             yield finding_at(program, use.node, RULE, said)
+
+    for call, _ in program.uses.calls(*NEW):
+        if not call.args and all(one.arg not in ("device_type", None) for one in call.keywords):
+            yield finding_at(program, call, RULE, _NO_DEVICE)
 
 
 def _wrong(name: str, target: Version) -> str | None:
@@ -67,7 +91,11 @@ def _wrong(name: str, target: Version) -> str | None:
         if name == wrong or name.startswith(wrong + "."):
             return f"torch has no `{wrong}`, so this raises: the name is `{right}`"
     for module, names in {**_NAMES, "torch": _SINCE}.items():
-        first = name.removeprefix(module + ".").partition(".")[0] if name.startswith(module + ".") else ""
+        first = (
+            name.removeprefix(module + ".").partition(".")[0]
+            if name.startswith(module + ".")
+            else ""
+        )
         if module == "torch":
             since = _SINCE.get(f"torch.{first}")
         elif not first or first.startswith("_"):
@@ -78,7 +106,8 @@ def _wrong(name: str, target: Version) -> str | None:
                 return f"`{module}` has no `{first}`, so this raises"
         if since is not None and since > target:
             return (
-                f"`{module}.{first}` is there since torch {_dotted(since)}, but the project supports {_dotted(target)}"
+                f"`{module}.{first}` is there since torch {_dotted(since)}, but the project "
+                f"supports {_dotted(target)}"
             )
     return None
 

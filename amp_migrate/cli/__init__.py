@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 from importlib import import_module
 
 import click
 
 from amp_migrate import __version__
+from amp_migrate.display import colour_wish
 
 DEFAULT = "migrate"
-# Name, module below this package, and the line in `amp-migrate --help`; each module has a command called as its name.
+# Name, module below this package, and the line in `amp-migrate --help`; each module has a command
+# called as its name.
 COMMANDS = {
     "migrate": "Rewrite plain training loops to mixed precision (the default).",
     "lint": "Report mistakes in code that uses mixed precision.",
@@ -66,16 +71,37 @@ def main(args: list[str] | None = None) -> int:
     0: done. 1: something is to be looked at. 2: wrong usage or an internal error. 130: interrupted.
     """
     try:
-        code = cli.main(args, prog_name="amp-migrate", standalone_mode=False)
+        code = cli.main(args, prog_name="amp-migrate", standalone_mode=False, color=colour_wish())
+        sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("amp-migrate: interrupted.", err=True)
         return 130
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except OSError as error:
+        # What goes wrong with a file is told of the file: this is standard output.
+        return _unwritten(error) if error.errno in _OUTPUT_LOST else _internal()
     except Exception:
         return _internal()
     return code if isinstance(code, int) else 0
+
+
+_OUTPUT_LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def _unwritten(error: OSError) -> int:
+    """Nobody reads the report any more (`| head`), or there is no room for it: no fault of ours.
+
+    The exit code is that of a program that SIGPIPE ends, or of one that cannot write (EX_IOERR).
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(nowhere, sys.stdout.fileno())  # what is left is flushed at the exit
+    if error.errno == errno.EPIPE:
+        return 128 + 13
+    click.echo(f"amp-migrate: standard output cannot be written: {error.strerror}", err=True)
+    return 74
 
 
 def _internal() -> int:
@@ -83,8 +109,13 @@ def _internal() -> int:
     import traceback
 
     click.echo(traceback.format_exc(), err=True, nl=False)
-    versions = f"amp-migrate {__version__}, Python {platform.python_version()}, {platform.platform()}"
-    message = f"amp-migrate: internal error. Please report it with the lines above, the command line and: {versions}."
+    versions = (
+        f"amp-migrate {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    )
+    message = (
+        "amp-migrate: internal error. Please report it with the lines above, the command "
+        f"line and: {versions}."
+    )
     click.echo(message, err=True)
     return 2
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -11,20 +10,20 @@ from typing import Any, NamedTuple
 
 import click
 
+from amp_migrate import config
 from amp_migrate.cli import options
-from amp_migrate.cli.lintbatch import lint_all
+from amp_migrate.cli.grouped import Function, Group, Grouped
 from amp_migrate.cli.options import STDIN
 from amp_migrate.config import Settings
-from amp_migrate.lint import baseline as baselines
-from amp_migrate.lint import files
-from amp_migrate.lint.files import Options, Report
+from amp_migrate.display import escaped, in_colour, place
+from amp_migrate.pipeline.lint import baseline as baselines
+from amp_migrate.pipeline.lint import files
+from amp_migrate.pipeline.lint.batch import lint_all
+from amp_migrate.pipeline.lint.files import Options, Report
+from amp_migrate.project.discovery import discover
+from amp_migrate.project.errors import SourceError
 from amp_migrate.report import findings as formats
 from amp_migrate.report import text
-from amp_migrate.source.discovery import discover
-from amp_migrate.source.errors import SourceError
-from amp_migrate.telling import place
-
-_RULES = "RULE[,RULE...]"
 
 
 class Output(NamedTuple):
@@ -41,7 +40,7 @@ class Output(NamedTuple):
     def colour(self) -> bool:
         """Whether a person reads it on a terminal."""
         stream = sys.stderr if self.to_stderr else sys.stdout
-        return self.file is None and stream.isatty() and not os.environ.get("NO_COLOR")
+        return self.file is None and in_colour(stream)
 
 
 def _words(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -49,32 +48,55 @@ def _words(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
-def _rules(flag: str, said: str) -> Callable[[Any], Any]:
-    return click.option(flag, metavar=_RULES, multiple=True, callback=_words, help=said)
+_FIXES = Group("Fixes")
+_RULES = Group("Which rules")
+_REPORT = Group("Report")
+_KNOWN = Group("Findings that are known")
 
 
-@click.command()
+def _rules(flag: str, said: str) -> Callable[[Function], Function]:
+    return _RULES(flag, metavar="RULE[,RULE...]", multiple=True, callback=_words, help=said)
+
+
+def _file(flag: str, said: str, group: Group) -> Callable[[Function], Function]:
+    return group(flag, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=said)
+
+
+@click.command(cls=Grouped)
 @click.argument(
-    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path), callback=options.checked_paths
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    callback=options.checked_paths,
 )
-@click.option("--fix", is_flag=True, help="Apply safe fixes.")
-@click.option("--unsafe-fixes", is_flag=True, help="Apply unsafe fixes as well: look at what they change.")
-@click.option("--diff", is_flag=True, help="Print what fixes would change, and change nothing.")
+@_FIXES("--fix", is_flag=True, help="Apply safe fixes: those marked [*].")
+@_FIXES(
+    "--unsafe-fixes", is_flag=True, help="Apply unsafe fixes as well: look at what they change."
+)
+@_FIXES("--diff", is_flag=True, help="Show what fixes would change, as a patch; write nothing.")
 @_rules("--select", "Only these rules; ALL for every one. Repeatable.")
 @_rules("--extend-select", "These rules as well.")
 @_rules("--ignore", "Not these rules.")
-@click.option("--output-format", type=click.Choice(list(formats.FORMATS)), default="text", show_default=True)
-@click.option("--output-file", type=click.Path(path_type=Path, dir_okay=False), help="Write the findings there.")
-@click.option("--baseline", type=click.Path(path_type=Path, dir_okay=False), help="Leave out its findings.")
-@click.option("--write-baseline", type=click.Path(path_type=Path, dir_okay=False), help="Keep today's findings there.")
-@click.option("--add-ignore", is_flag=True, help="Write an ignore comment beside each finding.")
-@click.option("--statistics", is_flag=True, help="Count findings by rule instead of listing them.")
-@click.option("--exit-zero", is_flag=True, help="Exit 0 even with findings.")
-@click.option("--quiet", "-q", is_flag=True, help="Print findings only.")
-@click.option("--stdin-filename", metavar="NAME", help="The name of what comes from standard input.")
-@click.option("--target-torch", type=options.TorchVersion(), help="Oldest torch of the project, else by its own files.")
+@_RULES(
+    "--target-torch",
+    type=options.Setting("X.Y", config.torch_version),
+    help="Oldest PyTorch of the project; else its own requirements tell.",
+)
+@_REPORT(
+    "--output-format", type=click.Choice(list(formats.FORMATS)), default="text", show_default=True
+)
+@_file("--output-file", "Write the findings there.", _REPORT)
+@_REPORT("--statistics", is_flag=True, help="Count findings by rule instead of listing them.")
+@_REPORT("--quiet", "-q", is_flag=True, help="Print findings only.")
+@_REPORT("--exit-zero", is_flag=True, help="Exit 0 even with findings.")
+@_file("--write-baseline", "Keep today's findings there.", _KNOWN)
+@_file("--baseline", "Leave out the findings that are kept there.", _KNOWN)
+@_KNOWN("--add-ignore", is_flag=True, help="Write an ignore comment beside each finding.")
 @options.since
-@click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out paths, as .gitignore does. Repeatable.")
+@options.exclude
+@options.stdin_filename
 def lint(
     paths: tuple[Path, ...],
     fix: bool,
@@ -95,23 +117,28 @@ def lint(
 ) -> int:
     """Find mistakes in code that uses mixed precision, and loops that could use it.
 
-    PATH is a file, a folder, or - for standard input. `amp-migrate explain RULE` tells what is wrong and what to do.
+    PATH is a file, a folder, or - for standard input. `amp-migrate explain RULE` tells what is
+    wrong and what to do.
 
-    Exit code: 0 nothing found, or all of it fixed; 1 findings, or fixes that --diff shows; 2 wrong usage or an internal
-    error.
+    Exit code: 0 nothing found, or all of it fixed; 1 findings, or fixes that --diff shows; 2 wrong
+    usage or an internal error.
     """
     fixes = fix or unsafe_fixes or diff
     if add_ignore and (fixes or paths == (STDIN,)):
         raise click.UsageError("--add-ignore goes neither with fixes nor with standard input")
     if since is not None and write_baseline is not None:
-        raise click.UsageError("--write-baseline keeps the findings of all files; leave out --since")
-    ours = options.load_config(paths, flags)
+        raise click.UsageError(
+            "--write-baseline keeps the findings of all files; leave out --since"
+        )
+    ours = options.load_config(options.named(paths, stdin_filename), flags)
     changed = options.changed(paths, since)
     _check_names(ours.settings)
     known = _known(baseline)
     choice = Options(ours.settings, ours.folder, fixes, unsafe_fixes)
     stream = paths == (STDIN,)
-    output = Output(output_format, output_file, statistics, quiet, to_stderr=diff or (stream and fixes))
+    output = Output(
+        output_format, output_file, statistics, quiet, to_stderr=diff or (stream and fixes)
+    )
     if stream:
         reports: tuple[Report, ...] = (_stream(stdin_filename, choice, writes=fixes and not diff),)
     else:
@@ -136,13 +163,15 @@ def _check_names(settings: Settings) -> None:
     names += [name for _, ignored in settings.per_file_ignores for name in ignored]
     if not names:
         return
-    from amp_migrate.lint.selection import unknown
+    from amp_migrate.pipeline.lint.selection import unknown
 
     for name in unknown(names):
-        from amp_migrate import pages
+        from amp_migrate.report import pages
 
         close = pages.suggestions(name)
-        meant = f"did you mean {' or '.join(close)}?" if close else "`amp-migrate explain` lists them"
+        meant = (
+            f"did you mean {' or '.join(close)}?" if close else "`amp-migrate explain` lists them"
+        )
         raise click.UsageError(f"there is no rule {name!r}; {meant}")
 
 
@@ -158,7 +187,13 @@ def _write_baseline(file: Path, reports: Sequence[Report]) -> None:
         baselines.write(file, reports)
     except baselines.BaselineError as error:
         raise click.UsageError(str(error)) from None
-    click.echo(f"{len(formats.every(reports)):,} findings are in {file}; pass --baseline {file} from now on.", err=True)
+    click.echo(
+        (
+            f"{len(formats.every(reports)):,} findings are in {file}; pass --baseline {file} from "
+            "now on."
+        ),
+        err=True,
+    )
 
 
 def _stream(name: str | None, choice: Options, writes: bool) -> Report:
@@ -172,7 +207,7 @@ def _stream(name: str | None, choice: Options, writes: bool) -> Report:
 
 
 def _add_ignores(reports: Sequence[Report]) -> int:
-    from amp_migrate.lint.adding import ignore_in
+    from amp_migrate.pipeline.lint.add_ignore import ignore_in
 
     count = 0
     for report in reports:
@@ -186,19 +221,25 @@ def _add_ignores(reports: Sequence[Report]) -> int:
 
 
 def _print_diffs(reports: Sequence[Report]) -> None:
-    from amp_migrate.report import migration
+    from amp_migrate.report import diffs
 
-    colour = sys.stdout.isatty()
+    colour = in_colour(sys.stdout)
     for report in reports:
         if report.after != report.before:
-            lines = migration.changes(report.path, report.before, report.after, report.encoding)
-            for line in migration.coloured(lines) if colour else lines:
-                sys.stdout.buffer.write(line.encode("utf-8" if colour else report.encoding, "backslashreplace"))
+            lines = diffs.changes(report.path, report.before, report.after, report.encoding)
+            for line in diffs.coloured(lines) if colour else lines:
+                sys.stdout.buffer.write(
+                    line.encode("utf-8" if colour else report.encoding, "backslashreplace")
+                )
     sys.stdout.buffer.flush()
 
 
 def _print(reports: Sequence[Report], output: Output, unsafe: bool) -> None:
-    said = _statistics(reports, output) if output.statistics else formats.FORMATS[output.format](reports, output.colour)
+    said = (
+        _statistics(reports, output)
+        if output.statistics
+        else formats.FORMATS[output.format](reports, output.colour)
+    )
     if output.file is not None:
         _write(output.file, said)
     else:
@@ -214,7 +255,7 @@ def _closing(reports: Sequence[Report], unsafe: bool) -> Iterator[str]:
     for report in reports:
         for left in report.left:
             where = place(report.path, left.finding.line, cell=left.finding.cell)
-            yield f"{where}: the fix of {left.finding.rule} was not made: {left.why}"
+            yield escaped(f"{where}: the fix of {left.finding.rule} was not made: {left.why}")
     yield text.closing(reports, unsafe)
 
 
@@ -230,10 +271,14 @@ def _write(file: Path, said: str) -> None:
 
 
 def _crashes(reports: Sequence[Report]) -> int:
-    """Tell which rules failed where; 2 if any did."""
+    """Tell what was left out, and which rules failed where; 2 if any did."""
+    for note in (note for report in reports for note in report.notes):
+        click.echo(escaped(note), err=True)
     crashes = [crash for report in reports for crash in report.crashes]
     for crash in crashes:
-        told = f"{crash.path}: {crash.rule} failed on this file; please report it with:\n{crash.trace}"
+        told = (
+            f"{crash.path}: {crash.rule} failed on this file; please report it with:\n{crash.trace}"
+        )
         click.echo(told, err=True, nl=False)
     return 2 if crashes else 0
 

@@ -2,40 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from amp_migrate import config
-from amp_migrate.source.discovery import Found
+from amp_migrate.cli.grouped import Group
+from amp_migrate.project.discovery import Found
 
 STDIN = Path("-")
-since = click.option(
+FILES = Group("Which files")
+since = FILES(
     "--since",
     metavar="REV",
     help="Only files changed since this git revision; main... for since this branch left main.",
 )
 
+exclude = FILES(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="Leave out paths, as .gitignore does. Repeatable.",
+)
+stdin_filename = FILES(
+    "--stdin-filename",
+    metavar="NAME",
+    help="What to call the program from standard input; its folder's settings apply.",
+)
 
-class TorchVersion(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """`X.Y` as a pair of numbers."""
 
-    name = "X.Y"
+class Setting(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A value that the settings file may hold as well, read as there."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Read `value`."""
+    def __init__(self, name: str, read: Callable[[object], object]) -> None:
+        """`name` stands in the help."""
+        self.name = name
+        self.read = read
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """Read `value`; fails with what is wrong about it."""
         try:
-            return config.torch_version(value)
+            return self.read(value)
         except config.ConfigError as error:
             self.fail(str(error), param, ctx)
 
 
-def checked_paths(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> tuple[Path, ...]:
+def checked_paths(
+    ctx: click.Context, param: click.Parameter, paths: Sequence[Path]
+) -> tuple[Path, ...]:
     """Demand that every path is there, and that `-` stands alone."""
     if STDIN in paths and len(paths) > 1:
-        raise click.BadParameter("- stands for standard input and cannot be joined with other paths", ctx, param)
+        raise click.BadParameter(
+            "- stands for standard input and cannot be joined with other paths", ctx, param
+        )
     for path in paths:
         if path != STDIN and not _there(path):
             raise click.BadParameter(f"{str(path)!r} is not there.{_meant(ctx, path)}", ctx, param)
@@ -61,6 +84,18 @@ def _meant(ctx: click.Context, path: Path) -> str:
     return f" Did you mean the command {close[0]!r}?" if close else ""
 
 
+def named(paths: tuple[Path, ...], stdin_filename: str | None) -> tuple[Path, ...]:
+    """The paths, with the name that standard input goes by in its place.
+
+    Raises click.UsageError where there is a name and no standard input.
+    """
+    if stdin_filename is None:
+        return paths
+    if paths != (STDIN,):
+        raise click.UsageError("--stdin-filename names standard input; pass - as the path")
+    return (Path(stdin_filename),)
+
+
 def load_config(paths: Sequence[Path], flags: dict[str, Any]) -> config.Config:
     """`config.load`, with its errors as wrong usage."""
     try:
@@ -70,7 +105,9 @@ def load_config(paths: Sequence[Path], flags: dict[str, Any]) -> config.Config:
 
 
 def excludes(ours: config.Config, flag: Sequence[str]) -> list[tuple[Path, Sequence[str]]]:
-    """Patterns of the settings file, relative to it, and those of the command line, relative to the current folder."""
+    """Patterns of the settings file, relative to it, and those of the command line, relative to
+    the current folder.
+    """
     from_file = ours.settings.exclude
     return [(ours.folder, from_file), (Path.cwd(), tuple(flag))]
 
@@ -81,7 +118,7 @@ def changed(paths: Sequence[Path], revision: str | None) -> frozenset[str] | Non
         return None
     if paths == (STDIN,):
         raise click.UsageError("--since asks git about files; standard input is none")
-    from amp_migrate.source.since import SinceError, changed_since
+    from amp_migrate.project.since import SinceError, changed_since
 
     try:
         return changed_since(revision, paths)

@@ -2,54 +2,148 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from amp_migrate.cli.grouped import Function, Group, Grouped
+
+_RUNS = Group("The runs")
+_WHAT = Group("What is compared")
+_REPORT = Group("Report")
+_LIMITS = Group("Limits of the checks")
+
+
+def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Function]:
+    return _LIMITS(flag, type=kind, help=said)
+
 
 @click.command(
     "verify",
+    cls=Grouped,
     short_help="Run a program as it is and rewritten, and compare.",
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
-@click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as in python -m.")
-@click.option("--steps", default=50, show_default=True, type=click.IntRange(1), help="Optimizer steps per run.")
-@click.option("--dtype", default="float16", show_default=True, type=click.Choice(["float16", "bfloat16", "both"]))
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: cuda where there is one.")
-@click.option("--against", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-              help="Compare with this file instead of the rewritten program.")  # fmt: skip
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True), metavar="FILE",
-              help="Write the result as JSON; - is standard output.")  # fmt: skip
-@click.option("--html", "html_file", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with plots.")
-@click.option(
-    "--nproc", default=1, type=click.IntRange(1), metavar="N", help="Run every program under torchrun, N processes."
+@_RUNS("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as in python -m.")
+@_RUNS(
+    "--steps",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Optimizer steps per run.",
 )
-@click.option("--program-device", metavar="TYPE", help="For a program without device code, as migrate --device.")
-@click.option("--seed", default=0, show_default=True, type=int)
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="For one run.")
-@click.option("--scratch", is_flag=True, help="Run in copies of the current folder.")
-@click.option("--bisect", is_flag=True, help="Where it fails, try the advice: rerun with the named modules in float32.")
-@click.option("--no-drills", is_flag=True, help="Leave out the forced overflow and the checkpoint round trip.")
-@click.option(
-    "--loss-factor", type=float, help="Half width of the loss band, in the program's own noise.  [default: 3]"
+@_RUNS(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    help="Where the runs compute; cuda where there is one. On the CPU, a GPU is simulated: "
+    "devices, types, overflow and errors are those of CUDA.",
 )
-@click.option("--loss-floor", type=float, help="The same as a share of the loss.  [default: 0.05]")
-@click.option("--first-loss", type=float, help="Relative difference before the first step.  [default: 0.02]")
-@click.option("--gradient-factor", type=float, help="RMSE of the gradients, in that of float32.  [default: 3]")
-@click.option("--gradient-tolerance", type=float, help="A tenth of it is allowed on top.  [default: 2]")
-@click.option("--gradient-scale", type=float, help="How much too long or short the gradient may be.  [default: 0.02]")
-@click.option("--layer-scale", type=float, help="The same for one parameter's gradient.  [default: 0.05]")
-@click.option("--cosine", type=float, help="Where float64 cannot run.  [default: 0.99]")
-@click.option("--skipped", type=int, help="Steps that may be skipped.  [default: 16]")
-@click.option("--min-speedup", type=float, help="Fail below this ratio to float32.")
+@_RUNS(
+    "--program-device",
+    metavar="TYPE",
+    help="For a program without device code, as migrate --device.",
+)
+@_RUNS(
+    "--nproc",
+    default=1,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run every program under torchrun, N processes.",
+)
+@_RUNS(
+    "--quick",
+    is_flag=True,
+    help="Three runs alone: the original, rewritten with AMP off, and with AMP on. No gradients "
+    "are compared, no drills are made, and the loss may be three times as far off.",
+)
+@_RUNS("--seed", default=0, show_default=True, type=int, help="Of every run.")
+@_RUNS("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="For one run.")
+@_RUNS("--scratch", is_flag=True, help="Run in copies of the current folder.")
+@_WHAT(
+    "--dtype",
+    default="float16",
+    show_default=True,
+    type=click.Choice(["float16", "bfloat16", "both"]),
+    help="Precision of the run with mixed precision on.",
+)
+@_WHAT(
+    "--against",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Compare with this file instead of the rewritten program.",
+)
+@_WHAT(
+    "--no-drills",
+    is_flag=True,
+    help="Leave out the two drills: a forced overflow, and saving and loading a checkpoint.",
+)
+@_WHAT(
+    "--bisect",
+    is_flag=True,
+    help="Where it fails, look for modules that it passes with when they are in float32.",
+)
+@_WHAT(
+    "--metric",
+    metavar="NAME",
+    help="Also run the whole program over seeds, with and without AMP, and compare this number of "
+    "those that it prints.",
+)
+@_WHAT("--epochs", type=click.IntRange(1), metavar="N", help="Of it, the Nth value, not the last.")
+@_WHAT(
+    "--metric-seeds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(2),
+    metavar="N",
+    help="Over so many.",
+)
+@_WHAT(
+    "--metric-margin",
+    type=click.FloatRange(0),
+    metavar="SHARE",
+    help="How far the means may be apart.  [default: 0.01, or twice its spread over seeds]",
+)
+@_REPORT(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write the result as JSON; - is standard output.",
+)
+@_REPORT(
+    "--html",
+    "html_file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write a page with plots.",
+)
+@_REPORT(
+    "--patch",
+    "patch_file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write what passed as a patch: the rewritten program, or what --bisect has found.",
+)
+@_limit("--loss-factor", "How far the loss may be off, in the program's own noise.  [default: 3]")
+@_limit("--loss-floor", "The same as a share of the loss.  [default: 0.05]")
+@_limit("--first-loss", "Relative difference before the first step.  [default: 0.02]")
+@_limit("--gradient-factor", "Error of the gradients, in that of float32.  [default: 3]")
+@_limit("--gradient-tolerance", "A tenth of it is allowed on top.  [default: 2]")
+@_limit("--gradient-scale", "How much too long or short the gradient may be.  [default: 0.02]")
+@_limit("--layer-scale", "The same for one parameter's gradient.  [default: 0.05]")
+@_limit("--skipped", "Steps that may be skipped.  [default: 16]", int)
+@_limit("--min-speedup", "Fail below this ratio to float32.")
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def verify(program: str, arguments: tuple[str, ...], **options: Any) -> int:
-    """Run PROGRAM with its ARGUMENTS as it is, rewritten with AMP off, and rewritten with AMP on, and compare.
+    """Run PROGRAM with its ARGUMENTS as it is, rewritten with AMP off, and rewritten with AMP on,
+    and compare.
 
-    Every run is a process of its own, with the same seeds, and stops after --steps optimizer steps. Options of verify
-    stand before PROGRAM. No file is written but what PROGRAM itself writes; --scratch has it write into copies.
+    Every run is a process of its own, with the same seeds, and stops after --steps optimizer steps.
+    Options of verify stand before PROGRAM. No file is written but what PROGRAM itself writes;
+    --scratch has it write into copies.
 
     Exit code 0: all checks passed. 1: one failed, or nothing could be compared. 2: wrong usage.
     """

@@ -1,22 +1,21 @@
-"""Who calls whom: definitions behind a call, and the call sites of a definition, in the modules in sight."""
+"""Who calls whom: definitions behind a call, and the call sites of a definition, in the modules in
+sight.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import cached_property
+from typing import TypeAlias
 
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.handed_calls import all_followed, handed_calls
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
-from amp_migrate.names import dotted_name
 
-
-class CallSite(NamedTuple):
-    """One call of a function in sight, and the scope that evaluates it."""
-
-    call: ast.Call
-    scope: Scope
-    bound: bool
-    """Whether the first parameter (`self`) is given by the call's receiver."""
+Holder: TypeAlias = tuple[Scope, str]
+"""A variable, by the scope that binds it."""
 
 
 class CallGraph:
@@ -25,6 +24,12 @@ class CallGraph:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._lineages: dict[ast.ClassDef, list[ast.ClassDef]] = {}
+        self._heirs: dict[ast.ClassDef, list[ast.ClassDef]] = {}
+        self._sites: dict[Function, list[CallSite]] = {}
+        self._handed_sites: dict[Function, list[CallSite]] = {}
+        self._constructions: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
+        self._defined: dict[tuple[str, bool, Scope], list[ast.AST]] = {}
+        self._behind: dict[tuple[ast.expr, Scope], list[ast.AST]] = {}
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         for scope in module.scopes.values():
             for call in scope.calls:
@@ -38,16 +43,38 @@ class CallGraph:
 
     def class_named(self, expr: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The class definition that a name refers to."""
-        return next((node for node in self._definitions(expr, scope) if isinstance(node, ast.ClassDef)), None)
+        return next(
+            (node for node in self._definitions(expr, scope) if isinstance(node, ast.ClassDef)),
+            None,
+        )
 
     def _definitions(self, expr: ast.expr, scope: Scope) -> list[ast.AST]:
-        """What binds a name, here or in the file of the program that it is imported from."""
-        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
-        found = [b.statement for b in home.bindings[expr.id]] if home and isinstance(expr, ast.Name) else []
-        if any(isinstance(node, (*FUNCTIONS, ast.ClassDef)) for node in found) or len(self.module.files) == 1:
+        """What binds a name, here or in the file of the program that it is imported from.
+        Remembered: names come again.
+        """
+        place = (expr, scope)
+        known = self._behind.get(place)
+        if known is None:
+            dotted = dotted_name(expr)
+            known = [] if dotted is None else self._named(dotted, isinstance(expr, ast.Name), scope)
+            self._behind[place] = known
+        return known
+
+    def _named(self, dotted: str, plain: bool, scope: Scope) -> list[ast.AST]:
+        key = (dotted, plain, scope)
+        if key not in self._defined:
+            self._defined[key] = self._found(*key)
+        return self._defined[key]
+
+    def _found(self, dotted: str, plain: bool, scope: Scope) -> list[ast.AST]:
+        home = scope.lookup(dotted) if plain else None
+        found: list[ast.AST] = [b.statement for b in home.bindings[dotted]] if home else []
+        if (
+            any(isinstance(node, (*FUNCTIONS, ast.ClassDef)) for node in found)
+            or len(self.module.files) == 1
+        ):
             return found
-        dotted = dotted_name(expr)
-        origin = self.module.elsewhere(dotted, scope) if dotted is not None else None
+        origin = self.module.elsewhere(dotted, scope)
         return [b.statement for b in origin[0].bindings[origin[1]]] if origin else found
 
     def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
@@ -66,7 +93,11 @@ class CallGraph:
 
     def heirs(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         """The class and every class of this module that derives from it."""
-        return [other for other in self.classes() if cls in self.lineage(other)]
+        if not self._heirs:
+            for other in self.classes():
+                for ancestor in self.lineage(other):
+                    self._heirs.setdefault(ancestor, []).append(other)
+        return list(self._heirs.get(cls, (cls,)))
 
     def method(self, cls: ast.ClassDef, name: str) -> Function | None:
         """The method `name` of a class or of its bases in this module."""
@@ -75,6 +106,19 @@ class CallGraph:
                 if isinstance(node, FUNCTIONS) and node.name == name:
                     return node
         return None
+
+    def methods_named(self, name: str) -> list[Function]:
+        """Every method of that name in the program."""
+        return list(self._methods.get(name, ()))
+
+    @cached_property
+    def _methods(self) -> dict[str, list[Function]]:
+        found: dict[str, list[Function]] = {}
+        for cls in self.classes():
+            for node in cls.body:
+                if isinstance(node, FUNCTIONS):
+                    found.setdefault(node.name, []).append(node)
+        return found
 
     def class_around(self, scope: Scope) -> ast.ClassDef | None:
         """The class whose method holds `scope`."""
@@ -87,17 +131,51 @@ class CallGraph:
 
     def function_named(self, name: str, scope: Scope) -> Function | None:
         """The function definition that a plain name refers to."""
-        return self.function_at(ast.Name(name, ast.Load()), scope)
+        return _function(self._named(name, True, scope))
 
     def function_at(self, expr: ast.expr, scope: Scope) -> Function | None:
-        """The function definition that a name, or an attribute of another file's module, refers to."""
-        found = self._definitions(expr, scope)
-        return found[-1] if found and isinstance(found[-1], FUNCTIONS) else None
+        """The function definition that a name, or an attribute of another file's module, refers
+        to.
+        """
+        return _function(self._definitions(expr, scope))
 
     def sites(self, function: Function) -> list[CallSite]:
-        """Calls that may reach `function`: by name, by `self`, or by an attribute of that name no other class defines."""
+        """Calls that may reach `function`: by name, by `self`, or by an attribute of that name no
+        other class defines.
+        """
+        if function not in self._sites:
+            self._sites[function] = self._sites_of(function)
+        return list(self._sites[function])
+
+    def runs(self, function: Function) -> list[CallSite]:
+        """The same, and calls by what the function is handed to, which stand nowhere in the text:
+        what its parameters may be given.
+        """
+        if function not in self._handed_sites:
+            self._handed_sites[function] = []  # for a function that hands itself on
+            self._handed_sites[function] = list(handed_calls(self, function))
+        return [*self.sites(function), *self._handed_sites[function]]
+
+    def is_followed(self, function: Function) -> bool:
+        """Whether `runs` are all of its calls, as far as files in sight go."""
+        return not self.escapes(function) or all_followed(self, function)
+
+    def mentions(self, function: Function) -> list[ast.Name | ast.Attribute]:
+        """Where a function is named other than to call it."""
+        named = [
+            node
+            for name in self.module.local_names(function.name)
+            for node in self._handed.get(name, ())
+            if isinstance(node, ast.Name) or name == function.name
+        ]
+        return [node for node in named if not self._other_name(node, function)]
+
+    def _sites_of(self, function: Function) -> list[CallSite]:
         scope = self.module.scopes[function]
         owner = scope.owner
+        if function.name == "__call__" and owner is not None:
+            assert isinstance(owner.node, ast.ClassDef)
+            return [CallSite(c, s, bound=True) for c, s in self._calls_of_objects(owner.node)]
         found = []
         for call, caller in self._called(function.name):
             if owner is None:
@@ -107,33 +185,126 @@ class CallGraph:
                 found.append(CallSite(call, caller, bound=scope.self_name is not None))
         return found
 
+    def _calls_of_objects(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
+        """Calls of what holds an object of a class or of an heir, by the names that it is given."""
+        made = {id(call) for heir in self.heirs(cls) for call, _ in self.constructions(heir)}
+        held = self._holders(made)
+        calls = [site for sites in self._calls.values() for site in sites]
+        return [
+            (call, scope)
+            for call, scope in calls
+            if id(call.func) in made or self._holder(call.func, scope) in held
+        ]
+
+    def _holders(self, made: set[int]) -> set[Holder | None]:
+        """The variables and parameters that hold the result of one of some calls."""
+        held: set[Holder | None] = set()
+        before = -1
+        while before != (before := len(held)):
+            for scope in self.module.scopes.values():
+                for name, bindings in scope.bindings.items():
+                    if any(
+                        b.value is not None and self._holds(b.value, scope, made, held)
+                        for b in bindings
+                    ):
+                        held.add((scope, name))
+                for call in scope.calls:
+                    held |= self._given(call, scope, made, held)
+        return held
+
+    def _holds(
+        self, expr: ast.expr, scope: Scope, made: set[int], held: set[Holder | None]
+    ) -> bool:
+        return id(expr) in made or self._holder(expr, scope) in held
+
+    def _holder(self, expr: ast.expr, scope: Scope) -> Holder | None:
+        """Where a name, or an attribute of `self`, is bound."""
+        name = dotted_name(expr)
+        if name is None:
+            return None
+        head, _, rest = name.partition(".")
+        if not rest:
+            home = scope.lookup(name)
+            return (home, name) if home is not None else None
+        cls = self.class_around(scope) if head == scope.self_name else None
+        return (self.module.scopes[cls], f"self.{rest}") if cls is not None else None
+
+    def _given(
+        self, call: ast.Call, scope: Scope, made: set[int], held: set[Holder | None]
+    ) -> set[Holder | None]:
+        """The parameters that a call gives one of the objects to."""
+        if not any(self._holds(a, scope, made, held) for a in _arguments(call)):
+            return set()
+        function = self.function_at(call.func, scope)
+        cls = self.class_named(call.func, scope)
+        if function is None and cls is not None:
+            function = self.method(cls, "__init__")
+        if function is None:
+            return set()
+        inner = self.module.scopes[function]
+        given = {a.arg: argument(call, inner, a.arg, cls is not None) for a in inner.parameters()}
+        return {
+            (inner, name)
+            for name, expr in given.items()
+            if expr is not None and self._holds(expr, scope, made, held)
+        }
+
     def constructions(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
         """Calls `Cls(...)` in this module."""
-        return [(call, caller) for call, caller in self._called(cls.name) if self.class_named(call.func, caller) is cls]
+        if cls not in self._constructions:
+            self._constructions[cls] = [
+                (call, caller)
+                for call, caller in self._called(cls.name)
+                if self.class_named(call.func, caller) is cls
+            ]
+        return list(self._constructions[cls])
 
     def _called(self, name: str) -> list[tuple[ast.Call, Scope]]:
-        """Calls of something that is defined as `name`, under whatever name the caller's file gives it."""
-        return [site for local in sorted(self.module.local_names(name)) for site in self._calls.get(local, ())]
+        """Calls of something that is defined as `name`, under whatever name the caller's file
+        gives it.
+        """
+        return [
+            site
+            for local in sorted(self.module.local_names(name))
+            for site in self._calls.get(local, ())
+        ]
 
     def escapes(self, function: Function) -> bool:
-        """Whether the function is used other than by calling it (callback, table, decorator registry)."""
+        """Whether the function is used other than by calling it (callback, table, decorator
+        registry).
+        """
+        return bool(self.mentions(function))
+
+    @cached_property
+    def _handed(self) -> dict[str, list[ast.Name | ast.Attribute]]:
+        """Names and attributes that are read and not called, by their last name."""
         called = {id(call.func) for calls in self._calls.values() for call, _ in calls}
-        names = self.module.local_names(function.name)
+        found: dict[str, list[ast.Name | ast.Attribute]] = {}
         for node in self.module.parents:
-            named = isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load)
-            attribute = (
-                isinstance(node, ast.Attribute) and node.attr == function.name and isinstance(node.ctx, ast.Load)
-            )
-            if (named or attribute) and id(node) not in called and not self._other_name(node, function):
-                return True
-        return False
+            if not isinstance(node, (ast.Name, ast.Attribute)) or id(node) in called:
+                continue
+            if isinstance(node.ctx, ast.Load):
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                found.setdefault(name, []).append(node)
+        return found
 
     def _other_name(self, node: ast.AST, function: Function) -> bool:
         """Whether a name or attribute that reads like `function` is something else."""
         owner = self.module.scopes[function].owner
         if owner is None:
-            return not isinstance(node, ast.expr) or self.function_at(node, self.module.scope_of(node)) is not function
+            return (
+                not isinstance(node, ast.expr)
+                or self.function_at(node, self.module.scope_of(node)) is not function
+            )
         return not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _function(found: list[ast.AST]) -> Function | None:
+    return found[-1] if found and isinstance(found[-1], FUNCTIONS) else None
 
 
 def _last_name(func: ast.expr) -> str | None:
@@ -143,7 +314,9 @@ def _last_name(func: ast.expr) -> str | None:
 
 
 def argument(call: ast.Call, scope: Scope, parameter: str, bound: bool) -> ast.expr | None:
-    """What `call` passes for `parameter` of the function at `scope`; None where it cannot be told."""
+    """What `call` passes for `parameter` of the function at `scope`; None where it
+    cannot be told.
+    """
     for keyword in call.keywords:
         if keyword.arg == parameter:
             return keyword.value
@@ -152,3 +325,14 @@ def argument(call: ast.Call, scope: Scope, parameter: str, bound: bool) -> ast.e
         return None
     index = names.index(parameter)
     return call.args[index] if index < len(call.args) else None
+
+
+def default_of(function: Function, name: str) -> ast.expr | None:
+    """The default of a parameter."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs: list[tuple[ast.arg, ast.expr | None]] = [
+        *zip(reversed(positional), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((default for one, default in pairs if one.arg == name), None)

@@ -1,7 +1,8 @@
-"""Functions that are called through a variable, a table or a parameter, where every use of it is in sight.
+"""Functions that are called through a variable, a table or a parameter, where every use of it is in
+sight.
 
-`LOOPS = {"plain": train, "mixup": train_mixup}`, `step = train if flag else train_mixup`, `fit(train, ...)`: the calls that
-reach them, and the functions that share those calls.
+`LOOPS = {"plain": train, "mixup": train_mixup}`, `step = train if flag else train_mixup`,
+`fit(train, ...)`: the calls that reach them, and the functions that share those calls.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.calls import CallSite, argument
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.calls import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
 
@@ -64,9 +66,13 @@ class _Walk:
         """Where the function is named other than to call it."""
         module = self.program.module
         for node in list(module.parents):
-            if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+            if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(
+                node.ctx, ast.Load
+            ):
                 continue
-            if (node.id if isinstance(node, ast.Name) else node.attr) not in module.local_names(function.name):
+            if (node.id if isinstance(node, ast.Name) else node.attr) not in module.local_names(
+                function.name
+            ):
                 continue
             parent = module.parents[node]
             if isinstance(parent, ast.Call) and parent.func is node:
@@ -93,7 +99,11 @@ class _Walk:
             self.sites[parent] = CallSite(parent, scope, bound=False)
         elif isinstance(parent, ast.Subscript) and parent.value is node and table:
             self._value(parent, table=False)
-        elif isinstance(parent, ast.Attribute) and table and parent.attr in (*_READERS, "keys", "values", "items"):
+        elif (
+            isinstance(parent, ast.Attribute)
+            and table
+            and parent.attr in (*_READERS, "keys", "values", "items")
+        ):
             self._table_method(parent)
         elif isinstance(parent, (ast.Dict, ast.List, ast.Tuple)) and not table:
             for element in parent.values if isinstance(parent, ast.Dict) else parent.elts:
@@ -102,7 +112,11 @@ class _Walk:
         elif isinstance(parent, ast.IfExp) and parent.test is not node:
             self._peer(parent)
             self._value(parent, table)
-        elif isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        elif (
+            isinstance(parent, ast.Assign)
+            and len(parent.targets) == 1
+            and isinstance(parent.targets[0], ast.Name)
+        ):
             self._variable(parent.targets[0].id, scope, table)
         elif isinstance(parent, (ast.Call, ast.keyword)):
             self._passed(node, parent, scope, table)
@@ -111,7 +125,11 @@ class _Walk:
 
     def _table_method(self, method: ast.Attribute) -> None:
         call = self.program.module.parents[method]
-        if not isinstance(call, ast.Call) or call.func is not method or method.attr in ("values", "items"):
+        if (
+            not isinstance(call, ast.Call)
+            or call.func is not method
+            or method.attr in ("values", "items")
+        ):
             raise _LostError
         if method.attr in _READERS:
             for default in call.args[1:]:
@@ -134,12 +152,22 @@ class _Walk:
     def _reads(self, name: str, home: Scope) -> Iterator[ast.Name]:
         module = self.program.module
         for node in list(module.parents):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in module.local_names(name):
+            if (
+                isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Load)
+                and node.id in module.local_names(name)
+            ):
                 scope = module.scope_of(node)
-                if node.id == name and scope.lookup(name) is home or module.elsewhere(node.id, scope) == (home, name):
+                if (
+                    node.id == name
+                    and scope.lookup(name) is home
+                    or module.elsewhere(node.id, scope) == (home, name)
+                ):
                     yield node
 
-    def _passed(self, node: ast.expr, parent: ast.Call | ast.keyword, scope: Scope, table: bool) -> None:
+    def _passed(
+        self, node: ast.expr, parent: ast.Call | ast.keyword, scope: Scope, table: bool
+    ) -> None:
         """An argument: the function's parameter, at all of its calls."""
         call = self.program.module.parents[parent] if isinstance(parent, ast.keyword) else parent
         callee = self.program.values.callee(call, scope) if isinstance(call, ast.Call) else None
@@ -148,7 +176,9 @@ class _Walk:
         inner = self.program.scope(callee)
         sites = self.program.graph.sites(callee)
         names = [
-            a.arg for a in inner.parameters() if any(argument(s.call, inner, a.arg, s.bound) is node for s in sites)
+            a.arg
+            for a in inner.parameters()
+            if any(argument(s.call, inner, a.arg, s.bound) is node for s in sites)
         ]
         if len(names) != 1:
             raise _LostError

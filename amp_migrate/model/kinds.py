@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from amp_migrate.torch_facts import amp_api, layers, optimizers
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -51,6 +54,8 @@ class Value(NamedTuple):
     """Its class, when that is in this module."""
     foreign: tuple[Program, ast.ClassDef] | None = None
     """Its class, when that is in another module of the project."""
+    held: Value | None = None
+    """Of a list of models, what each of them is, where they are all the same."""
 
     def __bool__(self) -> bool:
         return self.kind is not Kind.UNKNOWN
@@ -59,72 +64,30 @@ class Value(NamedTuple):
 UNKNOWN = Value(Kind.UNKNOWN)
 OTHER = Value(Kind.OTHER)
 
-_NOT_OPTIMIZERS = {"swa_utils", "lr_scheduler", "Optimizer"}
-# Subclasses of torch.optim.Optimizer that keep its protocol, in libraries people use beside torch.
-_SUBCLASSES = {
-    "transformers.AdamW",
-    "transformers.Adafactor",
-    "transformers.optimization.AdamW",
-    "transformers.optimization.Adafactor",
-    "timm.optim.create_optimizer",
-    "timm.optim.create_optimizer_v2",
-    "timm.optim.optim_factory.create_optimizer",
-}
-_FOREIGN = (
-    "apex.",
-    "deepspeed.",
-    "bitsandbytes.",
-    "horovod.",
-    "fairscale.",
-    "colossalai.",
-    "torch_optimizer.",
-    "jax.",
-    "optax.",
-)
-_FOREIGN_MODULES = (
-    "tensorflow.",
-    "keras.",
-    "mxnet.",
-    "paddle.",
-    "chainer.",
-    "autograd.",
-    "mindspore.",
-    "oneflow.",
-    "jittor.",
-)
-_OTHER_OPTIMIZERS = re.compile(
-    r"^(Ada(Belief|Bound|Hessian|Mod|Factor)|[RY]ogi|RAdam|Ranger\w*|Lookahead|Lamb|LAMB|Lion|Novo[Gg]rad|Madgrad|MADGRAD|Prodigy|Sophia\w*)$"
-)
 _MODEL_MAKERS = (
     "torchvision.models.",
-    "torch.hub.load",
     "timm.create_model",
     "timm.models.create_model",
     "segmentation_models_pytorch.",
 )
-_MODEL_WRAPPERS = {
-    "torch.nn.DataParallel",
-    "torch.nn.parallel.DataParallel",
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.compile",
-    "torch.jit.script",
-    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-}
-SCALERS = {"torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler", "torch.GradScaler"}
+SCALERS = frozenset(amp_api.names("GradScaler"))
 
 
+@lru_cache(maxsize=8_192)
 def library_kind(name: str) -> Kind:
     """The kind of what calling the canonical `name` returns."""
+    optimizer = optimizers.optimizer(name)
+    if optimizer is not None:
+        # One with a closure is an optimizer all the same: the loop is refused for the closure.
+        is_driven = optimizer.driven or optimizer.closure
+        return Kind.OPTIMIZER if is_driven else Kind.FOREIGN_OPTIMIZER
     if name.startswith("torch."):
         return _torch_kind(name)
-    if name in _SUBCLASSES:
-        return Kind.OPTIMIZER
-    last = name.rpartition(".")[2]
-    if name.startswith((*_FOREIGN, *_FOREIGN_MODULES)):
-        return Kind.FOREIGN_OPTIMIZER if re.search(r"(?i)adam|lamb|sgd|optim|novograd", last) else Kind.UNKNOWN
-    if _OTHER_OPTIMIZERS.search(last) and not name.startswith("."):
-        return Kind.FOREIGN_OPTIMIZER
-    if name.startswith(_MODEL_MAKERS) or name.endswith(".from_pretrained") and "transformers" in name:
+    if (
+        name.startswith(_MODEL_MAKERS)
+        or name.endswith(".from_pretrained")
+        and "transformers" in name
+    ):
         return Kind.OTHER if "Tokenizer" in name else Kind.MODEL
     if name.startswith(
         (
@@ -149,24 +112,29 @@ def library_kind(name: str) -> Kind:
 
 def _torch_kind(name: str) -> Kind:
     head, _, last = name.rpartition(".")
-    if name in _MODEL_WRAPPERS:
+    if name in layers.WRAPPERS or name == "torch.hub.load":
         return Kind.MODEL
-    if name in SCALERS or last == "ShardedGradScaler":
+    if name in SCALERS or name in amp_api.SHARDED_SCALERS:
         return Kind.SCALER
     if name == "torch.device" or name == "torch.accelerator.current_accelerator":
         return Kind.DEVICE
     if name in ("torch.cuda.is_available", "torch.accelerator.is_available"):
         return Kind.CUDA_FLAG
-    if name in ("torch.cuda.current_device", "torch.cuda.device_count", "torch.distributed.get_rank"):
+    if name in (
+        "torch.cuda.current_device",
+        "torch.cuda.device_count",
+        "torch.distributed.get_rank",
+    ):
         return Kind.INDEX
-    if head.startswith("torch.optim.lr_scheduler"):
+    if name.startswith(optimizers.SCHEDULERS):
         return Kind.SCHEDULER
-    if head == "torch.optim" and last[:1].isupper() and last not in _NOT_OPTIMIZERS:
-        return Kind.OPTIMIZER
-    if head == "torch.nn" and last.endswith("Loss"):
-        return Kind.CRITERION
-    if head.startswith("torch.nn") and last[:1].isupper() and last not in ("Parameter", "Module"):
-        return Kind.MODEL
+    layer = layers.layer(name)
+    if layer is not None and layer.role != "parameters":
+        return Kind.CRITERION if layer.role == "criterion" else Kind.MODEL
+    # Modules of older and newer versions of torch.
+    is_module = head.startswith("torch.nn") and not head.startswith("torch.nn.utils")
+    if is_module and last[:1].isupper() and last not in ("Parameter", "Module", "Buffer"):
+        return Kind.CRITERION if last.endswith("Loss") else Kind.MODEL
     return Kind.UNKNOWN
 
 
@@ -174,7 +142,9 @@ _OPTIMIZER_NAME = re.compile(
     r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]|solver$|opts?$|^opts?(_|$)"
 )
 _NOT_OPTIMIZER_NAME = re.compile(r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args")
-_CRITERION_NAME = re.compile(r"(?i)crit(?!ic)|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance")
+_CRITERION_NAME = re.compile(
+    r"(?i)crit(?!ic)|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance"
+)
 _SCHEDULER_NAME = re.compile(r"(?i)sched|warm_?up|lr_?(policy|adjust|decay)|anneal")
 
 

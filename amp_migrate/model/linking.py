@@ -1,7 +1,8 @@
-"""Several files as one module: names lead from file to file, and byte spans of different files never meet.
+"""Several files as one module: names lead from file to file, and byte spans of different files
+never meet.
 
-What a module answers about a node is asked of the file that holds the node. The text of the program is the texts of its
-files, one after the other, so that a span says which file it lies in.
+What a module answers about a node is asked of the file that holds the node. The text of the program
+is the texts of its files, one after the other, so that a span says which file it lies in.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from amp_migrate.edits import Span
+from amp_migrate.model.names import Imports, imports_of
 from amp_migrate.model.neighbours import Neighbours
-from amp_migrate.model.places import by_search_path, candidates
 from amp_migrate.model.program import Program
+from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Module, Scope
-from amp_migrate.names import Imports, imports_of
+from amp_migrate.project.import_paths import by_search_path, candidates, resolved
 
 _HOPS = 6
 _NEVER_OURS = ("torch.", "numpy.", "os.", "torchvision.")
@@ -44,12 +45,19 @@ class Linked(Module):
         self._canonical = {}
         self._files = tuple(self._file(text, path, neighbours) for path, text in texts.items())
         first = self._files[0]
-        self.path, self.tree, self.root, self.neighbours = first.path, first.tree, first.root, first.neighbours
+        self.path, self.tree, self.root, self.neighbours = (
+            first.path,
+            first.tree,
+            first.root,
+            first.neighbours,
+        )
         self.text = "".join(file.text for file in self._files)
         self.identifiers = set().union(*(file.identifiers for file in self._files))
-        self.import_statements = [statement for file in self._files for statement in file.import_statements]
+        self.import_statements = [
+            statement for file in self._files for statement in file.import_statements
+        ]
         self._found: dict[tuple[int, str, int], tuple[Scope, str] | None] = {}
-        self._by_path = {_absolute(file.path): file for file in self._files}
+        self._by_path = {resolved(file.path): file for file in self._files}
 
     def _file(self, text: str, path: str, neighbours: bool) -> Module:
         try:
@@ -102,7 +110,10 @@ class Linked(Module):
 
     def place(self, span: Span) -> tuple[Module, int]:
         """The file that a span lies in, and where that file begins."""
-        file = max((f for f in self._files if self._bases[id(f)] <= span.start), key=lambda f: self._bases[id(f)])
+        file = max(
+            (f for f in self._files if self._bases[id(f)] <= span.start),
+            key=lambda f: self._bases[id(f)],
+        )
         return file, self._bases[id(file)]
 
     def source(self, node: ast.AST) -> str:
@@ -119,12 +130,18 @@ class Linked(Module):
         if home is not None and not all(b.how == "import" for b in home.bindings[head]):
             return None
         return next(
-            (found for name in _origins(scope.module, head, rest) if (found := self._find(scope.module, name, _HOPS))),
+            (
+                found
+                for name in _origins(scope.module, head, rest)
+                if (found := self._find(scope.module, name, _HOPS))
+            ),
             None,
         )
 
     def _find(self, file: Module, canonical: str, hops: int) -> tuple[Scope, str] | None:
-        """Follow a dotted name through re-exports; None where it leaves the program. Remembered: names come again."""
+        """Follow a dotted name through re-exports; None where it leaves the program. Remembered:
+        names come again.
+        """
         key = (id(file), canonical, hops)
         if key not in self._found:
             self._found[key] = self._search(file, canonical, hops)
@@ -141,14 +158,24 @@ class Linked(Module):
             if found is not None or not path.endswith("/__init__.py"):
                 return found
         other = by_search_path(file.path, canonical, self._by_path)
-        return self._bound(self._by_path[other[0]], other[1][0], hops) if other and len(other[1]) == 1 else None
+        return (
+            self._bound(self._by_path[other[0]], other[1][0], hops)
+            if other and len(other[1]) == 1
+            else None
+        )
 
     def _bound(self, file: Module, name: str, hops: int) -> tuple[Scope, str] | None:
         bindings = file.root.bindings.get(name)
         if bindings and bindings[-1].how != "import":
             return file.root, name
-        onward = _origins(file, name, "") if bindings else [f"{star}.{name}" for star in file.imports.stars]
-        return next((found for origin in onward if (found := self._find(file, origin, hops - 1))), None)
+        onward = (
+            _origins(file, name, "")
+            if bindings
+            else [f"{star}.{name}" for star in file.imports.stars]
+        )
+        return next(
+            (found for origin in onward if (found := self._find(file, origin, hops - 1))), None
+        )
 
     @cached_property
     def _renamed(self) -> dict[str, set[str]]:
@@ -173,7 +200,3 @@ def _origins(file: Module, head: str, rest: str) -> Iterator[str]:
     else:
         for star in file.imports.stars:
             yield f"{star}.{head}{tail}" if not star.endswith(".") else f"{star}{head}{tail}"
-
-
-def _absolute(path: str) -> str:
-    return str(Path(path).resolve())

@@ -1,24 +1,30 @@
-"""Other modules of the same project, found from the names that a file imports, read only when they are asked about."""
+"""Other modules of the same project, found from the names that a file imports, read only when they
+are asked about.
+"""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.model.places import candidates
-from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Function
+from amp_migrate.project.import_paths import candidates, in_subfolders
+from amp_migrate.regular_files import read_nearby
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 Definition: TypeAlias = "tuple[Program, Function | ast.ClassDef]"
+Variable: TypeAlias = "tuple[Program, tuple[Binding, ...]]"
 _HOPS = 5
 _MOST = 300
-_LARGEST = 400_000
+_ANY = "_"
+"""Some name in a module, where the module is what is looked for."""
 
 
 class Neighbours:
@@ -28,32 +34,108 @@ class Neighbours:
         self.path = path
 
     def find(self, canonical: str, hops: int = _HOPS) -> Definition | None:
-        """The class or function of the project that `canonical` names, through re-exports; None outside the project."""
-        if hops == 0:
+        """The class or function of the project that `canonical` names, through re-exports; None
+        outside the project.
+        """
+        home = self._home(canonical) if hops else None
+        return _definition(*home, hops) if home is not None else None
+
+    def variable(self, canonical: str, hops: int = _HOPS) -> Variable | None:
+        """The bindings of a variable of the project that `canonical` names, through re-exports."""
+        home = self._home(canonical) if hops else None
+        if home is None:
             return None
-        for file, attributes in candidates(self.path, canonical):
-            if len(attributes) != 1 or not Path(file).is_file():
+        program, name = home
+        bindings = program.module.root.bindings.get(name, [])
+        origin = program.module.imports.names.get(name)
+        if bindings and bindings[-1].how == "import" and origin is not None:
+            near = program.module.neighbours
+            return near.variable(origin, hops - 1) if near is not None else None
+        given = tuple(b for b in bindings if b.value is not None)
+        return (program, given) if given else None
+
+    def module(self, canonical: str) -> Program | None:
+        """The file of the project that a dotted name of a module leads to."""
+        home = self._home(f"{canonical}.{_ANY}")
+        return home[0] if home is not None else None
+
+    def exported(self, canonical: str, hops: int = _HOPS) -> list[Definition]:
+        """The classes and functions that a module of the project has names for, its own and those
+        that it imports from other modules of the project.
+        """
+        program = self.module(canonical) if hops else None
+        near = program.module.neighbours if program is not None else None
+        if program is None or near is None:
+            return []
+        named = (_definition(program, name, hops) for name in program.module.root.bindings)
+        brought = (
+            one for star in program.module.imports.stars for one in near.exported(star, hops - 1)
+        )
+        return [*(one for one in named if one is not None), *brought]
+
+    def _home(self, canonical: str) -> tuple[Program, str] | None:
+        """The file that a dotted name leads to, and the name there."""
+        places = (one for find in (candidates, in_subfolders) for one in find(self.path, canonical))
+        for file, attributes in places:
+            changed = _changed(file) if len(attributes) == 1 else None
+            if changed is None:
                 continue
-            program = _load(file, Path(file).stat().st_mtime_ns)
+            program = _load(file, changed)
             if program is not None:
-                return _definition(program, attributes[0], hops)
+                return program, attributes[0]
         return None
 
+    def definers(self, name: str) -> list[Definition]:
+        """The classes and functions of a name in the files near this one, of which a module that
+        is imported by a computed name may be any.
+        """
+        here = Path(self.path).absolute()
+        pattern = re.compile(rb"(?m)^(class|def)\s+" + re.escape(name.encode()) + rb"\b")
+        found: list[Definition] = []
+        for file in self._near(here) if here.is_file() else ():
+            changed = _changed(str(file)) if file != here else None
+            if changed is not None and pattern.search(read_nearby(file) or b""):
+                program = _load(str(file), changed)
+                one = _definition(program, name, 1) if program is not None else None
+                found += [one] if one is not None else []
+        return found
+
+    def _near(self, here: Path) -> list[Path]:
+        folders = (here.parent.glob("*.py"), here.parent.parent.glob("*.py"))
+        return [file for found in (*folders, here.parent.glob("*/*.py")) for file in found][:_MOST]
+
     def user_of(self, name: str) -> str | None:
-        """A file near this one that imports the module and mentions `name`, relative to this file's folder."""
+        """A file near this one that imports the module and mentions `name`, relative to this
+        file's folder.
+        """
         here = Path(self.path).absolute()
         word, module = name.encode(), here.stem.encode()
         if not here.is_file():
             return None
-        near = [*here.parent.glob("*.py"), *here.parent.parent.glob("*.py"), *here.parent.glob("*/*.py")]
-        for file in near[:_MOST]:
-            try:
-                text = file.read_bytes() if file != here and file.stat().st_size < _LARGEST else b""
-            except OSError:
-                continue
-            if word in text and re.search(rb"(?m)^\s*(from|import)\s[^\n]*\b" + re.escape(module) + rb"\b", text):
+        for file in self._near(here):
+            text = b"" if file == here else read_nearby(file) or b""
+            if word in text and re.search(
+                rb"(?m)^\s*(from|import)\s[^\n]*\b" + re.escape(module) + rb"\b", text
+            ):
                 return str(Path(os.path.relpath(file, here.parent)))
         return None
+
+
+def _changed(file: str) -> int | None:
+    """When a file was written last; None where there is none. Asked for every import of every
+    file, hence without a `Path`.
+    """
+    try:
+        found = os.stat(file)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+
+
+def program_of(file: str) -> Program | None:
+    """The program of one file; None where there is none, or it cannot be read."""
+    changed = _changed(file)
+    return _load(file, changed) if changed is not None else None
 
 
 def _definition(program: Program, name: str, hops: int) -> Definition | None:
@@ -73,13 +155,15 @@ def _definition(program: Program, name: str, hops: int) -> Definition | None:
 
 @lru_cache(maxsize=128)
 def _load(file: str, changed: int) -> Program | None:
-    """The program of a neighbouring file; None where it cannot be read or parsed (its own run says why)."""
+    """The program of a neighbouring file; None where it cannot be read or parsed (its own run says
+    why).
+    """
     from amp_migrate.model.program import Program
 
+    data = read_nearby(file)
+    if data is None:
+        return None
     try:
-        if Path(file).stat().st_size > _LARGEST:
-            return None
-        text = Path(file).read_text(encoding="utf-8-sig")
-        return Program(text, file, Neighbours(file))
-    except (OSError, ValueError, SyntaxError, RecursionError):
+        return Program(data.decode("utf-8-sig"), file, Neighbours(file))
+    except (ValueError, SyntaxError, RecursionError):
         return None

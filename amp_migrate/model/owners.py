@@ -1,4 +1,6 @@
-"""Which optimizer holds the parameters of which model: by its constructor; failing that, by their names."""
+"""Which optimizer holds the parameters of which model: by its constructor; failing that, by their
+names.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import ast
 import re
 from collections.abc import Iterable
 
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.names import dotted_name
 
 _ROLE = {
     "optimizer",
@@ -41,8 +43,12 @@ class Owners:
         """Remember an optimizer."""
         self.optimizers.setdefault(name, (expr, scope))
 
-    def fed(self, models: frozenset[str], among: list[str], *, only_backward: bool) -> list[str] | None:
-        """Which optimizers get gradients for their parameters from outputs of `models`; None where that cannot be told."""
+    def fed(
+        self, models: frozenset[str], among: list[str], *, only_backward: bool
+    ) -> list[str] | None:
+        """Which optimizers get gradients for their parameters from outputs of `models`; None where
+        that cannot be told.
+        """
         if len(among) <= 1:
             return among
         if not models or "?" in models:
@@ -50,7 +56,11 @@ class Owners:
         claims = {name: {m for m in models if self.claims(name, m)} for name in among}
         unclaimed = models - {m for claimed in claims.values() for m in claimed}
         generic = [name for name in among if not self._is_specific(name)]
-        found = [n for n in among if claims[n] or (n in generic and unclaimed and self._same_turn(n, models))]
+        found = [
+            n
+            for n in among
+            if claims[n] or (n in generic and unclaimed and self._same_turn(n, models))
+        ]
         return found or (among if only_backward else None)
 
     def claims(self, name: str, model: str) -> bool:
@@ -68,7 +78,11 @@ class Owners:
 
     def _same_turn(self, name: str, models: frozenset[str]) -> bool:
         turn = re.search(r"\[\d\]", name)
-        return turn is None or not any(re.search(r"\[\d\]", m) for m in models) or any(turn[0] in m for m in models)
+        return (
+            turn is None
+            or not any(re.search(r"\[\d\]", m) for m in models)
+            or any(turn[0] in m for m in models)
+        )
 
     def _parameters(self, name: str) -> frozenset[str]:
         """Dotted names of the models whose parameters the constructor in sight was given."""
@@ -77,14 +91,19 @@ class Owners:
             origin = self.program.values.of(expr, scope).origin
             found = set()
             for node in ast.walk(origin) if isinstance(origin, ast.Call) else ():
-                if isinstance(node, ast.Attribute) and node.attr in {"parameters", "named_parameters"}:
+                if isinstance(node, ast.Attribute) and node.attr in {
+                    "parameters",
+                    "named_parameters",
+                }:
                     dotted = dotted_name(node.value)
                     found.add(dotted or "?")
             self._built[name] = frozenset() if "?" in found else frozenset(found)
         return self._built[name]
 
     def of_models(self, models: Iterable[str], among: list[str]) -> list[str] | None:
-        """Optimizers of the parameters that an expression mentions; None where that cannot be told."""
+        """Optimizers of the parameters that an expression mentions; None where that cannot be
+        told.
+        """
         if len(among) <= 1:
             return among
         named = {n for n in among for m in models if self.claims(n, m)}

@@ -7,33 +7,43 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from amp_migrate.model.attributes import Attributes
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.effects import Effects
 from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.precision import Precision
+from amp_migrate.model.reaching import Reaching
+from amp_migrate.model.recognition import Events
+from amp_migrate.model.regions import RegionIndex
 from amp_migrate.model.syntax import Function, Module, Scope
 from amp_migrate.model.uses import Uses
 from amp_migrate.model.values import Values
 
-T = TypeVar("T")
-
 if TYPE_CHECKING:
-    from amp_migrate.model.precision import Precision
-    from amp_migrate.model.regions import RegionIndex
+    from amp_migrate.project.module_graph import Project
+
+T = TypeVar("T")
 
 
 class Program:
     """One parsed module and its answers about names, calls, values and effects."""
 
     def __init__(self, text: str, path: str, neighbours: Neighbours | None = None) -> None:
-        """Parse and index `text`; `neighbours` finds what it imports. Raises SyntaxError, ValueError or RecursionError."""
+        """Parse and index `text`; `neighbours` finds what it imports. Raises SyntaxError,
+        ValueError or RecursionError.
+        """
         self._index(Module(text, path, neighbours))
+
+    project: Project | None = None
+    """The tree around, where it is known who imports whom."""
 
     def _index(self, module: Module) -> None:
         self.module = module
-        self.graph = CallGraph(self.module)
-        self.values = Values(self.module, self.graph)
-        self.effects = Effects(self.module, self.graph, self.values)
         self._memory: dict[object, Any] = {}
+        self.graph = CallGraph(self.module)
+        self.reaching = Reaching(self.module, self.graph)
+        self.values = Values(self.module, self.graph, self.reaching)
+        self.effects = Effects(self)
 
     def remembered(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave for `key` the first time it was asked."""
@@ -41,6 +51,15 @@ class Program:
             self._memory[key] = make()
         found: T = self._memory[key]
         return found
+
+    def remembers(self, key: object) -> bool:
+        """Whether something was made for `key`."""
+        return key in self._memory
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """Which attributes its classes keep."""
+        return Attributes(self)
 
     @cached_property
     def uses(self) -> Uses:
@@ -50,15 +69,16 @@ class Program:
     @cached_property
     def regions(self) -> RegionIndex:
         """Autocast regions, and what runs in them."""
-        from amp_migrate.model.regions import RegionIndex
-
         return RegionIndex(self)
+
+    @cached_property
+    def events(self) -> Events:
+        """Which calls are events of the scaler's protocol."""
+        return Events(self)
 
     @cached_property
     def precision(self) -> Precision:
         """Which expressions are half precision, for certain."""
-        from amp_migrate.model.precision import Precision
-
         return Precision(self)
 
     def canonical(self, expr: ast.expr) -> str | None:
@@ -72,8 +92,14 @@ class Program:
     def training_scopes(self) -> list[Scope]:
         """Scopes that call `backward` themselves, in source order."""
         found = [
-            s for s in self.module.scopes.values() if not isinstance(s.node, ast.ClassDef) and self.effects.backwards(s)
+            s
+            for s in self.module.scopes.values()
+            if not isinstance(s.node, ast.ClassDef) and self.effects.backwards(s)
         ]
         return sorted(
-            found, key=lambda s: (self.effects.backwards(s)[0].lineno, self.effects.backwards(s)[0].col_offset)
+            found,
+            key=lambda s: (
+                self.effects.backwards(s)[0].lineno,
+                self.effects.backwards(s)[0].col_offset,
+            ),
         )

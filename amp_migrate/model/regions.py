@@ -1,4 +1,6 @@
-"""Autocast regions of one program: their device, dtype and switch, and which functions run inside them."""
+"""Autocast regions of one program: their device, dtype and switch, and which functions run inside
+them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from amp_migrate.model.contexts import opened
+from amp_migrate.model.dtype_choices import dtype_choices
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import targets
 from amp_migrate.model.uses import argument_of
@@ -34,39 +38,35 @@ class Region(NamedTuple):
     """The device type, where it is a literal."""
     dtype: str | None
     """`float16`, `bfloat16`, or None where it cannot be told."""
+    choices: frozenset[str]
+    """The dtypes that it may have, where all of them are written out."""
     enabled: bool | None
     """None where it depends on a value."""
     cached: bool | None
 
 
 class RegionIndex:
-    """Answers which region a node is in: around it in its scope, or around the calls of its function."""
+    """Answers which region a node is in: around it in its scope, or around the calls of its
+    function.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.module = program.module
         self._around: dict[ast.AST, Region] = {}
-        self.regions: list[Region] = []
-        for use in program.uses.of(*NEW, *OLD):
-            if use.call is not None:
-                self._add(use.name, use.call)
+        if program.uses.of(*NEW, *OLD):
+            for place, call in opened(program):
+                self._around[place] = self.region(program.canonical(call.func) or "", call)
+        self.regions: list[Region] = list(self._around.values())
         self._inherited: dict[ast.AST, list[Region]] | None = None
-
-    def _add(self, name: str, call: ast.Call) -> None:
-        above = self.module.parents[call]
-        place: ast.AST | None = self.module.parents[above] if isinstance(above, ast.withitem) else None
-        if isinstance(above, FUNCTIONS) and any(call is one for one in above.decorator_list):
-            place = above
-        if place is not None:
-            region = self.region(name, call)
-            self.regions.append(region)
-            self._around[place] = region
 
     def region(self, name: str, call: ast.Call) -> Region:
         """The facts in the call `call` of the autocast called `name`."""
         old = OLD.get(name)
         places = (
-            {"enabled": 0, "dtype": 1, "cache_enabled": 2} if old else {"dtype": 1, "enabled": 2, "cache_enabled": 3}
+            {"enabled": 0, "dtype": 1, "cache_enabled": 2}
+            if old
+            else {"dtype": 1, "enabled": 2, "cache_enabled": 3}
         )
         device = old or _literal(argument_of(call, 0, "device_type"))
         dtype = argument_of(call, places["dtype"], "dtype")
@@ -77,6 +77,7 @@ class RegionIndex:
             name,
             device,
             self._dtype(dtype, device),
+            self._choices(dtype, call),
             True if enabled is None else _truth(enabled),
             True if cached is None else _truth(cached),
         )
@@ -86,11 +87,23 @@ class RegionIndex:
             return _DEFAULTS.get(device or "")
         return HALVES.get(self.program.canonical(dtype) or "")
 
+    def _choices(self, dtype: ast.expr | None, call: ast.Call) -> frozenset[str]:
+        if dtype is None:
+            return frozenset()
+        scope = self.module.scope_of(call)
+        return dtype_choices(self.program, dtype, scope) or frozenset()
+
     def at(self, node: ast.AST) -> Region | None:
-        """The innermost region written around `node` in its own function (its decorators included)."""
+        """The innermost region written around `node` in its own function (its decorators
+        included).
+        """
         inner = node
         for above in self.module.ancestors(node):
-            if isinstance(above, (ast.With, ast.AsyncWith)) and above in self._around and isinstance(inner, ast.stmt):
+            if (
+                isinstance(above, (ast.With, ast.AsyncWith))
+                and above in self._around
+                and isinstance(inner, ast.stmt)
+            ):
                 return self._around[above]
             if isinstance(above, FUNCTIONS):
                 inside = any(inner is one for one in above.body)
@@ -124,9 +137,15 @@ class RegionIndex:
         return next((region for region in self.around(node) if region.enabled is not False), None)
 
     def _inherit(self) -> dict[ast.AST, list[Region]]:
-        """Functions in sight that are called from enabled regions, transitively, with those regions."""
+        """Functions in sight that are called from enabled regions, transitively, with those
+        regions.
+        """
         found: dict[ast.AST, list[Region]] = {}
-        wanted = [(call, scope, region) for region, call, scope in self._calls_inside() if region.enabled is not False]
+        wanted = [
+            (call, scope, region)
+            for region, call, scope in self._calls_inside()
+            if region.enabled is not False
+        ]
         while wanted:
             call, scope, region = wanted.pop()
             for function in targets(self.program, call, scope):
@@ -134,7 +153,10 @@ class RegionIndex:
                 if region in held:
                     continue
                 held.append(region)
-                wanted += [(inner, self.program.scope(function), region) for inner in self._free_calls(function)]
+                wanted += [
+                    (inner, self.program.scope(function), region)
+                    for inner in self._free_calls(function)
+                ]
         return found
 
     def _calls_inside(self) -> Iterator[tuple[Region, ast.Call, Scope]]:
@@ -152,7 +174,11 @@ class RegionIndex:
 
 
 def _literal(expr: ast.expr | None) -> str | None:
-    return expr.value.partition(":")[0] if isinstance(expr, ast.Constant) and isinstance(expr.value, str) else None
+    return (
+        expr.value.partition(":")[0]
+        if isinstance(expr, ast.Constant) and isinstance(expr.value, str)
+        else None
+    )
 
 
 def _truth(expr: ast.expr) -> bool | None:

@@ -5,100 +5,48 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from amp_migrate.edits import Span
-from amp_migrate.model.scoping import ScopeBuilder, child_fields
-from amp_migrate.names import Imports, imports_of
+from amp_migrate.model.names import Imports, imports_of
+from amp_migrate.model.scopes import FUNCTIONS, Binding, Function, Scope, ScopeNode
+from amp_migrate.model.scoping import ScopeBuilder, child_fields, children
+from amp_migrate.model.span import Span
 
 if TYPE_CHECKING:
     from amp_migrate.model.neighbours import Neighbours
 
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-ScopeNode: TypeAlias = ast.Module | Function | ast.ClassDef | ast.Lambda
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+__all__ = [
+    "FUNCTIONS",
+    "LOOPS",
+    "Binding",
+    "Function",
+    "Module",
+    "Scope",
+    "ScopeNode",
+    "blocks",
+    "heads",
+    "names_read",
+    "returned",
+    "shallow",
+]
+
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NESTED = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
-
-
-@dataclass(frozen=True, eq=False)
-class Binding:
-    """One place where a name (or `self.attribute`) gets a value."""
-
-    statement: ast.AST
-    value: ast.expr | None
-    """The right-hand side; the iterable for a loop target; None for a parameter, an import or a definition."""
-    how: str
-    """`assign`, `for`, `with`, `augmented`, `parameter`, `import`, `def` or `walrus`."""
-    index: int | None = None
-    """Position in the unpacked value (`a, b = f()`)."""
-
-
-@dataclass(eq=False)
-class Scope:
-    """A module, function, class or lambda, and the names that it binds."""
-
-    node: ScopeNode
-    parent: Scope | None
-    module: Module
-    qualname: str
-    bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    outer: set[str] = field(default_factory=set)
-    """Names declared `global` or `nonlocal`."""
-    calls: list[ast.Call] = field(default_factory=list)
-
-    @property
-    def root(self) -> Scope:
-        """The scope of the file."""
-        return self.module.root
-
-    @property
-    def is_function(self) -> bool:
-        return isinstance(self.node, (*FUNCTIONS, ast.Lambda))
-
-    @property
-    def owner(self) -> Scope | None:
-        """The class of a method."""
-        return self.parent if self.parent and isinstance(self.parent.node, ast.ClassDef) else None
-
-    @property
-    def self_name(self) -> str | None:
-        """The first parameter of a method, usually `self`."""
-        if self.owner is None or not isinstance(self.node, FUNCTIONS):
-            return None
-        if any(isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod") for d in self.node.decorator_list):
-            return None
-        positional = [*self.node.args.posonlyargs, *self.node.args.args]
-        return positional[0].arg if positional else None
-
-    @property
-    def body(self) -> list[ast.stmt]:
-        return [] if isinstance(self.node, ast.Lambda) else self.node.body
-
-    def parameters(self) -> list[ast.arg]:
-        """All parameters but `*args` and `**kwargs`."""
-        if not isinstance(self.node, (*FUNCTIONS, ast.Lambda)):
-            return []
-        return [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]
-
-    def lookup(self, name: str) -> Scope | None:
-        """The scope that binds `name` as seen from here; class bodies are not seen from their methods."""
-        scope: Scope | None = self
-        while scope is not None:
-            visible = scope is self or not isinstance(scope.node, ast.ClassDef)
-            if visible and name in scope.bindings and name not in scope.outer:
-                return scope
-            scope = scope.parent
-        return None
 
 
 class Module:
     """The parsed text of one file."""
 
-    def __init__(self, text: str, path: str, neighbours: Neighbours | None = None, whole: Module | None = None) -> None:
-        """Parse `text` (no byte order mark); `neighbours` finds what it imports, `whole` holds the program it is a file of.
+    def __init__(
+        self,
+        text: str,
+        path: str,
+        neighbours: Neighbours | None = None,
+        whole: Module | None = None,
+    ) -> None:
+        """Parse `text` (no byte order mark); `neighbours` finds what it imports, `whole` holds the
+        program it is a file of.
 
         Raises SyntaxError, ValueError (NUL bytes) or RecursionError.
         """
@@ -106,7 +54,9 @@ class Module:
         self.path = path
         self.neighbours = neighbours
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the program's escapes and comparisons, which are not our business
+            warnings.simplefilter(
+                "ignore"
+            )  # about the program's escapes and comparisons, which are not our business
             self.tree = ast.parse(text)
         self.parents: dict[ast.AST, ast.AST] = whole.parents if whole else {}
         self.scopes: dict[ast.AST, Scope] = whole.scopes if whole else {}
@@ -123,12 +73,18 @@ class Module:
         """The files of the program, itself alone where it is one file."""
         return (self,)
 
+    def file_of(self, node: ast.AST) -> Module | None:
+        """The file that holds `node`; None for a node made on the way."""
+        return self
+
     @cached_property
     def imports(self) -> Imports:
         return imports_of(self.import_statements)
 
     def elsewhere(self, dotted: str, scope: Scope) -> tuple[Scope, str] | None:
-        """Where a name that a file of this program imports is bound: the scope of another file of it, and the name there."""
+        """Where a name that a file of this program imports is bound: the scope of another file of
+        it, and the name there.
+        """
         return None
 
     def local_names(self, name: str) -> frozenset[str]:
@@ -146,7 +102,10 @@ class Module:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         starts = self._starts
-        return Span(starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset)
+        return Span(
+            starts[node.lineno - 1] + node.col_offset,
+            starts[node.end_lineno - 1] + node.end_col_offset,
+        )
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -168,7 +127,9 @@ class Module:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return [line.decode() for line in self.text.encode().splitlines()]  # as Python splits lines, see _starts
+        return [
+            line.decode() for line in self.text.encode().splitlines()
+        ]  # as Python splits lines, see _starts
 
     def source(self, node: ast.AST) -> str:
         """The text of `node` as written."""
@@ -220,6 +181,19 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
         yield case.body
 
 
+def heads(statement: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a compound statement outside of its blocks."""
+    for child in children(statement):
+        if isinstance(child, ast.ExceptHandler):
+            if child.type is not None:
+                yield child.type
+        elif isinstance(child, ast.match_case):
+            if child.guard is not None:
+                yield child.guard
+        elif not isinstance(child, ast.stmt):
+            yield child
+
+
 def shallow(node: ast.AST) -> tuple[ast.AST, ...]:
     """`node` and what is evaluated with it, in source order, without nested functions and classes.
 
@@ -242,12 +216,30 @@ def _flattened(node: ast.AST) -> tuple[ast.AST, ...]:
         for name in child_fields(here):
             value = getattr(here, name, None)
             if isinstance(value, list):
-                children += [c for c in value if isinstance(c, ast.AST) and not isinstance(c, _NESTED)]
+                children += [
+                    c for c in value if isinstance(c, ast.AST) and not isinstance(c, _NESTED)
+                ]
             elif isinstance(value, ast.AST) and not isinstance(value, _NESTED):
                 children.append(value)
         children.reverse()
         stack += children
     return tuple(found)
+
+
+def returned(function: Function) -> list[ast.expr]:
+    """The expressions that a function returns; kept on the node, as `shallow` keeps its answer."""
+    known: list[ast.expr] | None = function.__dict__.get("_returned")
+    if known is None:
+        nodes = (n for statement in function.body for n in shallow(statement))
+        known = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+        function.__dict__["_returned"] = known
+    return known
+
+
+def returned_at(function: Function, index: int) -> list[ast.expr]:
+    """What a function returns as one part of a tuple."""
+    tuples = [one for one in returned(function) if isinstance(one, ast.Tuple)]
+    return [one.elts[index] for one in tuples if index < len(one.elts)]
 
 
 def names_read(node: ast.AST) -> set[str]:

@@ -1,4 +1,6 @@
-"""The functions in sight that a call runs: helpers, methods, and the `forward` of models and of their layers."""
+"""The functions in sight that a call runs: helpers, methods, and the `forward` of models and of
+their layers.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +9,113 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.sources import held
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
+_DEEP = 8
+
 
 def targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
-    """What `call` runs; a call of a model runs the `forward` of every class that its body names."""
+    """What `call` runs; a call of a model runs the `forward` of every class that its body names.
+
+    So does a call that is handed a model or a loss: `self.compute_loss(self.criterion, x, y)`.
+    """
     function = program.values.callee(call, scope)
     if function is not None:
         yield function
+    for cls in dict.fromkeys(_classes(program, call, scope)):
+        yield from forwards(program, cls)
+
+
+def _classes(program: Program, call: ast.Call, scope: Scope) -> Iterator[ast.ClassDef]:
+    """The classes of the modules that a call runs, or is handed."""
     value = program.values.of(call.func, scope)
-    classes = [value.cls] if value.cls is not None else []
-    if value.kind is Kind.MODEL and value.origin is not None:
-        named = (node for node in ast.walk(value.origin) if isinstance(node, ast.Name))
-        classes += [cls for node in named if (cls := program.graph.class_named(node, scope))]
-    for cls in classes:
-        yield from _forwards(program, cls)
+    if value.cls is not None:
+        yield value.cls
+    is_open = value.kind is Kind.UNKNOWN and program.canonical(call.func) is None
+    if value.kind is Kind.MODEL or is_open:
+        yield from made_classes(program, call.func, scope)
+    for given in [*call.args, *(one.value for one in call.keywords)]:
+        if isinstance(given, (ast.Name, ast.Attribute)):
+            handed = program.values.of(given, scope)
+            if handed.kind in (Kind.MODEL, Kind.CRITERION) and handed.cls is not None:
+                yield handed.cls
 
 
-def _forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+def made_classes(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> Iterator[ast.ClassDef]:
+    """Every class of this program that an expression may be an instance of, whichever branch of a
+    factory or entry of a table makes it.
+    """
+    found = makers(program, expr, scope, deep)
+    yield from (one for one in found if isinstance(one, ast.ClassDef))
+
+
+def makers(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> Iterator[ast.ClassDef | ast.expr]:
+    """The same, and the names that are imported from elsewhere, which may be further classes."""
+    if deep == 0:
+        return
+    dotted = dotted_name(expr)
+    if dotted is not None:
+        cls = program.graph.class_named(expr, scope)
+        if cls is not None:
+            yield cls
+            return
+        if program.canonical(expr) is not None:
+            yield expr
+        for home, value, where in held(program, expr, scope):
+            if home is program:
+                yield from makers(program, value, where, deep - 1)
+        return
+    for part in parts(program, expr, scope):
+        yield from makers(program, *part, deep - 1)
+
+
+def parts(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """The expressions that an expression gets its value from, with their scopes."""
+    if isinstance(expr, ast.Call):
+        function = program.graph.function_at(expr.func, scope)
+        if function is not None:
+            inner = program.scope(function)
+            yield from ((one, inner) for one in returned(function))
+            return
+        if isinstance(expr.func, ast.Attribute) and dotted_name(expr.func) is None:
+            yield expr.func.value, scope
+        yield expr.func, scope
+        yield from ((arg, scope) for arg in expr.args)
+    elif isinstance(expr, ast.IfExp):
+        yield from ((expr.body, scope), (expr.orelse, scope))
+    elif isinstance(expr, ast.Dict):
+        yield from ((value, scope) for value in expr.values)
+    elif isinstance(expr, (ast.List, ast.Tuple)):
+        yield from ((value, scope) for value in expr.elts)
+    elif isinstance(expr, (ast.Subscript, ast.Attribute, ast.NamedExpr, ast.Await)):
+        yield expr.value, scope
+    elif isinstance(expr, ast.BoolOp):
+        yield from ((value, scope) for value in expr.values)
+    elif isinstance(expr, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        yield expr.elt, scope
+    elif isinstance(expr, ast.Starred):
+        yield expr.value, scope
+
+
+def forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+    """`forward` of a class and of every module class that its body names (its layers)."""
+    yield from program.remembered((forwards, cls), lambda: list(_found_forwards(program, cls)))
+
+
+def _found_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
     scope = program.module.scopes[cls]
     names = (node for node in ast.walk(cls) if isinstance(node, ast.Name))
     named = [found for node in names if (found := program.graph.class_named(node, scope))]
-    for owner in {id(one): one for one in [cls, *named]}.values():
+    for owner in dict.fromkeys([cls, *named]):
         for name in ("forward", "__call__"):
             method = program.graph.method(owner, name)
             if isinstance(method, FUNCTIONS):

@@ -1,4 +1,6 @@
-"""Where a module names library things: one index by canonical name, so that rules ask instead of walking."""
+"""Where a module names library things: one index by canonical name, so that rules ask instead of
+walking.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,12 @@ class Uses:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self._known = {local: self._is_ours(origin) for local, origin in module.imports.names.items()}
-        self._all = tuple(sorted(self._find(), key=lambda use: (use.node.lineno, use.node.col_offset)))
+        self._known = {
+            local: self._is_ours(origin) for local, origin in module.imports.names.items()
+        }
+        self._all = tuple(
+            sorted(self._find(), key=lambda use: (use.node.lineno, use.node.col_offset))
+        )
 
     def _is_ours(self, origin: str) -> bool:
         return origin.partition(".")[0] in _HEADS
@@ -60,7 +66,9 @@ class Uses:
             return None
         scope = self.module.scope_of(whole)
         home = scope.lookup(root.id)
-        if home is not None and not all(binding.how == "import" for binding in home.bindings[root.id]):
+        if home is not None and not all(
+            binding.how == "import" for binding in home.bindings[root.id]
+        ):
             return None
         above = self.module.parents[whole]
         call = above if isinstance(above, ast.Call) and above.func is whole else None
@@ -83,12 +91,18 @@ class Uses:
         return ((use.call, use.scope) for use in self.of(*names) if use.call is not None)
 
     def is_guarded(self, node: ast.AST) -> bool:
-        """Whether the program has asked first where `node` stands: under `try`, `hasattr` or a test of a version."""
+        """Whether the program has asked first where `node` stands: under `try`, `hasattr` or a
+        test of a version.
+        """
         inner = node
         for above in self.module.ancestors(node):
             if isinstance(above, ast.Try) and any(_catches(handler) for handler in above.handlers):
                 return True
-            if isinstance(above, (ast.If, ast.IfExp)) and inner is not above.test and _asks(above.test):
+            if (
+                isinstance(above, (ast.If, ast.IfExp))
+                and inner is not above.test
+                and _asks(above.test)
+            ):
                 return True
             inner = above
         return False
@@ -100,7 +114,9 @@ class Uses:
             root = root.value
         assert isinstance(root, ast.Name)
         home = use.scope.lookup(root.id)
-        statements = [binding.statement for binding in home.bindings[root.id]] if home is not None else []
+        statements = (
+            [binding.statement for binding in home.bindings[root.id]] if home is not None else []
+        )
         return any(self.is_guarded(statement) for statement in statements)
 
 
@@ -110,15 +126,33 @@ def _catches(handler: ast.ExceptHandler) -> bool:
         return True
     names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
     return bool(
-        names & {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "TypeError", "BaseException"}
+        names
+        & {
+            "ImportError",
+            "ModuleNotFoundError",
+            "AttributeError",
+            "Exception",
+            "TypeError",
+            "BaseException",
+        }
     )
 
 
 def _asks(test: ast.expr) -> bool:
     """Whether a test is about what is installed: a version, `hasattr`, an availability flag."""
     for node in ast.walk(test):
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        text = node.value.lower() if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        name = (
+            node.attr
+            if isinstance(node, ast.Attribute)
+            else node.id
+            if isinstance(node, ast.Name)
+            else ""
+        )
+        text = (
+            node.value.lower()
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            else ""
+        )
         if name == "hasattr" or "torch" in text or _ABOUT_VERSIONS.search(name):
             return True
     return False

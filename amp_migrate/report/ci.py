@@ -1,4 +1,6 @@
-"""Findings for machines that build: GitHub's workflow commands, GitLab's code quality report, JUnit XML."""
+"""Findings for machines that build: GitHub's workflow commands, GitLab's code quality report,
+JUnit XML.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from amp_migrate.lint.files import Report
-from amp_migrate.lint.finding import Finding
-from amp_migrate.telling import place
+from amp_migrate.checks._finding import Finding
+from amp_migrate.display import escaped, place
+from amp_migrate.pipeline.lint.files import Report
 
+_LINES = "\r\n"
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 # GitLab's scale; a mistake that trains wrong, one that costs something, one that is style.
 _SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}
@@ -19,18 +22,25 @@ _SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}
 
 def annotation(finding: Finding) -> str:
     """`::error file=...,line=...::message`, escaped as GitHub reads it."""
-    told = f"{place(finding.path, finding.line, finding.column, finding.cell)}: {finding.rule}: {finding.message}"
+    told = (
+        f"{place(finding.path, finding.line, finding.column, finding.cell)}: {finding.rule}: "
+        f"{finding.message}"
+    )
     finding = in_file(finding)
     where = f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line}"
     # GitHub takes columns only where a finding is on one line.
     if finding.line == finding.end_line:
         where += f",col={finding.column},endColumn={finding.end_column}"
     title = _property(f"amp-migrate ({finding.rule})")
-    return f"::{_LEVELS[finding.severity]} title={title},{where}::{_data(told)}"
+    return (
+        f"::{_LEVELS[finding.severity]} title={title},{where}::{_data(escaped(told, keep=_LINES))}"
+    )
 
 
 def in_file(finding: Finding) -> Finding:
-    """The finding for services that count lines of files: in a notebook at its top, the cell in the message."""
+    """The finding for services that count lines of files: in a notebook at its top, the cell in
+    the message.
+    """
     if finding.cell is None:
         return finding
     message = f"cell {finding.cell}, line {finding.line}: {finding.message}"
@@ -86,7 +96,8 @@ def relative(path: str) -> str:
 
 
 def junit_xml(reports: Sequence[Report]) -> str:
-    """A suite for each file, a failed case for each finding, and a case that passes for a file without any.
+    """A suite for each file, a failed case for each finding, and a case that passes for a file
+    without any.
 
     Only what Jenkins' `junit-10.xsd` allows: other readers take less or the same.
     """
@@ -106,7 +117,11 @@ def _suite(report: Report) -> list[str]:
     count = len(report.findings)
     head = f'  <testsuite name={name} tests="{max(count, 1)}" errors="0" failures="{count}">'
     cases = [line for finding in report.findings for line in _case(finding)]
-    return [head, *(cases or [f'    <testcase name="amp-migrate" classname={name}/>']), "  </testsuite>"]
+    return [
+        head,
+        *(cases or [f'    <testcase name="amp-migrate" classname={name}/>']),
+        "  </testsuite>",
+    ]
 
 
 def _case(finding: Finding) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from amp_migrate.lint.files import Report
-from amp_migrate.lint.finding import Finding
+from amp_migrate.checks._finding import Finding
+from amp_migrate.pipeline.lint.files import Report
 
 Renderer: TypeAlias = Callable[[Sequence[Report], bool], str]
 """The whole output for these reports, with a newline at its end; the flag asks for colours."""
@@ -98,6 +98,9 @@ def fields(finding: Finding) -> dict[str, object]:
         "column": finding.column,
         "end_line": finding.end_line,
         "end_column": finding.end_column,
-        "related": [{"line": line, "column": column, "message": said} for line, column, said in finding.related],
+        "related": [
+            {"line": line, "column": column, "message": said}
+            for line, column, said in finding.related
+        ],
         "fix": None if fix is None else {"safety": fix.safety, "message": fix.message},
     }

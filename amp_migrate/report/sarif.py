@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from amp_migrate import __version__, pages
-from amp_migrate.lint.files import Report
-from amp_migrate.lint.finding import Finding
+from amp_migrate import __version__
+from amp_migrate.checks._finding import Finding
+from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.report import pages
 from amp_migrate.report.ci import fingerprint, in_file, relative
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HOME = "https://pypi.org/project/amp-migrate/"
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -21,11 +21,12 @@ def log(reports: Sequence[Report]) -> str:
     """One run, with the rules that found something and their pages."""
     rules = sorted({finding.rule for report in reports for finding in report.findings})
     seen: Counter[str] = Counter()
-    results = [_result(finding, report, rules, seen) for report in reports for finding in report.findings]
+    results = [
+        _result(finding, report, rules, seen) for report in reports for finding in report.findings
+    ]
     driver = {
         "name": "amp-migrate",
         "semanticVersion": __version__,
-        "informationUri": _HOME,
         "rules": [_rule(name) for name in rules],
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
@@ -44,7 +45,9 @@ def _rule(name: str) -> dict[str, object]:
     }
 
 
-def _result(finding: Finding, report: Report, rules: Sequence[str], seen: Counter[str]) -> dict[str, object]:
+def _result(
+    finding: Finding, report: Report, rules: Sequence[str], seen: Counter[str]
+) -> dict[str, object]:
     name = fingerprint(finding, report, seen)
     finding = in_file(finding)
     result: dict[str, object] = {
@@ -56,7 +59,9 @@ def _result(finding: Finding, report: Report, rules: Sequence[str], seen: Counte
         "partialFingerprints": {"amp-migrate/v1": name},
     }
     if finding.related:
-        result["relatedLocations"] = [_related(finding, index) for index in range(len(finding.related))]
+        result["relatedLocations"] = [
+            _related(finding, index) for index in range(len(finding.related))
+        ]
     return result
 
 
@@ -72,7 +77,10 @@ def _place(finding: Finding) -> dict[str, object]:
 
 def _related(finding: Finding, index: int) -> dict[str, object]:
     line, column, said = finding.related[index]
-    place = {"artifactLocation": _artifact(finding.path), "region": {"startLine": line, "startColumn": column}}
+    place = {
+        "artifactLocation": _artifact(finding.path),
+        "region": {"startLine": line, "startColumn": column},
+    }
     return {"id": index + 1, "message": {"text": said}, "physicalLocation": place}
 
 

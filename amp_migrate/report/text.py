@@ -1,4 +1,6 @@
-"""Findings on a terminal: where, what, the line with a caret, what it conflicts with, and the way out."""
+"""Findings on a terminal: where, what, the line with a caret, what it conflicts with, and the way
+out.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from amp_migrate.lint.files import Report
-from amp_migrate.lint.finding import Finding
-from amp_migrate.telling import place
+from amp_migrate.checks._finding import Finding
+from amp_migrate.display import escaped, place
+from amp_migrate.pipeline.lint.files import Report
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 _TAB = 4
@@ -19,17 +21,25 @@ def heading(finding: Finding, colour: bool) -> str:
     """`path:line:column: severity rule: message [*]`; the mark says that `--fix` mends it."""
     where = place(finding.path, finding.line, finding.column, finding.cell)
     mark = " [*]" if finding.fix and finding.fix.safety == "safe" else ""
+    message = escaped(finding.message)
     if not colour:
-        return f"{where}: {finding.severity} {finding.rule}: {finding.message}{mark}"
-    kind = click.style(f"{finding.severity} {finding.rule}", fg=_COLOURS[finding.severity], bold=True)
-    return f"{click.style(where, bold=True)}: {kind}: {finding.message}{click.style(mark, fg='cyan')}"
+        return f"{where}: {finding.severity} {finding.rule}: {message}{mark}"
+    kind = click.style(
+        f"{finding.severity} {finding.rule}", fg=_COLOURS[finding.severity], bold=True
+    )
+    return f"{click.style(where, bold=True)}: {kind}: {message}{click.style(mark, fg='cyan')}"
 
 
 def blocks(reports: Sequence[Report], colour: bool) -> Iterator[str]:
     """One block for each finding, with an empty line after it."""
     for report in reports:
         for finding in report.findings:
-            yield "\n".join([heading(finding, colour), *_details(finding, report.line(finding), colour)]) + "\n\n"
+            yield (
+                "\n".join(
+                    [heading(finding, colour), *_details(finding, report.line(finding), colour)]
+                )
+                + "\n\n"
+            )
 
 
 def _details(finding: Finding, line: str, colour: bool) -> Iterator[str]:
@@ -68,12 +78,15 @@ def _cells(text: str) -> int:
     import unicodedata
 
     marks = sum(unicodedata.combining(char) > 0 for char in printed)
-    return len(printed) + sum(unicodedata.east_asian_width(char) in "WF" for char in printed) - marks
+    return (
+        len(printed) + sum(unicodedata.east_asian_width(char) in "WF" for char in printed) - marks
+    )
 
 
 def _labelled(label: str, said: str, width: int, colour: bool) -> str:
     mark = click.style("=", dim=True) if colour else "="
-    return f"{'':{width}} {mark} {click.style(label, bold=True) if colour else label}: {said}"
+    name = click.style(label, bold=True) if colour else label
+    return f"{'':{width}} {mark} {name}: {escaped(said)}"
 
 
 def statistics(findings: Sequence[Finding], colour: bool) -> Iterator[str]:
@@ -90,12 +103,22 @@ def closing(reports: Sequence[Report], unsafe: bool) -> str:
     """The last line: how much was found, how much is mended, how much can be."""
     findings = [finding for report in reports for finding in report.findings]
     applied = sum(len(report.applied) for report in reports)
+    if applied and not findings:
+        return f"Fixed {applied:,}; nothing is left ({_many(len(reports), 'file')} looked at)."
     said = [f"fixed {applied:,}"] if applied else []
-    said.append(f"{_many(len(findings), 'finding')} in {_many(sum(bool(r.findings) for r in reports), 'file')}")
+    said.append(
+        f"{_many(len(findings), 'finding')} in "
+        f"{_many(sum(bool(r.findings) for r in reports), 'file')}"
+    )
     if not findings and not applied:
         return f"Nothing found in {_many(len(reports), 'file')}."
     text = ", ".join(said)
-    return text[0].upper() + text[1:] + f" ({_many(len(reports), 'file')} looked at)." + _fixable(findings, unsafe)
+    return (
+        text[0].upper()
+        + text[1:]
+        + f" ({_many(len(reports), 'file')} looked at)."
+        + _fixable(findings, unsafe)
+    )
 
 
 def _fixable(findings: Iterable[Finding], unsafe: bool) -> str:

@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from amp_migrate.runtime.entered import Marks
 from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.spawned import follow
@@ -18,25 +19,30 @@ _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
 def main(order: str) -> int:
-    """Run the job written at `order`; 0 when it came to its end or to the wanted number of steps."""
+    """Run the job written at `order`; 0 when it came to its end or to the wanted number
+    of steps.
+    """
     rank = os.environ.get("RANK", "0")
     job = Job.read(Path(order))
     folder = Path(job.folder) / f"rank{rank}"
     folder.mkdir(parents=True, exist_ok=True)
-    compiler = Compiler(job.rewrites.get, job.switch)
+    marks = Marks() if job.mark_lines else None
+    compiler = Compiler(job.rewrites.get, job.switch, marks)
     install(compiler)
-    follow(job.rewrites, job.switch)
+    follow(job.rewrites, job.switch, simulated=job.device == "cpu")
 
     from amp_migrate.runtime import session  # torch: seconds, and only here
 
     probe = session.start(job, folder)
-    status, error = _run(job, compiler)
-    session.finish(probe, folder, status, error)
+    status, error, place = _run(job, compiler)
+    probe.probe.trace.not_entered = marks.missed() if marks else []
+    session.finish(probe, folder, status, error, place)
     _leave(0 if status != "raised" else 1)
     return 0
 
 
-def _run(job: Job, compiler: Compiler) -> tuple[str, str]:
+def _run(job: Job, compiler: Compiler) -> tuple[str, str, str]:
+    """How the program ended, its error as Python shows it, and the user's line that it is from."""
     from amp_migrate.runtime.probe import StopProgram
 
     try:
@@ -45,14 +51,28 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str]:
         else:
             exec_script(job.program, job.arguments, compiler)
     except StopProgram:
-        return "stopped", ""
+        return "stopped", "", ""
     except SystemExit as stop:
-        return ("finished", "") if stop.code in (None, 0) else ("raised", f"SystemExit: {stop.code}")
+        if stop.code in (None, 0):
+            return "finished", "", ""
+        return "raised", f"SystemExit: {stop.code}", _place(stop)
     except BaseException as error:  # whatever the program raises is its result
-        shown = "".join(traceback.format_exception(type(error), error, user_frames(error.__traceback__)))
+        shown = "".join(
+            traceback.format_exception(type(error), error, user_frames(error.__traceback__))
+        )
         sys.stderr.write(shown)
-        return "raised", shown
-    return "finished", ""
+        return "raised", shown, _place(error)
+    return "finished", "", ""
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line that belongs to no installed package."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((_OURS, "<")) and "site-packages" not in frame.filename
+    ]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
 def user_frames(trace: TracebackType | None) -> TracebackType | None:
@@ -63,19 +83,26 @@ def user_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _leave(code: int) -> None:
-    """End without waiting for what the program left behind: loader workers, threads, process groups."""
+    """End without waiting for what the program left behind: loader workers, threads, process
+    groups.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 class ProgressFile:
-    """Lines for the parent: step, loss, scale. Rewritten whole, so that the parent reads the last state."""
+    """Lines for the parent: step, loss, scale. Rewritten whole, so that the parent reads the last
+    state.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def __call__(self, step: int, loss: float, scale: float) -> None:
         part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"step": step, "loss": loss, "scale": scale, "time": time.time()}), encoding="utf-8")
+        part.write_text(
+            json.dumps({"step": step, "loss": loss, "scale": scale, "time": time.time()}),
+            encoding="utf-8",
+        )
         part.replace(self._path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,11 +11,10 @@ from amp_migrate.runtime.trace import Trace
 
 @dataclass(frozen=True)
 class Curve:
-    """The losses of one backward in the program, in order, with the number of skipped steps before each."""
+    """The losses of one backward in the program, in order."""
 
     site: str
     values: tuple[float, ...]
-    skipped: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,9 @@ class Band:
 
     @property
     def excess(self) -> float:
-        """The largest distance from the middle of the band, in half widths: inside up to 1, inf where not finite."""
+        """The largest distance from the middle of the band, in half widths: inside up to 1, inf
+        where not finite.
+        """
         ratios = [
             abs(value - (low + high) / 2) / ((high - low) / 2) if math.isfinite(value) else math.inf
             for value, low, high in zip(self.curve, self.low, self.high, strict=True)
@@ -51,7 +51,9 @@ def same_parameters(one: Trace, other: Trace) -> bool:
 
 
 def largest_difference(one: Sequence[float], other: Sequence[float]) -> float:
-    """The largest difference of two series relative to their size; inf where only one is finite, or longer."""
+    """The largest difference of two series relative to their size; inf where only one is finite,
+    or longer.
+    """
     if len(one) != len(other):
         return math.inf
     size = max((abs(x) for x in one if math.isfinite(x)), default=0.0)
@@ -66,50 +68,34 @@ def largest_difference(one: Sequence[float], other: Sequence[float]) -> float:
 
 def curves(trace: Trace) -> dict[str, Curve]:
     """One curve per backward in the program."""
-    skips = _skips_before(trace)
-    found: dict[str, list[tuple[float, int]]] = {}
-    for site, value, step in zip(trace.loss_sites, trace.losses, trace.loss_steps, strict=True):
-        found.setdefault(site, []).append((value, skips[min(step, len(skips) - 1)]))
-    return {site: Curve(site, tuple(v for v, _ in rows), tuple(s for _, s in rows)) for site, rows in found.items()}
+    found: dict[str, list[float]] = {}
+    for site, value in zip(trace.loss_sites, trace.losses, strict=True):
+        found.setdefault(site, []).append(value)
+    return {site: Curve(site, tuple(values)) for site, values in found.items()}
 
 
-def _skips_before(trace: Trace) -> list[int]:
-    """By the number of steps done: how many any one optimizer has skipped so far."""
-    attempts: Counter[int] = Counter()
-    skips: Counter[int] = Counter({0: 0})
-    counts = [0]
-    for optimizer, taken in zip(trace.optimizers, trace.taken, strict=True):
-        attempts[optimizer] += 1
-        skips[optimizer] += not taken
-        counts += [0] * (max(attempts.values()) + 1 - len(counts))
-        counts[-1] = max(skips.values())
-    return counts
+def band(
+    original: Curve, base: Curve, noise: Sequence[Curve], amp: Curve, factor: float, floor: float
+) -> Band:
+    """The band around `base` for `amp`, over as many losses as both have.
 
-
-def band(original: Curve, noise: Sequence[Curve], amp: Curve, factor: float, floor: float) -> Band:
-    """The band around `original` for `amp`, over as many losses as both have.
-
-    Its half width is `factor` times the largest deviation so far of the `noise` runs, plus `floor` times the size of
-    the loss. Skipped steps are no fault of training, only a delay: where `amp` has skipped k steps, the original's
-    last k losses count too, and where there are no k losses yet, nothing can be said.
+    Its half width is `factor` times the largest deviation so far of the `noise` runs from
+    `original`, plus `floor` times the size of the loss. `base` is the float32 run that leaves out
+    the steps that the scaler of `amp` skipped: a skipped step is no fault of training, only a
+    delay, and what it does to the curve is measured.
     """
-    count = min(len(original.values), len(amp.values))
+    count = min(len(original.values), len(base.values), len(amp.values))
     window = max(count // 10, 3)
-    middle, curve = _smooth(original.values[:count], window), _smooth(amp.values[:count], window)
+    middle, curve = _smooth(base.values[:count], window), _smooth(amp.values[:count], window)
+    undisturbed = _smooth(original.values[:count], window)
     others = [_smooth(run.values[:count], window) for run in noise]
-    scatter = _scatter(original.values[:count], middle) / math.sqrt(window)
     low, high, worst = [], [], 0.0
     for i, value in enumerate(middle):
-        worst = max([worst, *(abs(run[i] - value) for run in others if i < len(run) and math.isfinite(run[i]))])
-        lag = amp.skipped[i]
-        if lag > i:  # so late that the original has no loss of that time
-            low.append(-math.inf)
-            high.append(math.inf)
-            continue
-        reach = [x for x in middle[max(i - lag, 0) : i + 1] if math.isfinite(x)] or [value]
-        width = factor * (worst + (scatter if lag else 0.0)) + floor * max(abs(x) for x in reach) + 1e-12
-        low.append(min(reach) - width)
-        high.append(max(reach) + width)
+        off = [abs(run[i] - undisturbed[i]) for run in others if i < len(run)]
+        worst = max([worst, *filter(math.isfinite, off)])
+        width = factor * worst + floor * abs(value) + 1e-12
+        low.append(value - width)
+        high.append(value + width)
     return Band(amp.site, tuple(low), tuple(high), tuple(curve))
 
 
@@ -122,12 +108,6 @@ def _smooth(values: Sequence[float], window: int) -> list[float]:
     return result
 
 
-def _scatter(values: Sequence[float], middle: Sequence[float]) -> float:
-    """Standard deviation from batch to batch, for losses compared over different batches."""
-    squares = [(x - m) ** 2 for x, m in zip(values, middle, strict=True) if math.isfinite(x) and math.isfinite(m)]
-    return math.sqrt(math.fsum(squares) / len(squares)) if squares else 0.0
-
-
 def median(values: Sequence[float]) -> float:
     """The middle value; NaN of nothing."""
     ordered = sorted(values)
@@ -138,4 +118,6 @@ def spread(values: Sequence[float]) -> float:
     """Standard error of the median relative to it, from the median absolute deviation."""
     middle = median(values)
     deviation = 1.4826 * median([abs(value - middle) for value in values])
-    return 1.2533 * deviation / math.sqrt(len(values)) / middle if values and middle > 0 else math.inf
+    return (
+        1.2533 * deviation / math.sqrt(len(values)) / middle if values and middle > 0 else math.inf
+    )

@@ -1,4 +1,6 @@
-"""Which module went wrong, watched from inside the child: the first inf or NaN, and every module's first output."""
+"""Which module went wrong, watched from inside the child: the first inf or NaN, and every module's
+first output.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook
 
+from amp_migrate.runtime.callers import places
 from amp_migrate.runtime.epsilon import epsilons
 from amp_migrate.runtime.events import Event
 from amp_migrate.runtime.naming import module_names
+from amp_migrate.runtime.trace import Place
 
 _MODULES = 2000
 _VALUES = 100_000
@@ -22,7 +26,10 @@ class Diagnosis:
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
+        self.places: dict[str, list[Place]] = {}
+        """By module, where the user's files call or define it."""
         self._outputs: list[tuple[Any, torch.Tensor]] = []
+        self._called: dict[int, tuple[Any, list[Place]]] = {}
         self._named: list[tuple[str, torch.Tensor]] = []
         self._optimizers: list[Any] = []
         self._steps = 0
@@ -39,33 +46,57 @@ class Diagnosis:
             if self._first_pass:
                 self._first_pass = False
                 names = self._names()
-                self._named = [(names.get(id(m), type(m).__name__), value) for m, value in self._outputs]
+                self._named = [
+                    (names.get(id(m), type(m).__name__), value) for m, value in self._outputs
+                ]
                 self._outputs = []
+                self.places = {
+                    names.get(id(m), type(m).__name__): found
+                    for m, found in self._called.values()
+                    if found
+                }
+                self._called = {}
         elif event.kind == "stepped":
             self._steps += 1
 
     def _names(self) -> dict[int, str]:
         return module_names(
-            p for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"]
+            p
+            for optimizer in self._optimizers
+            for group in optimizer.param_groups
+            for p in group["params"]
         )
 
     def _after_forward(self, module: Any, inputs: Any, output: Any) -> None:
+        if self._first_pass and id(module) not in self._called and len(self._called) < _MODULES:
+            self._called[id(module)] = (module, places(module, inputs))
         for tensor in _floating(output):
             if self._first_pass and len(self._outputs) < _MODULES:
-                self._outputs.append((module, tensor.detach().flatten()[:_VALUES].to("cpu", torch.float64)))
+                self._outputs.append(
+                    (module, tensor.detach().flatten()[:_VALUES].to("cpu", torch.float64))
+                )
             if "forward" not in self.found and not bool(torch.isfinite(tensor.detach()).all()):
                 self.found["forward"] = self._about(module, tensor, inputs)
             if tensor.requires_grad:
-                tensor.register_hook(lambda gradient, owner=module: self._after_backward(owner, gradient))
+                tensor.register_hook(
+                    lambda gradient, owner=module: self._after_backward(owner, gradient)
+                )
 
     def _after_backward(self, module: Any, gradient: torch.Tensor) -> None:
-        """Overflow at a high scale is how the scaler finds its scale; so the lowest scale with one is kept."""
+        """Overflow at a high scale is how the scaler finds its scale; so the lowest scale with one
+        is kept.
+        """
         known = self.found.get("backward")
-        if (known is None or self._scale < known["scale"]) and not bool(torch.isfinite(gradient).all()):
+        if (known is None or self._scale < known["scale"]) and not bool(
+            torch.isfinite(gradient).all()
+        ):
             self.found["backward"] = {**self._about(module, gradient, ()), "scale": self._scale}
 
     def _about(self, module: Any, tensor: torch.Tensor, inputs: Any) -> dict[str, Any]:
-        largest = max((value.detach().abs().max().item() for value in _floating(inputs) if value.numel()), default=None)
+        largest = max(
+            (value.detach().abs().max().item() for value in _floating(inputs) if value.numel()),
+            default=None,
+        )
         vanishing = epsilons(module) if tensor.dtype is torch.float16 else []
         return {
             **({"eps": vanishing[0].value, "eps_at": vanishing[0].where} if vanishing else {}),
@@ -79,49 +110,9 @@ class Diagnosis:
     def save(self, folder: Path) -> None:
         """The first outputs, to be held against the float64 reference's."""
         torch.save(
-            {"names": [name for name, _ in self._named], "values": [v for _, v in self._named]}, folder / "outputs.pt"
+            {"names": [name for name, _ in self._named], "values": [v for _, v in self._named]},
+            folder / "outputs.pt",
         )
-
-
-class Float32Modules:
-    """Runs the modules of these names with autocast off, on float32 inputs: what the advice would do."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._wanted = set(names)
-        self._optimizers: list[Any] = []
-        self._done = False
-
-    def on(self, event: Event) -> None:
-        """Once the model is there: when the first autocast region is entered."""
-        if event.kind == "optimizer":
-            self._optimizers.append(event.optimizer)
-        elif event.kind == "region" and not self._done:
-            self._done = True
-            self._change()
-
-    def _change(self) -> None:
-        from amp_migrate.runtime.naming import root_modules
-
-        wanted = [p for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"]]
-        names = module_names(wanted)
-        modules = {id(module): module for root in root_modules() for module in root.modules()}
-        for key, name in names.items():
-            if name in self._wanted and key in modules:
-                _in_float32(modules[key])
-
-
-def _in_float32(module: Any) -> None:
-    forward = module.forward
-
-    def wide(*arguments: Any, **keywords: Any) -> Any:
-        with torch.autocast("cuda", enabled=False):
-            return forward(*map(_float, arguments), **{name: _float(value) for name, value in keywords.items()})
-
-    module.forward = wide
-
-
-def _float(value: Any) -> Any:
-    return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def _floating(value: Any) -> Iterator[torch.Tensor]:

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layer:
-    """One parameter's gradient against the reference; `baseline` is the float32 run's own error, both relative."""
+    """One parameter's gradient against the reference; `baseline` is the float32 run's own error,
+    both relative.
+    """
 
     name: str
     error: float
     baseline: float
     slope: float
-    """The factor by which the gradient is longer than the reference along the reference: 1 but for rounding, which
-    has no direction; -1 with the wrong sign; 0 where it is lost."""
+    """The factor by which the gradient is longer than the reference along the reference: 1 but for
+    rounding, which has no direction; -1 with the wrong sign; 0 where it is lost."""
 
 
 @dataclass(frozen=True)
 class Distance:
-    """How far the gradients of one step are from the reference; `cosine` is that to the float32 run."""
+    """How far the gradients of one step are from the reference."""
 
     optimizer: int
     attempt: int
@@ -27,7 +29,6 @@ class Distance:
     baseline: float
     """The float32 run's own error."""
     slope: float
-    cosine: float
     layers: tuple[Layer, ...] = ()
 
     @property

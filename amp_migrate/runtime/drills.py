@@ -23,7 +23,9 @@ def result(verdict: str, measured: Any, limit: Any, message: str) -> Result:
 
 
 class Overflow:
-    """Puts one inf among the gradients of the third step: it must be skipped, and the scale halved once."""
+    """Puts one inf among the gradients of the third step: it must be skipped, and the scale halved
+    once.
+    """
 
     name = "overflow drill"
 
@@ -56,7 +58,9 @@ class Overflow:
             self._changed = any(not torch.equal(old, new.detach()) for old, new in pairs)
 
     def _strike(self, event: Event) -> None:
-        gradients = [p.grad for p in _parameters(event.optimizer) if p.grad is not None and p.grad.numel()]
+        gradients = [
+            p.grad for p in _parameters(event.optimizer) if p.grad is not None and p.grad.numel()
+        ]
         if not gradients:
             return
         first = gradients[0]._values() if gradients[0].is_sparse else gradients[0]
@@ -69,26 +73,55 @@ class Overflow:
     def results(self, raised: str) -> Iterator[tuple[str, Result]]:
         """The answer; `raised` is the program's error, if any."""
         if self._optimizer is None:
-            yield self.name, result("skip", None, None, "no step with a scaler came up for the drill")
+            yield (
+                self.name,
+                result("skip", None, None, "no step with a scaler came up for the drill"),
+            )
         elif raised:
-            yield self.name, result("fail", raised.strip().splitlines()[-1], None, "an overflow ends the program")
+            yield (
+                self.name,
+                result(
+                    "fail", raised.strip().splitlines()[-1], None, "an overflow ends the program"
+                ),
+            )
         elif self._changed is None:
-            yield self.name, result("fail", None, None, "after an overflow the step was not reached")
+            yield (
+                self.name,
+                result("fail", None, None, "after an overflow the step was not reached"),
+            )
         elif self._changed:
-            yield self.name, result("fail", "changed", "unchanged", "a step with inf gradients changed the parameters")
+            yield (
+                self.name,
+                result(
+                    "fail",
+                    "changed",
+                    "unchanged",
+                    "a step with inf gradients changed the parameters",
+                ),
+            )
         else:
             yield self.name, self._scale_result()
 
     def _scale_result(self) -> Result:
         expected = self._scale * self._scaler.get_backoff_factor()
         if self._after == expected:
-            message = f"a step with inf gradients was skipped, the scale went from {self._scale:g} to {expected:g}"
+            message = (
+                "a step with inf gradients was skipped, the scale went from "
+                f"{self._scale:g} to {expected:g}"
+            )
             return result("pass", self._after, expected, message)
-        return result("fail", self._after, expected, f"after an overflow the scale is {self._after}, not {expected:g}")
+        return result(
+            "fail",
+            self._after,
+            expected,
+            f"after an overflow the scale is {self._after}, not {expected:g}",
+        )
 
 
 class Checkpoint:
-    """Where the program saves an optimizer's state with `torch.save`, the scaler's must be there and come back."""
+    """Where the program saves an optimizer's state with `torch.save`, the scaler's must be there
+    and come back.
+    """
 
     name = "checkpoint drill"
 
@@ -117,7 +150,10 @@ class Checkpoint:
             return
         states = [state for state in found if set(self._scalers[0].state_dict()) <= set(state)]
         if not states:
-            message = "a checkpoint holds the optimizer's state but not the scaler's: resuming starts from 65536 again"
+            message = (
+                "a checkpoint holds the optimizer's state but not the scaler's: resuming "
+                "starts from 65536 again"
+            )
             self._results.append(result("fail", 0, 1, message))
         else:
             self._results.append(self._round_trip(states[0]))
@@ -129,8 +165,18 @@ class Checkpoint:
         fresh.load_state_dict(torch.load(file, weights_only=True))
         live = [scaler.state_dict() for scaler in self._scalers]
         if fresh.state_dict() in live:
-            return result("pass", fresh.get_scale(), live[0]["scale"], "the scaler's state is saved and comes back")
-        return result("fail", fresh.state_dict(), live[0], "the saved state of the scaler is not the one in use")
+            return result(
+                "pass",
+                fresh.get_scale(),
+                live[0]["scale"],
+                "the scaler's state is saved and comes back",
+            )
+        return result(
+            "fail",
+            fresh.state_dict(),
+            live[0],
+            "the saved state of the scaler is not the one in use",
+        )
 
     def results(self, raised: str) -> Iterator[tuple[str, Result]]:
         """The worst answer, if anything was saved."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from amp_migrate.model.queries import nodes_in
+
 VANISHES = 2.0**-25
 """Half of the smallest positive float16: this and less is rounded to zero."""
 
@@ -38,7 +40,7 @@ def _written(forward: Any) -> Iterator[Epsilon]:
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError):
         return
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         for constant in _guards(node):
             yield Epsilon(constant.value, f"{file}:{first + constant.lineno - 1}")  # type: ignore[arg-type]
 
@@ -51,5 +53,9 @@ def _guards(node: ast.AST) -> Iterator[ast.Constant]:
     elif isinstance(node, ast.Call):
         candidates = [*node.args, *(keyword.value for keyword in node.keywords)]
     for value in candidates:
-        if isinstance(value, ast.Constant) and isinstance(value.value, float) and 0 < value.value <= VANISHES:
+        if (
+            isinstance(value, ast.Constant)
+            and isinstance(value.value, float)
+            and 0 < value.value <= VANISHES
+        ):
             yield value

@@ -21,9 +21,9 @@ class Site:
 class Event:
     """One call.
 
-    `kind`: region (an enabled autocast is entered), optimizer (one is made), make (a scaler), scale, backward,
-    backwarded, zero, unscale, read (gradients), step, gradients (the optimizer is about to apply them), stepped,
-    update, updated.
+    `kind`: region (an enabled autocast is entered), optimizer (one is made), make (a scaler),
+    scale, backward, backwarded, zero, unscale, read (gradients), step, gradients (the optimizer is
+    about to apply them), stepped, update, updated.
     """
 
     kind: str
@@ -32,6 +32,8 @@ class Event:
     optimizer: Any = None
     tensors: tuple[Any, ...] = ()
     """Losses of a backward, unscaled; parameters whose gradients are read or zeroed."""
+    roots: tuple[Any, ...] = ()
+    """For backward: where the graphs of the losses begin."""
     taken: bool = True
     """For stepped: False where the scaler skipped the step."""
     scaled: bool = False

@@ -20,7 +20,9 @@ _ISLAND = '`with torch.autocast("cuda", enabled=False):` around it, on inputs `.
 
 @dataclass(frozen=True)
 class Underflow:
-    """One parameter's gradient in the first step. Shares are of the values that are not zero in the reference."""
+    """One parameter's gradient in the first step. Shares are of the values that are not zero in
+    the reference.
+    """
 
     parameter: str
     lost: float
@@ -40,7 +42,9 @@ def underflow(truth: Path, amp: Path) -> list[Underflow]:
         if row["attempt"] == 0 and other is not None:
             found += [
                 _underflow(name, true, half)
-                for name, true, half in zip(row["names"], row["gradients"], other["gradients"], strict=True)
+                for name, true, half in zip(
+                    row["names"], row["gradients"], other["gradients"], strict=True
+                )
                 if true is not None and half is not None
             ]
     return found
@@ -62,7 +66,9 @@ def scale_for(value: float) -> float:
 
 
 def module_errors(truth: Path, amp: Path) -> list[tuple[str, float]]:
-    """Modules by the relative RMSE of their first output to that of the reference, the largest first."""
+    """Modules by the relative RMSE of their first output to that of the reference, the largest
+    first.
+    """
     one, other = (torch.load(folder / "outputs.pt", weights_only=True) for folder in (truth, amp))
     if one["names"] != other["names"]:
         return []
@@ -83,7 +89,9 @@ def _relative(value: torch.Tensor, truth: torch.Tensor) -> float:
 
 def suspects(trace: Trace, errors: list[tuple[str, float]]) -> list[str]:
     """Modules to try in float32, the likeliest first."""
-    found = [trace.diagnosis[way]["module"] for way in ("forward", "backward") if way in trace.diagnosis]
+    found = [
+        trace.diagnosis[way]["module"] for way in ("forward", "backward") if way in trace.diagnosis
+    ]
     return list(dict.fromkeys([*found, *(name for name, error in errors[:2] if error > 0.01)]))
 
 
@@ -96,9 +104,14 @@ def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow])
     if forward:
         yield _first(forward, "returned")
         yield from _eps(forward)
-        yield f"keep module {forward['module']} in float32: {_ISLAND}; or use --dtype bfloat16, with float32's range"
+        yield (
+            f"keep module {forward['module']} in float32: {_ISLAND}; or use --dtype bfloat16, "
+            "with float32's range"
+        )
     elif backward and backward["scale"] <= 1:
-        yield f"{_first(backward, 'was sent')} in backward, at a loss scale of {backward['scale']:g}"
+        yield (
+            f"{_first(backward, 'was sent')} in backward, at a loss scale of {backward['scale']:g}"
+        )
         yield from _eps(backward)
         yield f"keep module {backward['module']} in float32: {_ISLAND}; or use --dtype bfloat16"
     worst = max(lost, key=lambda one: one.lost, default=None)
@@ -113,7 +126,10 @@ def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow])
 
 def _eps(what: dict[str, Any]) -> Iterator[str]:
     if "eps" in what:
-        told = f"module {what['module']} guards with {what['eps']:g} ({what['eps_at']}), which float16 rounds to zero"
+        told = (
+            f"module {what['module']} guards with {what['eps']:g} ({what['eps_at']}), which "
+            "float16 rounds to zero"
+        )
         yield f"{told}; use an eps of 1e-6 or more there, or give it float32"
 
 

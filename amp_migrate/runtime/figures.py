@@ -1,4 +1,6 @@
-"""The plots of the page, as plotly.js data: plain dicts, with names of colours, which differ in light and dark."""
+"""The plots of the page, as plotly.js data: plain dicts, with names of colours, which differ in
+light and dark.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,17 @@ def _losses(report: Report, name: str) -> Iterator[Figure]:
         edges = {"x": steps, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
         traces: list[dict[str, Any]] = [
             {**edges, "y": list(band.low), "showlegend": False},
-            {**edges, "y": list(band.high), "fill": "tonexty", "fillcolor": "@band", "name": "allowed for the mean"},
+            {
+                **edges,
+                "y": list(band.high),
+                "fill": "tonexty",
+                "fillcolor": "@band",
+                "name": "allowed for the mean",
+            },
             _line(original[band.site].values, "original, float32", "@original", dash="solid"),
-            _line(amp[band.site].values, f"rewritten, {report.runs[name].dtype}", "@amp", dash="solid"),
+            _line(
+                amp[band.site].values, f"rewritten, {report.runs[name].dtype}", "@amp", dash="solid"
+            ),
             _line(band.curve, "rewritten, running mean", "@amp", dash="dot"),
         ]
         caption = f"Loss at each backward of {place}. The dotted mean has to stay inside the band."
@@ -83,12 +93,22 @@ def _scale(report: Report, name: str) -> Iterator[Figure]:
     }
     layout = _axes("step", "scale")
     layout["yaxis"].update(type="log", dtick=1, exponentformat="power")
-    caption = f"{len(skipped)} of {len(trace.taken)} steps were skipped while the scale was looked for."
-    yield Figure(f"scale-{name}", f"Loss scale and skipped steps, {trace.dtype}", caption, [scale, marks], layout)
+    caption = (
+        f"{len(skipped)} of {len(trace.taken)} steps were skipped while the scale was looked for."
+    )
+    yield Figure(
+        f"scale-{name}",
+        f"Loss scale and skipped steps, {trace.dtype}",
+        caption,
+        [scale, marks],
+        layout,
+    )
 
 
 def _underflow(report: Report, name: str) -> Iterator[Figure]:
-    rows = sorted(report.runs.underflow.get(name, []), key=lambda one: -one.lost_unscaled)[:30][::-1]
+    rows = sorted(report.runs.underflow.get(name, []), key=lambda one: -one.lost_unscaled)[:30][
+        ::-1
+    ]
     if not rows:
         return
     names = [row.parameter for row in rows]
@@ -100,20 +120,38 @@ def _underflow(report: Report, name: str) -> Iterator[Figure]:
             "name": "in float16 without a scaler",
             "marker": {"color": "@bad"},
         },
-        {**common, "x": [row.lost for row in rows], "name": "in this run", "marker": {"color": "@amp"}},
+        {
+            **common,
+            "x": [row.lost for row in rows],
+            "name": "in this run",
+            "marker": {"color": "@amp"},
+        },
     ]
     layout = _axes("share of the gradient's values", "")
     layout["xaxis"].update(tickformat=".0%", range=[0, 1])
     layout["yaxis"].update(automargin=True)
     layout["height"] = 180 + 26 * len(rows)
-    caption = "Share of each parameter's gradient, in the first step, that is rounded to zero. The worst 30 are shown."
-    yield Figure(f"underflow-{name}", f"Gradients lost to zero, {report.runs[name].dtype}", caption, traces, layout)
+    caption = (
+        "Share of each parameter's gradient, in the first step, that is rounded to zero. "
+        "The worst 30 are shown."
+    )
+    yield Figure(
+        f"underflow-{name}",
+        f"Gradients lost to zero, {report.runs[name].dtype}",
+        caption,
+        traces,
+        layout,
+    )
 
 
 def _bars(report: Report) -> Iterator[Figure]:
     shown = [name for name in ("original", "tf32", *report.runs.amp()) if name in report.runs]
     labels = [
-        "float32" if name == "original" else name.upper() if name == "tf32" else report.runs[name].dtype
+        "float32"
+        if name == "original"
+        else name.upper()
+        if name == "tf32"
+        else report.runs[name].dtype
         for name in shown
     ]
     colours = ["@original" if name in ("original", "tf32") else "@amp" for name in shown]
@@ -123,24 +161,43 @@ def _bars(report: Report) -> Iterator[Figure]:
     )
     if all(speeds):
         times = [1e3 / speed for speed in speeds if speed]
-        yield _bar("time", "Time per step", f"Median, in milliseconds.{emulated}", labels, times, colours, "ms")
+        yield _bar(
+            "time",
+            "Time per step",
+            f"Median, in milliseconds.{emulated}",
+            labels,
+            times,
+            colours,
+            "ms",
+        )
     peaks = [report.runs[name].peak_memory_bytes / 2**20 for name in shown]
     if all(peaks):
         yield _bar("memory", "Peak memory", f"In MiB.{emulated}", labels, peaks, colours, "MiB")
 
 
 def _bar(
-    name: str, title: str, caption: str, labels: list[str], values: list[float], colours: list[str], unit: str
+    name: str,
+    title: str,
+    caption: str,
+    labels: list[str],
+    values: list[float],
+    colours: list[str],
+    unit: str,
 ) -> Figure:
     trace = {
         "type": "bar", "x": labels, "y": values, "marker": {"color": colours}, "showlegend": False,
-        "text": [f"{value:.3g}" for value in values], "textposition": "outside", "cliponaxis": False,
+        "text": [f"{value:.3g}" for value in values], "textposition": "outside", "cliponaxis":
+        False,
     }  # fmt: skip
     return Figure(name, title, caption, [trace], _axes("", unit))
 
 
 def _axes(x: str, y: str) -> dict[str, Any]:
-    return {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}, "legend": {"orientation": "h", "y": 1.15}}
+    return {
+        "xaxis": {"title": {"text": x}},
+        "yaxis": {"title": {"text": y}},
+        "legend": {"orientation": "h", "y": 1.15},
+    }
 
 
 def _short(site: str) -> str:

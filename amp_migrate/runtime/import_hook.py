@@ -1,10 +1,11 @@
-"""The import hook: modules of the user's project, from their rewritten text, under their own name and lines."""
+"""The import hook: modules of the user's project, from their rewritten text, under their own name
+and lines.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib.machinery
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,18 +15,30 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from amp_migrate.runtime.entered import Marks
 from amp_migrate.runtime.linemap import line_map, relocate
+from amp_migrate.runtime.sources import names_for, source
 from amp_migrate.runtime.switch import force_switch
 
 Rewrite = Callable[[str], "str | None"]
 """From the real path of a file to its rewritten text; None where it stays as it is."""
 
 
-def compile_rewritten(original: str, rewritten: str, path: str, switch: bool | None = None) -> CodeType:
-    """Code of `rewritten` that looks like code of `original`; `switch` forces AMP on or off."""
+def compile_rewritten(
+    original: str,
+    rewritten: str,
+    path: str,
+    switch: bool | None = None,
+    marks: Marks | None = None,
+) -> CodeType:
+    """Code of `rewritten` that looks like code of `original`; `switch` forces AMP on or off,
+    `marks` notes which lines are entered.
+    """
     tree, lines = ast.parse(rewritten, path), line_map(original, rewritten)
     if switch is not None:
         force_switch(tree, lines, switch)
+    if marks is not None:
+        marks.insert(tree, path, lines.same)
     relocate(tree, lines)
     return compile(tree, path, "exec", dont_inherit=True)
 
@@ -33,17 +46,20 @@ def compile_rewritten(original: str, rewritten: str, path: str, switch: bool | N
 class Compiler:
     """Code objects for files, rewritten where `rewrite` says so."""
 
-    def __init__(self, rewrite: Rewrite, switch: bool | None = None) -> None:
+    def __init__(
+        self, rewrite: Rewrite, switch: bool | None = None, marks: Marks | None = None
+    ) -> None:
         self.rewrite = rewrite
         self.switch = switch
+        self.marks = marks
 
     def code(self, path: str) -> CodeType | None:
         """The rewritten code of the file at `path`; None where it stays as it is."""
         rewritten = self.rewrite(os.path.realpath(path))
         if rewritten is None:
             return None
-        original = importlib.util.decode_source(Path(path).read_bytes())
-        return compile_rewritten(original, rewritten, path, self.switch)
+        original = source(path)
+        return compile_rewritten(original, rewritten, path, self.switch, self.marks)
 
 
 class _Loader(SourceFileLoader):
@@ -82,8 +98,11 @@ def install(compiler: Compiler) -> None:
     sys.meta_path.insert(0, RewritingFinder(compiler))
 
 
-def exec_script(path: str, arguments: Sequence[str], compiler: Compiler, base: Path | None = None) -> None:
-    """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its own.
+def exec_script(
+    path: str, arguments: Sequence[str], compiler: Compiler, base: Path | None = None
+) -> None:
+    """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its
+    own.
 
     With `base`, the current folder, tracebacks show where the script is, as Python's do.
     """
@@ -91,10 +110,12 @@ def exec_script(path: str, arguments: Sequence[str], compiler: Compiler, base: P
     file = file if base is None else str(base / file)
     code = compiler.code(file)
     if code is None:
-        code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        code = compile(source(file), file, "exec", dont_inherit=True)
     sys.argv = [path, *arguments]
     sys.path[0] = str(Path(file).resolve().parent)
-    exec(code, _main_module(str(Path.cwd() / file)).__dict__)
+    main = _main_module(str(Path.cwd() / file))
+    main.__dict__.update(names_for(file))
+    exec(code, main.__dict__)
 
 
 def _main_module(file: str) -> ModuleType:

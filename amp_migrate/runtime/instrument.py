@@ -1,6 +1,8 @@
-"""Wraps the few functions of torch through which every training step goes, and tells listeners about each call.
+"""Wraps the few functions of torch through which every training step goes, and tells listeners
+about each call.
 
-Arguments, results and errors pass through unchanged, no random number is drawn and no graph is touched.
+Arguments, results and errors pass through unchanged, no random number is drawn and no graph is
+touched.
 """
 
 from __future__ import annotations
@@ -9,18 +11,22 @@ import functools
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from amp_migrate.runtime.events import Event, Listener, Site
 from amp_migrate.runtime.reads import measuring_lines
 
-_OURS = str(Path(__file__).resolve().parents[1]) + os.sep
-_TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
+OURS = str(Path(__file__).resolve().parents[1]) + os.sep
+TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
 _GRAD: Any = torch._C.TensorBase.grad
 NOWHERE = Site("", 0)
 """Of events that end what another one began: nobody asks for their line."""
@@ -30,7 +36,7 @@ CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get
 def call_site() -> Site:
     """The innermost frame of neither torch nor this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_OURS, _TORCH, "<")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((OURS, TORCH, "<")):
         frame = frame.f_back
     return Site(frame.f_code.co_filename, frame.f_lineno)
 
@@ -43,7 +49,11 @@ class Instrument:
         self._heard: dict[str, tuple[Listener, ...]] = {}
         self.seconds = 0.0
         """What measuring has cost so far."""
-        self._inside: list[str] = []  # calls under way: what torch calls by itself is no event of the user's
+        self.failures: list[str] = []
+        """What listeners died of."""
+        self._inside: list[
+            str
+        ] = []  # calls under way: what torch calls by itself is no event of the user's
         self._stepping: Any = None
         self._taken = False
         self._scaled = False
@@ -59,7 +69,9 @@ class Instrument:
         self._wrap(torch.amp.GradScaler, "unscale_", self._on_unscale)
         self._wrap(torch.amp.GradScaler, "update", self._on_update, self._after_update)
         self._wrap_make(torch.amp.GradScaler, lambda scaler: self._emit("make", scaler=scaler))
-        self._wrap_make(torch.optim.Optimizer, lambda optimizer: self._emit("optimizer", optimizer=optimizer))
+        self._wrap_make(
+            torch.optim.Optimizer, lambda optimizer: self._emit("optimizer", optimizer=optimizer)
+        )
         self._wrap_scale_result()
         self._wrap_step()
         self._wrap_region()
@@ -71,11 +83,18 @@ class Instrument:
         register_optimizer_step_post_hook(self._after_optimizer)
 
     def _hearing(self, kind: str) -> tuple[Listener, ...]:
-        """Those that have a handler for `kind`; listeners without handlers of their own hear everything."""
+        """Those that have a handler for `kind`; listeners without handlers of their own hear
+        everything.
+        """
         if kind not in self._heard:
-            kinds = [[name for name in dir(type(one)) if name.startswith("_on_")] for one in self._listeners]
+            kinds = [
+                [name for name in dir(type(one)) if name.startswith("_on_")]
+                for one in self._listeners
+            ]
             pairs = zip(self._listeners, kinds, strict=True)
-            self._heard[kind] = tuple(one for one, names in pairs if not names or f"_on_{kind}" in names)
+            self._heard[kind] = tuple(
+                one for one, names in pairs if not names or f"_on_{kind}" in names
+            )
         return self._heard[kind]
 
     def _emit(self, kind: str, **facts: Any) -> None:
@@ -84,20 +103,38 @@ class Instrument:
             return
         began = time.perf_counter()
         event = Event(kind, facts.pop("site", None) or call_site(), **facts)
-        # The modes of the emulation and the reference are for the program; here they would cost more than the looking.
+        # The modes of the emulation and the reference are for the program; here they would cost
+        # more than the looking.
         self._inside.append(kind)  # what listeners do is no event of the user's either
         try:
             with torch._C.DisableTorchFunction():
                 for listener in listeners:
-                    listener.on(event)
+                    self._tell(listener, event)
         finally:
             self._inside.pop()
         self.seconds += time.perf_counter() - began
 
+    def _tell(self, listener: Listener, event: Event) -> None:
+        """What goes wrong in a listener is not the program's: it is told, and heard no more."""
+        try:
+            listener.on(event)
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+            self.failures.append(f"{type(listener).__name__} at {event.site}: {told}")
+            self._listeners = tuple(one for one in self._listeners if one is not listener)
+            self._heard.clear()
+
     def _wrap(
-        self, owner: Any, name: str, before: Callable[..., None], after: Callable[..., None] | None = None
+        self,
+        owner: Any,
+        name: str,
+        before: Callable[..., None],
+        after: Callable[..., None] | None = None,
     ) -> None:
-        """Call `before` with the arguments, and `after` once it is done, for calls that torch does not make itself."""
+        """Call `before` with the arguments, and `after` once it is done, for calls that torch does
+        not make itself.
+        """
         function = getattr(owner, name)
 
         @functools.wraps(function)
@@ -121,7 +158,9 @@ class Instrument:
         self._look_at_reads(self._scaled)
 
     def _look_at_reads(self, on: bool) -> None:
-        """Watch `Tensor.grad` while gradients are scaled: from the backward to the step, so that all else is free."""
+        """Watch `Tensor.grad` while gradients are scaled: from the backward to the step, so that
+        all else is free.
+        """
         if on and not self._looking:
             torch.Tensor.grad = property(self._read, _GRAD.__set__, _GRAD.__delete__)  # type: ignore[assignment]
         elif self._looking and not on:
@@ -148,10 +187,16 @@ class Instrument:
     def _backward(self, tensors: tuple[torch.Tensor, ...]) -> None:
         losses = tuple(getattr(tensor, "_amp_migrate_loss", tensor).detach() for tensor in tensors)
         scaler = next(
-            (tensor._amp_migrate_scaler for tensor in tensors if hasattr(tensor, "_amp_migrate_scaler")), None
+            (
+                tensor._amp_migrate_scaler
+                for tensor in tensors
+                if hasattr(tensor, "_amp_migrate_scaler")
+            ),
+            None,
         )
         self._scaled = scaler is not None
-        self._emit("backward", tensors=losses, scaled=self._scaled, scaler=scaler)
+        roots = tuple(tensor.grad_fn for tensor in tensors)
+        self._emit("backward", tensors=losses, roots=roots, scaled=self._scaled, scaler=scaler)
 
     def _wrap_make(self, kind: Any, tell: Callable[[Any], None]) -> None:
         make = kind.__init__
@@ -168,7 +213,9 @@ class Instrument:
             self._emit("scale", scaler=scaler)
 
     def _wrap_scale_result(self) -> None:
-        """Remember on the scaled loss what it was before, so that the probe sees the loss that the user means."""
+        """Remember on the scaled loss what it was before, so that the probe sees the loss that the
+        user means.
+        """
         scale = torch.amp.GradScaler.scale
 
         @functools.wraps(scale)
@@ -197,7 +244,8 @@ class Instrument:
 
         @functools.wraps(function)
         def wrapper(parameters: Any, *arguments: Any, **keywords: Any) -> Any:
-            # A generator would be used up by looking at it, and each of these functions lists it anyway.
+            # A generator would be used up by looking at it, and each of these functions lists it
+            # anyway.
             listed = parameters if isinstance(parameters, torch.Tensor) else list(parameters)
             tensors = (listed,) if isinstance(listed, torch.Tensor) else tuple(listed)
             if not self._inside:
@@ -274,7 +322,9 @@ def _label(outputs: Any, result: Any, scaler: Any) -> None:
 
 
 def _found_inf(scaler: Any, optimizer: Any) -> bool:
-    """Only fused optimizers decide in their kernel whether to step; for the others no value is read."""
+    """Only fused optimizers decide in their kernel whether to step; for the others no value is
+    read.
+    """
     if not getattr(optimizer, "_step_supports_amp_scaling", False):
         return False
     found = scaler._per_optimizer_states[id(optimizer)]["found_inf_per_device"]

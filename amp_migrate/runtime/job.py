@@ -6,6 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,13 @@ class Job:
     switch: bool | None = None
     """AMP forced on or off; None leaves it to the program."""
     device: str = "cpu"
+    """Where it runs: `cpu` is a simulated GPU."""
+    carried: bool = False
+    """The program has no device code, and runs as if its default device were the GPU."""
     dtype: str = "float32"
     seed: int = 0
+    seeds: tuple[int, ...] = ()
+    """In the place of those that the program gives itself, in their order."""
     steps: int = 50
     warmup: int = 5
     tf32: bool = False
@@ -37,13 +43,17 @@ class Job:
     """On a GPU, have dropout draw its masks apart from the dtype (see `masks`)."""
     perturb: float = 0.0
     """Relative size of a disturbance of the parameters before the first step."""
+    perturb_first: bool = False
+    """It comes when the optimizer is made, so that the first gradients have it already."""
+    left_out: tuple[tuple[int, int], ...] = ()
+    """Steps that are not taken: index of the optimizer, and of its attempt."""
     init_scale: float | None = None
     record_gradients: int = 0
     """For so many attempts of each optimizer the gradients are kept."""
+    mark_lines: bool = False
+    """Note which lines of the rewritten files are entered."""
     drills: tuple[str, ...] = ()
     diagnose: bool = False
-    float32_modules: tuple[str, ...] = ()
-    """Modules, by name, that run with autocast off."""
 
     def write(self, path: Path) -> None:
         """As JSON."""
@@ -53,5 +63,8 @@ class Job:
     def read(cls, path: Path) -> Job:
         """The job written to `path`."""
         data = json.loads(path.read_text(encoding="utf-8"))
-        tuples = {name: tuple(data[name]) for name in ("arguments", "drills", "float32_modules")}
+        tuples: dict[str, Any] = {
+            name: tuple(data[name]) for name in ("arguments", "drills", "seeds")
+        }
+        tuples["left_out"] = tuple((optimizer, attempt) for optimizer, attempt in data["left_out"])
         return cls(**{**data, **tuples})

@@ -6,12 +6,13 @@ import itertools
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from amp_migrate.config import ConfigError, Settings, load
-from amp_migrate.report.migration import summary
+from amp_migrate.report.summary import summary
 from amp_migrate.runtime.child import user_frames
 from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
 from amp_migrate.runtime.needs import require_torch
@@ -19,7 +20,9 @@ from amp_migrate.runtime.plan import Plan, ProgramError, find_program, plan_prog
 from amp_migrate.runtime.spawned import follow
 
 
-def run_program(program: str, arguments: Sequence[str], as_module: bool, dtype: str | None, quiet: bool) -> int:
+def run_program(
+    program: str, arguments: Sequence[str], as_module: bool, dtype: str | None, quiet: bool
+) -> int:
     """Tell what is migrated, then run; the exit code is the program's own."""
     require_torch("run")
     plan = prepare(program, as_module, {"dtype": dtype})
@@ -53,18 +56,32 @@ def prepare(program: str, as_module: bool, flags: dict[str, object]) -> Plan:
 
 
 def _settings(script: Path, flags: dict[str, object]) -> Settings:
-    return load([script], {name: value for name, value in flags.items() if value is not None}).settings
+    return load(
+        [script], {name: value for name, value in flags.items() if value is not None}
+    ).settings
 
 
 def tell(plan: Plan) -> None:
     """What is migrated and refused, on standard error, once among the ranks of a launcher."""
     if os.environ.get("RANK", "0") != "0":
         return
-    told = [outcome for outcome in plan.outcomes if outcome.loops or outcome.error]
-    for line in itertools.takewhile(bool, summary(told, False, 100)) if told else ():
+    told = [
+        replace(outcome, path=_from_here(outcome.path))
+        for outcome in plan.outcomes
+        if outcome.loops or outcome.error or outcome.changes
+    ]
+    for line in itertools.takewhile(bool, summary(told, True, 100)) if told else ():
         click.echo(line, err=True)
     count = sum(loop.status == "migrated" for outcome in told for loop in outcome.loops)
-    click.echo(f"{count} loop{'s' * (count != 1)} rewritten in memory; no file is changed", err=True)
+    click.echo(
+        f"{count} loop{'s' * (count != 1)} rewritten in memory; no file is changed", err=True
+    )
+
+
+def _from_here(path: str) -> str:
+    """A path below the current folder as the user would name it."""
+    below = os.path.relpath(path)
+    return path if below.startswith(os.pardir) else below
 
 
 def _exit_code(stop: SystemExit) -> int:
@@ -75,5 +92,7 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    error.__traceback__ = user_frames(error.__traceback__)  # the hook looks there, not at its argument
+    error.__traceback__ = user_frames(
+        error.__traceback__
+    )  # the hook looks there, not at its argument
     sys.excepthook(type(error), error, error.__traceback__)

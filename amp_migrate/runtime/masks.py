@@ -1,9 +1,9 @@
 """Dropout that drops the same values whatever the precision.
 
-On a GPU one kernel draws the mask and applies it, and how many random numbers a thread draws at once depends on the
-width of the values: a program in float16 drops others than in float32, and its losses could be compared with nothing.
-(torch 2.13, aten/src/ATen/native/cuda/Dropout.cu: the vector size comes from the dtype.) On the CPU the numbers do not
-depend on it.
+On a GPU one kernel draws the mask and applies it, and how many random numbers a thread draws at
+once depends on the width of the values: a program in float16 drops others than in float32, and its
+losses could be compared with nothing. (torch 2.13, aten/src/ATen/native/cuda/Dropout.cu: the vector
+size comes from the dtype.) On the CPU the numbers do not depend on it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ _libraries: list[torch.library.Library] = []
 def same_masks(key: str = "CUDA") -> Callable[[], int]:
     """Replace the kernel of dropout for `key`, for good; the result tells how often it has run.
 
-    Attention with dropout takes the path that goes through dropout, since its other kernels draw numbers of their own.
+    Attention with dropout takes the path that goes through dropout, since its other kernels draw
+    numbers of their own.
     """
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)  # its destruction would take the kernel with it
     count = 0
 
-    def counted(value: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def counted(
+        value: torch.Tensor, p: float, train: bool | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         nonlocal count
         count += 1
         return native_dropout(value, p, train)
@@ -35,8 +38,12 @@ def same_masks(key: str = "CUDA") -> Callable[[], int]:
     return lambda: count
 
 
-def native_dropout(value: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `aten::native_dropout`: the values and the mask of those that stay; the mask is drawn in float32."""
+def native_dropout(
+    value: torch.Tensor, p: float, train: bool | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `aten::native_dropout`: the values and the mask of those that stay; the mask is drawn in
+    float32.
+    """
     if train is False or p == 0:
         return value.clone(), torch.ones_like(value, dtype=torch.bool)
     stays = torch.empty(value.shape, dtype=torch.float32, device=value.device).bernoulli_(1 - p)
@@ -51,7 +58,13 @@ def _attention_by_parts() -> None:
     attention = functional.scaled_dot_product_attention
 
     def by_parts(
-        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, *more: Any, **named: Any
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        *more: Any,
+        **named: Any,
     ) -> Any:
         if not dropout_p:
             return attention(query, key, value, attn_mask, dropout_p, *more, **named)

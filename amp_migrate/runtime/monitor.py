@@ -1,7 +1,8 @@
-"""Watches AMP's protocol in the running program: feeds what happens to the state machine that the static rules use.
+"""Watches AMP's protocol in the running program: feeds what happens to the state machine that the
+static rules use.
 
-Whose gradients a backward produced is not asked of the program but seen: the gradients of an optimizer's parameters
-that changed.
+Whose gradients a backward produced is not asked of the program but seen: the gradients of an
+optimizer's parameters that changed.
 """
 
 from __future__ import annotations
@@ -13,37 +14,54 @@ from typing import Any
 
 import torch
 
-from amp_migrate import protocol
+from amp_migrate.model.events import EventKind
+from amp_migrate.protocol import machine as protocol
 from amp_migrate.runtime.events import Event, Site
 from amp_migrate.runtime.trace import Violation
 
 _SAMPLE = 16
-_advance = functools.lru_cache(maxsize=4096)(protocol.advance)  # every step of a program takes the same few ways
+_advance = functools.lru_cache(maxsize=4096)(
+    protocol.advance
+)  # every step of a program takes the same few ways
 _CLIPPERS = {"clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"}
 MESSAGES = {
     "bare-optimizer-step": "the optimizer applies gradients that still carry the loss scale",
-    "bare-step-after-unscale": "the optimizer steps by itself after unscale_, so an overflow goes into the parameters",
+    "bare-step-after-unscale": (
+        "the optimizer steps by itself after unscale_, so an overflow goes into the parameters"
+    ),
     "double-optimizer-step": "the optimizer steps a second time with the same gradients",
-    "clip-without-unscale": "gradients that still carry the loss scale are clipped; call scaler.unscale_ before",
+    "clip-without-unscale": (
+        "gradients that still carry the loss scale are clipped; call scaler.unscale_ before"
+    ),
     "unscale-after-clip": "unscale_ comes after the clipping that needs it",
     "grad-read-before-unscale": "gradients that still carry the loss scale are read",
     "unscaled-backward-with-scaler-step": "scaler.step divides gradients that no scaled loss made",
     "partially-scaled-losses": "gradients of a scaled loss are mixed with others",
-    "update-while-accumulating": "the scale was updated between two backwards whose gradients are added",
+    "update-while-accumulating": (
+        "the scale was updated between two backwards whose gradients are added"
+    ),
     "update-between-optimizers": "the scale was updated between the backward and the step",
-    "unscale-each-micro-batch": "gradients are unscaled, then added to: a part is divided by the scale twice",
+    "unscale-each-micro-batch": (
+        "gradients are unscaled, then added to: a part is divided by the scale twice"
+    ),
     "double-or-stray-update": "update() runs where no step has recorded its inf checks",
     "double-unscale": "unscale_ is called twice before update",
     "missing-scaler-update": "update() is missing since the last step",
     "update-not-on-every-path": "unscale_ was called, but update() was not reached",
     "optimizer-without-grads": "scaler.step finds no gradient in this optimizer",
     "backward-inside-autocast": "backward runs inside autocast",
-    "step-inside-autocast": "the optimizer steps inside autocast, so later forwards of the region see old weights",
-    "scaler-created-per-epoch": "a new scaler took over, so the scale starts again from its initial value",
+    "step-inside-autocast": (
+        "the optimizer steps inside autocast, so later forwards of the region see old weights"
+    ),
+    "scaler-created-per-epoch": (
+        "a new scaler took over, so the scale starts again from its initial value"
+    ),
     "scaler-in-loop": "a new scaler is made for every step, so the scale never adapts",
     "param-in-two-optimizers": "parameters shared by two optimizers are unscaled twice",
     "loss-scale-collapse": "the loss scale fell below 1: step after step overflows",
-    "fp16-without-scaler": "float16 gradients are applied that no scaler protected from flushing to zero",
+    "fp16-without-scaler": (
+        "float16 gradients are applied that no scaler protected from flushing to zero"
+    ),
 }
 
 
@@ -69,8 +87,9 @@ class _Scaler:
 class Monitor:
     """Listens to events and collects violations; never changes or stops the program."""
 
-    def __init__(self, step: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, step: Callable[[], int] = lambda: 0, simulated: bool = False) -> None:
         self._step = step
+        self._simulated = simulated
         self._optimizers: dict[int, tuple[Any, _Optimizer]] = {}
         self._scalers: dict[int, _Scaler] = {}
         self._places: dict[Site, int] = {}
@@ -94,13 +113,17 @@ class Monitor:
         key = (rule, site.file, site.line)
         known = self._found.get(key)
         if known is None:
-            self._found[key] = Violation(rule, MESSAGES.get(rule, rule), site.file, site.line, self._step())
+            self._found[key] = Violation(
+                rule, MESSAGES.get(rule, rule), site.file, site.line, self._step()
+            )
         else:
             self._found[key] = dataclasses.replace(known, count=known.count + 1)
 
-    def _advance(self, kind: protocol.Kind, event: Event, names: Iterable[str] = ()) -> None:
+    def _advance(self, kind: EventKind, event: Event, names: Iterable[str] = ()) -> None:
         """Tell the state machine of the event's scaler; of every scaler where none is named."""
-        told = protocol.Event(kind, tuple(names), self._places.setdefault(event.site, len(self._places)))
+        told = protocol.Event(
+            kind, tuple(names), self._places.setdefault(event.site, len(self._places))
+        )
         regions = int(_autocast_on())
         for scaler in self._scalers.values():
             if event.scaler is None or scaler.scaler is event.scaler:
@@ -122,11 +145,13 @@ class Monitor:
 
     def _owners(self, tensors: Iterable[Any]) -> list[str]:
         wanted = {id(tensor) for tensor in tensors}
-        return [known.name for known in self._all() if any(id(p) in wanted for p in known.parameters)]
+        return [
+            known.name for known in self._all() if any(id(p) in wanted for p in known.parameters)
+        ]
 
     def _on_optimizer(self, event: Event) -> None:
         known = self._optimizer(event.optimizer)
-        self._advance("optimizer-created", event, [known.name])
+        self._advance(EventKind.OPTIMIZER_CREATED, event, [known.name])
 
     def _on_make(self, event: Event) -> None:
         if event.scaler.is_enabled():
@@ -142,7 +167,9 @@ class Monitor:
         for known in self._all():
             known.marks = [_mark(parameter) for parameter in known.parameters]
             if self._is_mixed(known) and _is_zero(known.parameters):
-                self._advance("zero-grad", dataclasses.replace(event, scaler=None), [known.name])
+                self._advance(
+                    EventKind.ZERO_GRAD, dataclasses.replace(event, scaler=None), [known.name]
+                )
 
     def _is_mixed(self, known: _Optimizer) -> bool:
         """Whether gradients other than those of a backward of this kind are thought to be there."""
@@ -155,22 +182,26 @@ class Monitor:
         names = []
         for known in self._all():
             marks = [_mark(parameter) for parameter in known.parameters]
-            if any(new is not None and new != old for new, old in zip(marks, known.marks, strict=True)):
+            if any(
+                new is not None and new != old for new, old in zip(marks, known.marks, strict=True)
+            ):
                 names.append(known.name)
-        kind: protocol.Kind = "scaled-backward" if self._backward.scaled else "plain-backward"
+        kind: EventKind = (
+            EventKind.SCALED_BACKWARD if self._backward.scaled else EventKind.PLAIN_BACKWARD
+        )
         self._advance(kind, self._backward, names)
         if not self._scalers and _autocast_on():
             self._report("backward-inside-autocast", self._backward.site)
 
     def _on_zero(self, event: Event) -> None:
-        self._advance("zero-grad", event, self._owners(event.tensors))
+        self._advance(EventKind.ZERO_GRAD, event, self._owners(event.tensors))
 
     def _on_unscale(self, event: Event) -> None:
         self._meet(event)
-        self._advance("unscale", event, [self._optimizer(event.optimizer).name])
+        self._advance(EventKind.UNSCALE, event, [self._optimizer(event.optimizer).name])
 
     def _on_read(self, event: Event) -> None:
-        kind: protocol.Kind = "clip" if event.detail in _CLIPPERS else "read-gradients"
+        kind: EventKind = EventKind.CLIP if event.detail in _CLIPPERS else EventKind.READ
         owners = self._owners(event.tensors)
         if owners:
             self._advance(kind, event, owners)
@@ -180,11 +211,15 @@ class Monitor:
         self.steps_inside += _autocast_on()
         if event.scaler is not None:
             self._meet(event)
-            if _collapsed(event.scaler) and self._scalers[id(event.scaler)].state.updates:
+            if (
+                self._simulated
+                and _collapsed(event.scaler)
+                and self._scalers[id(event.scaler)].state.updates
+            ):
                 self._report("loss-scale-collapse", event.site)
-            self._advance("scaler-step", event, [known.name])
+            self._advance(EventKind.SCALER_STEP, event, [known.name])
             return
-        self._advance("bare-step", event, [known.name])
+        self._advance(EventKind.BARE_STEP, event, [known.name])
         if not self._scalers and self._float16_forward:
             self._report("fp16-without-scaler", event.site)
 
@@ -192,31 +227,42 @@ class Monitor:
         self._float16_forward = False
 
     def _on_update(self, event: Event) -> None:
-        self._advance("update", event)
+        self._advance(EventKind.UPDATE, event)
 
     def _meet(self, event: Event) -> None:
-        """An optimizer meets a scaler: it should be the one of before, and alone with its parameters."""
+        """An optimizer meets a scaler: it should be the one of before, and alone with its
+        parameters.
+        """
         known = self._optimizer(event.optimizer)
         mine = self._scalers.setdefault(id(event.scaler), _Scaler(event.scaler, event.site))
         if known.scaler is not None and known.scaler is not event.scaler:
             before = self._scalers[id(known.scaler)].state
-            self._report("scaler-created-per-epoch" if before.updates > 1 else "scaler-in-loop", mine.made)
+            self._report(
+                "scaler-created-per-epoch" if before.updates > 1 else "scaler-in-loop", mine.made
+            )
         known.scaler = event.scaler
         own = set(map(id, known.parameters))
         for other in self._all():
-            in_cycle = mine.state.of(other.name).stage != "ready" and mine.state.of(known.name).stage == "ready"
+            in_cycle = (
+                mine.state.of(other.name).stage != "ready"
+                and mine.state.of(known.name).stage == "ready"
+            )
             if other is not known and in_cycle and own.intersection(map(id, other.parameters)):
                 self._report("param-in-two-optimizers", event.site)
 
 
 def _collapsed(scaler: Any) -> bool:
-    """Below 1; not asked on a GPU, where the answer would make every step wait (the scales are in the trace)."""
+    """Below 1; not asked of a real GPU, where the answer would make every step wait (the scales are
+    in the trace).
+    """
     scale = scaler._scale
-    return scale is not None and scale.device.type == "cpu" and bool(scale < 1)
+    return scale is not None and bool(scale < 1)
 
 
 def _sample(optimizer: Any) -> list[Any]:
-    """Enough of the parameters to see whose gradients a backward made; all of them would cost time at every step."""
+    """Enough of the parameters to see whose gradients a backward made; all of them would cost time
+    at every step.
+    """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     return parameters[:: max(len(parameters) // _SAMPLE, 1)]
 
@@ -231,7 +277,9 @@ def _mark(parameter: Any) -> tuple[int, int] | None:
 def _is_zero(parameters: list[Any]) -> bool:
     """Cleared by other means than zero_grad."""
     return all(
-        p.grad is None or not bool(p.grad.any()) for p in parameters if not (p.grad is not None and p.grad.is_sparse)
+        p.grad is None or not bool(p.grad.any())
+        for p in parameters
+        if not (p.grad is not None and p.grad.is_sparse)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 
 import click
@@ -10,5 +11,16 @@ import click
 def require_torch(command: str) -> None:
     """Raise a UsageError that names the extra where torch is not installed."""
     if find_spec("torch") is None:
-        message = f"amp-migrate {command} runs programs and needs torch: pip install 'amp-migrate[verify]'"
+        message = (
+            f"amp-migrate {command} runs programs and needs torch; install it into the same "
+            "environment: pip install torch plotly"
+        )
         raise click.UsageError(message)
+
+
+def default_device() -> str:
+    """`cuda` where torch has one, asked in a way that leaves no CUDA context in this process."""
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

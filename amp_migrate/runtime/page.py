@@ -1,10 +1,11 @@
-"""The report as one HTML file that needs no network: verdict, plots, protocol log, and what was rewritten."""
+"""The report as one HTML file that needs no network: verdict, plots, protocol log, and what was
+rewritten.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib.util
 import json
 from collections.abc import Iterator
 from html import escape
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from amp_migrate import __version__
-from amp_migrate.runtime.checks import Check
+from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.figures import Figure, figures
 from amp_migrate.runtime.page_assets import SCRIPT, STYLE
 from amp_migrate.runtime.report import Program, Report
+from amp_migrate.runtime.sources import source
 from amp_migrate.runtime.trace import Violation, finite
 
 _ORDER = {"fail": 0, "skip": 1, "pass": 2}
@@ -25,9 +27,18 @@ def page(report: Report, program: Program | None) -> str:
     """The whole file."""
     plots = list(figures(report))
     title = f"amp-migrate verify: {Path(program.program).name if program else 'no program'}"
-    body = "\n".join([*_head(report, program), *_checks(report), *map(_figure, plots), *_log(report), *_diffs(program)])
+    body = "\n".join(
+        [
+            *_head(report, program),
+            *_checks(report),
+            *map(_figure, plots),
+            *_log(report),
+            *_diffs(program),
+        ]
+    )
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta '
+        f'charset="utf-8">\n<title>{escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n{_scripts(plots)}\n</body>\n</html>\n"
     )
@@ -38,18 +49,25 @@ def _scripts(plots: list[Figure]) -> str:
         return ""
     from plotly.offline import get_plotlyjs
 
-    data = json.dumps(finite([dataclasses.asdict(plot) for plot in plots]), allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(
+        finite([dataclasses.asdict(plot) for plot in plots]), allow_nan=False
+    ).replace("<", "\\u003c")
     return f"<script>{get_plotlyjs()}</script>\n<script>const FIGURES = {data};{SCRIPT}</script>"
 
 
 def _head(report: Report, program: Program | None) -> Iterator[str]:
     failed = [check for check in report.checks if check.verdict == "fail"]
-    told = f"{len(failed)} of {len(report.checks)} checks failed." if failed else _all_passed(report)
+    told = (
+        f"{len(failed)} of {len(report.checks)} checks failed." if failed else _all_passed(report)
+    )
     what = " ".join([program.program, *program.arguments]) if program else ""
     word = report.verdict
     yield f'<header class="verdict {word}"><h1>{word.upper()}</h1><p>{escape(told)}</p></header>'
     options = report.options
-    facts = f"{what} on {options.device}, {options.steps} steps, seed {options.seed}; amp-migrate {__version__}"
+    facts = (
+        f"{what} on {options.device}, {options.steps} steps, seed {options.seed}; "
+        f"amp-migrate {__version__}"
+    )
     yield f'<p class="soft">{escape(facts)}</p>'
     for note in report.notes:
         yield f"<p>{escape(note)}</p>"
@@ -65,7 +83,10 @@ def _all_passed(report: Report) -> str:
 
 
 def _checks(report: Report) -> Iterator[str]:
-    yield '<h2>Checks</h2>\n<div class="scroll"><table><thead><tr><th>verdict</th><th>check</th><th>measured</th>'
+    yield (
+        "<h2>Checks</h2>\n<div "
+        'class="scroll"><table><thead><tr><th>verdict</th><th>check</th><th>measured</th>'
+    )
     yield "<th>limit</th><th>meaning</th></tr></thead><tbody>"
     for check in sorted(report.checks, key=lambda check: _ORDER[check.verdict]):
         yield _row(check)
@@ -73,8 +94,14 @@ def _checks(report: Report) -> Iterator[str]:
 
 
 def _row(check: Check) -> str:
-    cells = "".join(f'<td class="number">{escape(_number(value))}</td>' for value in (check.measured, check.limit))
-    head = f'<td class="{check.verdict}">{check.verdict}</td><td class="name">{escape(check.name)}</td>'
+    cells = "".join(
+        f'<td class="number">{escape(_number(value))}</td>'
+        for value in (check.measured, check.limit)
+    )
+    head = (
+        f'<td class="{check.verdict}">{check.verdict}</td><td '
+        f'class="name">{escape(check.name)}</td>'
+    )
     return f"<tr>{head}{cells}<td>{escape(check.message)}</td></tr>"
 
 
@@ -98,10 +125,13 @@ def _log(report: Report) -> Iterator[str]:
     for name in report.runs.amp():
         found = report.runs[name].violations
         if not found:
-            yield f"<p>{escape(name)}: every one of {len(report.runs[name].taken)} steps follows AMP's protocol.</p>"
+            yield (
+                f"<p>{escape(name)}: every one of {len(report.runs[name].taken)} steps follows "
+                "AMP's protocol.</p>"
+            )
             continue
-        yield '<div class="scroll"><table><thead><tr><th>where</th><th>rule</th><th>what</th><th>times</th>'
-        yield "</tr></thead><tbody>"
+        yield '<div class="scroll"><table><thead><tr><th>where</th><th>rule</th>'
+        yield "<th>what</th><th>times</th></tr></thead><tbody>"
         yield from map(_violation, found)
         yield "</tbody></table></div>"
 
@@ -118,8 +148,10 @@ def _diffs(program: Program | None) -> Iterator[str]:
     for dtype, files in program.rewrites.items() if program else ():
         yield f"<h2>Rewritten for {escape(dtype)}</h2>"
         for path, text in files.items():
-            before = importlib.util.decode_source(Path(path).read_bytes())
-            lines = difflib.unified_diff(before.splitlines(), text.splitlines(), path, path, lineterm="")
+            before = source(path)
+            lines = difflib.unified_diff(
+                before.splitlines(), text.splitlines(), path, path, lineterm=""
+            )
             yield f"<pre>{''.join(map(_diff_line, lines))}</pre>"
 
 

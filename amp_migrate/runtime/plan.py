@@ -10,8 +10,9 @@ from pathlib import Path
 
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
+from amp_migrate.pipeline.whole_program import rewrite_program
 from amp_migrate.runtime.project import module_file, program_files
-from amp_migrate.source.programs import rewrite_program
+from amp_migrate.runtime.sources import rewritten
 
 
 class ProgramError(ValueError):
@@ -52,12 +53,18 @@ def plan_program(script: Path, roots: Iterable[Path], settings: Settings) -> Pla
     for path, result in rewrite_program(program_files(script, list(roots)), settings).items():
         plan.outcomes.append(result.outcome)
         if result.outcome.status == "migrated":
-            plan.texts[os.path.realpath(path)] = result.after.decode(result.encoding).removeprefix("\ufeff")
+            plan.texts[os.path.realpath(path)] = rewritten(
+                str(path), result.before, result.after, result.encoding
+            )
     return plan
 
 
 def search_path(script: Path, as_module: bool, cwd: Path) -> list[Path]:
-    """Where the program's own modules are looked for: beside the script, or the working directory, and PYTHONPATH."""
+    """Where the program's own modules are looked for: beside the script, or the working directory,
+    and PYTHONPATH.
+    """
     first = cwd if as_module else script.resolve().parent
     named = [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return list(dict.fromkeys([first, *(path for path in named if not path.is_relative_to(sys.prefix))]))
+    return list(
+        dict.fromkeys([first, *(path for path in named if not path.is_relative_to(sys.prefix))])
+    )

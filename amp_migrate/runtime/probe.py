@@ -1,4 +1,6 @@
-"""Measures a training program from inside its process: losses, gradients, steps, scale, time and memory."""
+"""Measures a training program from inside its process: losses, gradients, steps, scale, time and
+memory.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from amp_migrate.runtime.naming import parameter_names
 from amp_migrate.runtime.trace import Trace
 
 _EVERY_NORM = 10
-"""So many first attempts of an optimizer, and one in so many later, have the norm of their gradients taken: it reads
-every gradient once more, which is most of what measuring costs."""
+"""So many first attempts of an optimizer, and one in so many later, have the norm of their
+gradients taken: it reads every gradient once more, which is most of what measuring costs."""
 
 
 class StopProgram(BaseException):
@@ -26,9 +28,13 @@ class StopProgram(BaseException):
 
 
 class Probe:
-    """Fills a Trace. Values stay on their device until `finish`, so that no step waits for the GPU."""
+    """Fills a Trace. Values stay on their device until `finish`, so that no step waits for the
+    GPU.
+    """
 
-    def __init__(self, job: Job, progress: Callable[[int, float, float], None] | None = None) -> None:
+    def __init__(
+        self, job: Job, progress: Callable[[int, float, float], None] | None = None
+    ) -> None:
         self.job = job
         self.trace = Trace(device=job.device, dtype=job.dtype)
         self.optimizers: list[Any] = []
@@ -61,13 +67,17 @@ class Probe:
         for loss in event.tensors:
             value = loss if loss.numel() == 1 else loss.float().mean()
             self._losses.append(
-                value.reshape(()).to(torch.float64, copy=True) if self._cpu else value.reshape(()).clone()
+                value.reshape(()).to(torch.float64, copy=True)
+                if self._cpu
+                else value.reshape(()).clone()
             )
             self.trace.loss_sites.append(str(event.site))
             self.trace.loss_steps.append(self.done)
 
     def _on_step(self, event: Event) -> None:
         """Of every attempt, also one that the scaler will skip."""
+        if str(event.site) not in self.trace.step_sites:
+            self.trace.step_sites.append(str(event.site))
         index = self._index(event.optimizer)
         self._norms.append(None)
         self._scales.append(_scale(event.scaler))
@@ -85,7 +95,9 @@ class Probe:
         return attempt < max(_EVERY_NORM, self.job.record_gradients) or attempt % _EVERY_NORM == 0
 
     def _on_gradients(self, event: Event) -> None:
-        """Right before the optimizer applies them, so unscaled (fused optimizers unscale in their kernel)."""
+        """Right before the optimizer applies them, so unscaled (fused optimizers unscale in their
+        kernel).
+        """
         index = self._index(event.optimizer)
         attempt = self._counts[index]
         if not self._is_sampled(index):
@@ -100,6 +112,12 @@ class Probe:
 
     def _on_stepped(self, event: Event) -> None:
         index = self._index(event.optimizer)
+        if (
+            not event.taken
+            and self.gradients
+            and self.gradients[-1][:2] == (index, self._counts[index])
+        ):
+            self.gradients.pop()  # a fused optimizer finds out in its kernel that it must not step
         self._counts[index] += 1
         self.trace.optimizers.append(index)
         self.trace.taken.append(event.taken)
@@ -150,7 +168,9 @@ class Probe:
                 end - start for start, end in zip(timed[0], timed[-1], strict=True)
             )
         trace.losses = [float(loss.item()) for loss in self._losses]
-        trace.gradient_norms = [float("nan") if norm is None else float(norm.item()) for norm in self._norms]
+        trace.gradient_norms = [
+            float("nan") if norm is None else float(norm.item()) for norm in self._norms
+        ]
         trace.scales = [1.0 if scale is None else float(scale.item()) for scale in self._scales]
         trace.step_seconds = self._seconds()
         trace.peak_memory_bytes = _peak_memory(self._cpu)
@@ -168,15 +188,22 @@ class Probe:
     def _finish_parameters(self) -> None:
         trace, parameters = self.trace, self.parameters()
         trace.parameter_names = [self._names.get(id(parameter), "") for parameter in parameters]
+        trace.parameter_shapes = [list(parameter.shape) for parameter in parameters]
         trace.parameter_digests = [_digest(parameter) for parameter in parameters]
         named = list(zip(trace.parameter_names, parameters, strict=True))
-        trace.non_finite_parameters = [name for name, p in named if not bool(torch.isfinite(p.detach()).all())]
-        trace.without_gradient = [name for name, p in named if p.requires_grad and id(p) not in self._had_gradient]
+        trace.non_finite_parameters = [
+            name for name, p in named if not bool(torch.isfinite(p.detach()).all())
+        ]
+        trace.without_gradient = [
+            name for name, p in named if p.requires_grad and id(p) not in self._had_gradient
+        ]
 
     def _name(self, parameters: list[Any]) -> None:
         """At the first step, since the modules may be gone when the program has ended."""
         new = [parameter for parameter in parameters if id(parameter) not in self._names]
-        self._names.update(zip(map(id, new), parameter_names(new, taken=set(self._names.values())), strict=True))
+        self._names.update(
+            zip(map(id, new), parameter_names(new, taken=set(self._names.values())), strict=True)
+        )
 
     def parameters(self) -> list[Any]:
         """What the optimizers train, each once."""
@@ -188,14 +215,22 @@ class Probe:
     def save_tensors(self, folder: Path) -> None:
         """Final parameters and the recorded gradients, for the comparison."""
         values = [parameter.detach().cpu() for parameter in self.parameters()]
-        torch.save({"parameters": values, "gradients": self._named_gradients()}, folder / "tensors.pt")
+        torch.save(
+            {"parameters": values, "gradients": self._named_gradients()}, folder / "tensors.pt"
+        )
 
     def _named_gradients(self) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
         for index, attempt, backwards, kept in self.gradients:
             parameters = _parameters(self.optimizers[index])[: len(kept)]
             names = [self._names.get(id(parameter), "") for parameter in parameters]
-            row = {"optimizer": index, "attempt": attempt, "backwards": backwards, "names": names, "gradients": kept}
+            row = {
+                "optimizer": index,
+                "attempt": attempt,
+                "backwards": backwards,
+                "names": names,
+                "gradients": kept,
+            }
             result.append(row)
         return result
 

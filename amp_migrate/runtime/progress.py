@@ -41,6 +41,12 @@ class Progress:
         told = f"{job.name:16} step {step}/{job.steps}  loss {state['loss']:.4g}"
         return f"{told}  scale {state['scale']:g}  {left:.0f} s left"
 
+    def tell(self, text: str) -> None:
+        """A line that stays."""
+        self.close()
+        self._stream.write(f"amp-migrate: {text}\n")
+        self._stream.flush()
+
     def close(self) -> None:
         """Clear the live line."""
         if self._live:

@@ -1,18 +1,24 @@
-"""Which files are the program: the script and the modules of its project that it imports, found without running it."""
+"""Which files are the program: the script and the modules of its project that it imports, found
+without running it.
+"""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.runtime.sources import source
 
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", "node_modules"}
 
 
 def program_files(start: Path, roots: Sequence[Path]) -> list[Path]:
-    """`start` and the files below `roots` that it imports, directly or not, anywhere in their text."""
+    """`start` and the files below `roots` that it imports, directly or not, anywhere in their
+    text.
+    """
     found: dict[Path, None] = {}
     waiting = [start.resolve()]
     while waiting:
@@ -25,9 +31,15 @@ def program_files(start: Path, roots: Sequence[Path]) -> list[Path]:
 
 
 def module_file(name: str, root: Path) -> Path | None:
-    """The file of the module or package `name` (for a package its `__main__` if there is one) below `root`."""
+    """The file of the module or package `name` (for a package its `__main__` if there is one)
+    below `root`.
+    """
     base = root.joinpath(*name.split("."))
-    for candidate in (base.with_name(base.name + ".py"), base / "__main__.py", base / "__init__.py"):
+    for candidate in (
+        base.with_name(base.name + ".py"),
+        base / "__main__.py",
+        base / "__init__.py",
+    ):
         if candidate.is_file():
             return candidate
     return None
@@ -35,22 +47,30 @@ def module_file(name: str, root: Path) -> Path | None:
 
 def _imported(path: Path, roots: Sequence[Path]) -> Iterator[Path]:
     try:
-        tree = ast.parse(importlib.util.decode_source(path.read_bytes()))
+        tree = ast.parse(source(path))
     except (OSError, SyntaxError, ValueError):
         return
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         for names, bases in _requests(node, path, roots):
             for base in bases:
                 yield from _files(base, names)
 
 
-def _requests(node: ast.AST, path: Path, roots: Sequence[Path]) -> Iterator[tuple[list[str], Sequence[Path]]]:
+def _requests(
+    node: ast.AST, path: Path, roots: Sequence[Path]
+) -> Iterator[tuple[list[str], Sequence[Path]]]:
     """Dotted names that an import asks for, and the folders where they may begin."""
     if isinstance(node, ast.Import):
         yield from (([alias.name], roots) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         prefix = f"{node.module}." if node.module else ""
-        bases = roots if node.level == 0 else [path.parents[node.level - 1]] if node.level <= len(path.parents) else []
+        bases = (
+            roots
+            if node.level == 0
+            else [path.parents[node.level - 1]]
+            if node.level <= len(path.parents)
+            else []
+        )
         yield [node.module or "", *(prefix + alias.name for alias in node.names)], bases
 
 

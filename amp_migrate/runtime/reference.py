@@ -1,9 +1,10 @@
-"""The float64 reference: the program as it is, its random numbers and its parameters, but computed in double precision.
+"""The float64 reference: the program as it is, its random numbers and its parameters, but computed
+in double precision.
 
-Every function of torch that computes is given its float32 operands in float64. Parameters stay float32, so the
-reference starts from the same values and draws the same random numbers; only the rounding in between is gone. Views,
-in-place functions and explicit conversions keep their dtype: a buffer that is written in place must stay the same
-buffer.
+Every function of torch that computes is given its float32 operands in float64. Parameters stay
+float32, so the reference starts from the same values and draws the same random numbers; only the
+rounding in between is gone. Views, in-place functions and explicit conversions keep their dtype: a
+buffer that is written in place must stay the same buffer.
 """
 
 from __future__ import annotations
@@ -14,20 +15,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from amp_migrate.runtime.events import Event
-
-_AS_THEY_ARE = frozenset(
-    """
-    view reshape view_as reshape_as expand expand_as __getitem__ __get__ __set__ transpose permute squeeze unsqueeze
-    narrow select t flatten unflatten chunk split tensor_split unbind detach contiguous as_strided diagonal movedim
-    swapaxes swapdims unfold moveaxis to type float half bfloat16 double int long cpu cuda numpy item tolist size
-    stride dim numel __len__ __iter__ __deepcopy__ __reduce_ex__ __repr__ __format__ __bool__ __float__ __int__
-    __index__ __array__ __hash__ backward register_hook retain_grad requires_grad_ share_memory_ is_floating_point
-    is_complex data_ptr storage untyped_storage element_size is_contiguous storage_offset get_device clone set_
-    new_zeros new_ones new_full new_empty new_tensor zeros_like ones_like full_like empty_like randint_like as_tensor
-    tensor from_numpy result_type can_cast is_same_size typename is_tensor register_post_accumulate_grad_hook
-    """.split()
-)
-
+from amp_migrate.torch_facts.methods import AS_THEY_ARE
 
 _DROPOUT = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
 _RANDOM = frozenset(("multinomial", "bernoulli", "normal", "poisson", "rand_like", "randn_like"))
@@ -49,18 +37,22 @@ class Float64(TorchFunctionMode):
         """Call `func` in double precision where it computes."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name in _AS_THEY_ARE or not args or self.in_optimizer or "out" in kwargs:
+        if name in AS_THEY_ARE or not args or self.in_optimizer or "out" in kwargs:
             return func(*args, **kwargs)
         if name in _RANDOM:
             return func(*map(_single, args), **kwargs)
         if name in _DROPOUT:
             return _dropout(func, *args, **kwargs)
-        if (name.endswith("_") and not name.endswith("__")) or name.startswith(("__i", "__setitem__")):
+        if (name.endswith("_") and not name.endswith("__")) or name.startswith(
+            ("__i", "__setitem__")
+        ):
             return func(args[0], *(_like(args[0], value) for value in args[1:]), **kwargs)
         return func(*map(_double, args), **{key: _double(value) for key, value in kwargs.items()})
 
 
-def _dropout(func: Any, value: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def _dropout(
+    func: Any, value: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Any:
     """The mask is drawn in float32, since other numbers would be drawn for float64."""
     with torch.no_grad():
         mask = func(torch.ones_like(value, dtype=torch.float32), p, training, False)
@@ -76,7 +68,9 @@ def _double(value: Any) -> Any:
 
 
 def _single(value: Any) -> Any:
-    return value.float() if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
+    return (
+        value.float() if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
+    )
 
 
 def _like(target: Any, value: Any) -> Any:
@@ -87,7 +81,9 @@ def _like(target: Any, value: Any) -> Any:
 
 
 def compute_in_float64() -> Float64:
-    """Install the reference in this process, for good; its events tell when an optimizer is at work."""
+    """Install the reference in this process, for good; its events tell when an optimizer is at
+    work.
+    """
     mode = Float64()
     mode.__enter__()
     return mode

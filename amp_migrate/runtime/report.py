@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from amp_migrate.runtime import checks
-from amp_migrate.runtime.checks import Check, Runs
+from amp_migrate.runtime.check import Check, Limits
+from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.trace import Trace, finite
 
 
@@ -22,6 +22,8 @@ class Program:
     as_module: bool
     rewrites: Mapping[str, Mapping[str, str]]
     cwd: Path
+    carried: bool = False
+    """It has no device code, and is to run with the GPU as its default device."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,14 @@ class Options:
     drills: bool = True
     diagnose: bool = True
     bisect: bool = False
-    limits: checks.Limits = field(default_factory=checks.Limits)
+    quick: bool = False
+    """Three runs alone."""
+    limits: Limits = field(default_factory=Limits)
+    metric: str | None = None
+    """A number that the program prints, to be compared over `metric_seeds` seeds."""
+    metric_seeds: int = 3
+    metric_margin: float | None = None
+    epochs: int | None = None
 
 
 @dataclass
@@ -53,6 +62,8 @@ class Report:
     """Of the ranks from 1 on."""
     notes: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
+    patched: dict[str, str] | None = None
+    """The rewritten texts with the modules in float32 that it passes with, where that was asked."""
     interrupted: bool = False
 
     @property
@@ -63,11 +74,18 @@ class Report:
     @property
     def verdict(self) -> str:
         """`pass` where no check failed and none is missing."""
-        return "fail" if self.interrupted or any(check.verdict == "fail" for check in self.checks) else "pass"
+        return (
+            "fail"
+            if self.interrupted or any(check.verdict == "fail" for check in self.checks)
+            else "pass"
+        )
 
     def as_json(self) -> dict[str, Any]:
         """By the contract; numbers that are not finite are null."""
-        runs = {name: _summary([of[name] for of in self.ranks if name in of]) for name in self.runs.traces}
+        runs = {
+            name: _summary([of[name] for of in self.ranks if name in of])
+            for name in self.runs.traces
+        }
         found = {
             "version": 1,
             "verdict": self.verdict,
@@ -84,7 +102,15 @@ def _summary(ranks: list[Trace]) -> dict[str, Any]:
     trace = ranks[0]
     alone = len(ranks) == 1
     return {
-        **({} if alone else {"ranks": [{"losses": one.losses, "skipped_steps": one.skipped_steps} for one in ranks]}),
+        **(
+            {}
+            if alone
+            else {
+                "ranks": [
+                    {"losses": one.losses, "skipped_steps": one.skipped_steps} for one in ranks
+                ]
+            }
+        ),
         "losses": trace.losses,
         "steps_per_second": trace.steps_per_second,
         "peak_memory_bytes": trace.peak_memory_bytes,

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from amp_migrate.runtime import devices, emulation
+from amp_migrate.runtime import simulated_gpu
+from amp_migrate.runtime.carried import carry
+from amp_migrate.runtime.changes import LeavingOut, Perturbation, start_scale
 from amp_migrate.runtime.child import ProgressFile
-from amp_migrate.runtime.diagnosis import Diagnosis, Float32Modules
+from amp_migrate.runtime.diagnosis import Diagnosis
 from amp_migrate.runtime.drills import Checkpoint, Overflow
-from amp_migrate.runtime.events import Event, Listener
-from amp_migrate.runtime.instrument import Instrument
+from amp_migrate.runtime.engagement import Engagement
+from amp_migrate.runtime.events import Listener
+from amp_migrate.runtime.instrument import OURS, TORCH, Instrument
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.masks import same_masks
 from amp_migrate.runtime.monitor import Monitor
 from amp_migrate.runtime.probe import Probe
 from amp_migrate.runtime.reference import compute_in_float64
-from amp_migrate.runtime.seeds import seed_all
-from amp_migrate.runtime.spawned import count_trainers
+from amp_migrate.runtime.seeds import repeat_seeds, seed_all
+from amp_migrate.runtime.spawned import note_trainers
+from amp_migrate.runtime.waiting import waiting_share
 
-_DRILLS: dict[str, Callable[[], Overflow | Checkpoint]] = {"overflow": Overflow, "checkpoint": Checkpoint}
+_DRILLS: dict[str, Callable[[], Overflow | Checkpoint]] = {
+    "overflow": Overflow,
+    "checkpoint": Checkpoint,
+}
 
 
 class Session:
@@ -32,9 +39,13 @@ class Session:
     def __init__(self, job: Job, folder: Path) -> None:
         self.job = job
         self.probe = Probe(job, ProgressFile(folder / "progress.json"))
-        self.monitor = Monitor(lambda: self.probe.done)
-        self.trainers = count_trainers()
+        self.monitor = Monitor(lambda: self.probe.done, simulated=job.device == "cpu")
+        self.trainers = note_trainers(OURS, TORCH)
         self.masks = same_masks() if job.same_masks else lambda: 0
+        self.engagement = Engagement()
+        self.waiting = waiting_share()
+        self.failures: list[str] = []
+        self.seeds: list[int] = []
         self.diagnosis = Diagnosis() if job.diagnose else None
         self.drills: list[Overflow | Checkpoint] = [_DRILLS[name]() for name in job.drills]
 
@@ -43,72 +54,61 @@ def start(job: Job, folder: Path) -> Session:
     """Install everything; the program may run afterwards."""
     session = Session(job, folder)
     if job.device == "cpu":
-        devices.carry_to_cpu()
-        emulation.install()
+        simulated_gpu.install()
+        simulated_gpu.own()
+    if job.carried:
+        carry()
     if job.tf32 or job.exact:
         torch.set_float32_matmul_precision("high" if job.tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = job.tf32
     if job.init_scale is not None:
-        _start_scale(job.init_scale)
-    listeners: list[Listener] = [*session.drills, session.monitor, session.probe]
+        start_scale(job.init_scale)
+    listeners: list[Listener] = [
+        *session.drills,
+        session.engagement,
+        session.monitor,
+        session.probe,
+    ]
     if session.diagnosis is not None:
         listeners.append(session.diagnosis)
-    if job.float32_modules:
-        listeners.append(Float32Modules(job.float32_modules))
     if job.perturb:
-        listeners.append(_Perturbation(job.perturb))
+        listeners.append(
+            Perturbation(job.perturb, "optimizer" if job.perturb_first else "gradients")
+        )
+    if job.left_out:
+        listeners.append(LeavingOut(job.left_out))
     if job.float64:
         listeners.append(compute_in_float64())
     instrument = Instrument(listeners)
     instrument.install()
+    session.failures = instrument.failures
     session.probe.cost = lambda: instrument.seconds
     seed_all(job.seed)
+    session.seeds = repeat_seeds(job.seeds)
+    gc.freeze()  # as in the fork server, for a run that has a process of its own
     return session
 
 
-def _start_scale(value: float) -> None:
-    kind: Any = torch.amp.GradScaler
-    make: Callable[..., None] = kind.__init__
-
-    def made(scaler: Any, *arguments: Any, **keywords: Any) -> None:
-        make(scaler, *arguments, **keywords)
-        if scaler.is_enabled():
-            scaler._init_scale = value
-
-    kind.__init__ = made
-
-
-class _Perturbation:
-    """Disturbs the parameters of each optimizer once, before its first step, by less than half precision rounds."""
-
-    def __init__(self, size: float) -> None:
-        self._size = size
-        self._done: set[int] = set()
-
-    def on(self, event: Event) -> None:
-        """Disturb at the first step of an optimizer."""
-        if event.kind != "gradients" or id(event.optimizer) in self._done:
-            return
-        self._done.add(id(event.optimizer))
-        generator = torch.Generator().manual_seed(len(self._done))
-        with torch.no_grad():
-            for group in event.optimizer.param_groups:
-                for parameter in group["params"]:
-                    noise = torch.randn(parameter.shape, generator=generator).to(parameter.device, parameter.dtype)
-                    parameter.mul_(1 + self._size * noise)
-
-
-def finish(session: Session, folder: Path, status: str, error: str) -> None:
+def finish(session: Session, folder: Path, status: str, error: str, place: str = "") -> None:
     """Write `trace.json`, and `tensors.pt` with the final parameters and the recorded gradients."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = session.probe.finish(status, error)
-        trace.processes, trace.masks = session.trainers(), session.masks()
+        trace.raised_at, trace.seeds = place, session.seeds
+        trace.processes, trace.masks = session.trainers, session.masks()
+        trace.waiting_share = session.waiting()
         trace.violations = session.monitor.violations()
+        trace.unmeasured = session.failures
+        found = session.engagement
+        trace.half_operators, trace.operators = found.half, found.operators
+        trace.modules, trace.devices = found.modules, sorted(found.devices)
         trace.regions, trace.steps_inside = session.monitor.regions, session.monitor.steps_inside
-        trace.drills = {name: answer for drill in session.drills for name, answer in drill.results(error)}
+        trace.drills = {
+            name: answer for drill in session.drills for name, answer in drill.results(error)
+        }
         session.probe.save_tensors(folder)
         if session.diagnosis is not None:
             trace.diagnosis = session.diagnosis.found
+            trace.places = session.diagnosis.places
             session.diagnosis.save(folder)
     trace.write(folder / "trace.json")

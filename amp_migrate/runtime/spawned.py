@@ -1,17 +1,21 @@
-"""Processes that the program starts by `multiprocessing`: they import its files anew, and rewritten too.
+"""Processes that the program starts by `multiprocessing`: they import its files anew, and rewritten
+too.
 
-A spawned process runs the parent's main script again, under the name `__mp_main__`, outside the import system. So the
-parent has it started through this module, which installs the hook first and then does what `multiprocessing` does.
+A spawned process runs the parent's main script again, under the name `__mp_main__`, outside the
+import system. So the parent has it started through this module, which installs the hook first and
+then does what `multiprocessing` does.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import multiprocessing.process
 import multiprocessing.spawn
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -22,29 +26,38 @@ from amp_migrate.runtime.import_hook import Compiler, install
 _PLACE = "AMP_MIGRATE_SPAWNED"
 
 
-def count_trainers() -> Callable[[], int]:
-    """From now on, count the processes that the program starts, other than those that load its data."""
+def note_trainers(*others: str) -> list[str]:
+    """From now on, the lines that start processes, once for each, other than those that load
+    data. No file that begins like `others` is the program's.
+    """
+    foreign = (*others, os.path.dirname(multiprocessing.__file__), "<")
     kind: Any = multiprocessing.process.BaseProcess
     start: Callable[[Any], None] = kind.start
     started: list[str] = []
 
     def counted(process: Any) -> None:
         if not getattr(process._target, "__module__", "").startswith("torch.utils.data"):
-            started.append(process.name)
+            frames = reversed(traceback.extract_stack())
+            own = (frame for frame in frames if not frame.filename.startswith(foreign))
+            started.append(next((f"{one.filename}:{one.lineno}" for one in own), process.name))
         start(process)
 
     kind.start = counted
-    return lambda: len(started)
+    return started
 
 
-def follow(rewrites: Mapping[str, str], switch: bool | None) -> None:
-    """Have this process's spawned children use the same rewritten files. The texts wait in a temporary file."""
-    if not rewrites:
+def follow(rewrites: Mapping[str, str], switch: bool | None, simulated: bool = False) -> None:
+    """Have this process's spawned children use the same rewritten files, and the simulated GPU. The
+    texts wait in a temporary file.
+    """
+    if not rewrites and not simulated:
         return
     spawn: Any = multiprocessing.spawn
     original: Callable[..., list[str]] = spawn.get_command_line
-    holder = tempfile.NamedTemporaryFile("w", suffix=".json", prefix="amp-migrate-", encoding="utf-8")  # noqa: SIM115
-    json.dump({"rewrites": dict(rewrites), "switch": switch}, holder)
+    holder = tempfile.NamedTemporaryFile(  # noqa: SIM115
+        "w", suffix=".json", prefix="amp-migrate-", encoding="utf-8"
+    )
+    json.dump({"rewrites": dict(rewrites), "switch": switch, "simulated": simulated}, holder)
     holder.flush()
     os.environ[_PLACE] = holder.name
     root = str(Path(__file__).resolve().parents[2])
@@ -53,7 +66,10 @@ def follow(rewrites: Mapping[str, str], switch: bool | None) -> None:
         command = original(**keywords)
         if "-c" in command:
             place = command.index("-c") + 1
-            begin = f"import sys; sys.path.insert(0, {root!r}); from amp_migrate.runtime.spawned import begin; begin()"
+            begin = (
+                f"import sys; sys.path.insert(0, {root!r}); from amp_migrate.runtime.spawned "
+                "import begin; begin()"
+            )
             command[place] = f"{begin}; {command[place]}"
         return command
 
@@ -67,7 +83,12 @@ def begin() -> None:
     data = json.loads(Path(os.environ[_PLACE]).read_text(encoding="utf-8"))
     compiler = Compiler(data["rewrites"].get, data["switch"])
     install(compiler)
-    follow(data["rewrites"], data["switch"])
+    follow(data["rewrites"], data["switch"], data["simulated"])
+    if data["simulated"]:
+        from amp_migrate.runtime import simulated_gpu
+
+        simulated_gpu.install()
+        simulated_gpu.own()
     spawn: Any = multiprocessing.spawn
     original: Callable[[str], None] = spawn._fixup_main_from_path
 

@@ -1,4 +1,6 @@
-"""Runs jobs, each in a process of its own, and brings back a trace whatever becomes of the process."""
+"""Runs jobs, each in a process of its own, and brings back a trace whatever becomes of the
+process.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from amp_migrate.runtime.fork_server import READY
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.seeds import environment
 from amp_migrate.runtime.trace import Trace
@@ -39,7 +42,8 @@ class Supervisor:
         self._watch = watch
         self._environment = _environment(seed, device)
         self._zygote: subprocess.Popen[bytes] | None = None
-        self._forks = device == "cpu" and limits.processes == 1 and hasattr(os, "fork")
+        self._device = device
+        self._forks = limits.processes == 1 and hasattr(os, "fork")
 
     def __enter__(self) -> Supervisor:  # noqa: PYI034 - typing.Self came with Python 3.11
         return self
@@ -50,34 +54,55 @@ class Supervisor:
             self._zygote = None
 
     def run(self, job: Job) -> list[Trace]:
-        """Run `job` and return one trace per rank. Raises KeyboardInterrupt after ending the child."""
+        """Run `job` and return one trace per rank. Raises KeyboardInterrupt after ending the
+        child.
+        """
         folder = Path(job.folder)
         folder.mkdir(parents=True, exist_ok=True)
         order = folder / "job.json"
         job.write(order)
-        ending, tail = self._fork(job, order) if self._forks else self._start(job, order)
+        zygote = self._serving()
+        ending, tail = self._fork(zygote, job, order) if zygote else self._start(job, order)
         places = [folder / f"rank{rank}" / "trace.json" for rank in range(self._limits.processes)]
         return [_trace(place, job, ending, tail) for place in places]
 
     def _start(self, job: Job, order: Path) -> tuple[str, str]:
         with open(Path(job.folder) / "output.txt", "wb") as output:
             process = subprocess.Popen(
-                _command(order, self._limits), cwd=job.cwd, env=self._environment, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                _command(order, self._limits),
+                cwd=job.cwd,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
             try:
                 # The tail is read first: a launcher that is ended has a lot to say about itself.
                 return self._wait(job, process.poll), _tail(Path(job.folder) / "output.txt")
             finally:
                 _end(process)
 
-    def _fork(self, job: Job, order: Path) -> tuple[str, str]:
-        if self._zygote is None or self._zygote.poll() is not None:
+    def start(self) -> None:
+        """What the first run would wait for, before anything is timed."""
+        self._serving()
+
+    def _serving(self) -> subprocess.Popen[bytes] | None:
+        """The process that forks the runs; None where they cannot be forked."""
+        if self._forks and (self._zygote is None or self._zygote.poll() is not None):
             self._zygote = subprocess.Popen(
-                [sys.executable, str(_BOOT)], env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                bufsize=0, start_new_session=True,
-            )  # fmt: skip
-        zygote = self._zygote
+                [sys.executable, str(_BOOT), "--serve", self._device],
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+            assert self._zygote.stdout is not None
+            self._forks = self._zygote.stdout.readline().strip() == READY.encode()
+        return self._zygote if self._forks else None
+
+    def _fork(self, zygote: subprocess.Popen[bytes], job: Job, order: Path) -> tuple[str, str]:
         assert zygote.stdin is not None
         assert zygote.stdout is not None
         zygote.stdin.write(f"{order}\n".encode())
@@ -119,7 +144,12 @@ def _command(order: Path, limits: Limits) -> list[str]:
 
 
 def _environment(seed: int, device: str) -> dict[str, str]:
-    ours = {**os.environ, **environment(seed), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    ours = {
+        **os.environ,
+        **environment(seed),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
     if device == "cpu":
         # The emulation is made of Python kernels, which a compiled graph would not call.
         ours.update(CUDA_VISIBLE_DEVICES="", TORCHDYNAMO_DISABLE="1")
@@ -143,7 +173,9 @@ def _ending(code: int) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The child and all that it started: asked first (torchrun ends its ranks, which have sessions of their own)."""
+    """The child and all that it started: asked first (torchrun ends its ranks, which have sessions
+    of their own).
+    """
     for request, patience in ((signal.SIGTERM, 20.0), (signal.SIGKILL, 10.0)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, request)
@@ -163,7 +195,9 @@ def _answer(zygote: subprocess.Popen[bytes], answers: list[int]) -> int | None:
 
 
 def _kill(pid: int) -> None:
-    """A forked child with all that it started; what it answers afterwards is the zygote's to collect."""
+    """A forked child with all that it started; what it answers afterwards is the zygote's to
+    collect.
+    """
     for kill in (os.killpg, os.kill):  # one that has just been forked may not lead its group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
@@ -173,7 +207,9 @@ def _trace(path: Path, job: Job, ending: str, tail: str) -> Trace:
     try:
         trace = Trace.read(path)
     except (OSError, ValueError):
-        trace = Trace(status="crashed", error=f"{ending}\n{tail}".strip(), device=job.device, dtype=job.dtype)
+        trace = Trace(
+            status="crashed", error=f"{ending}\n{tail}".strip(), device=job.device, dtype=job.dtype
+        )
     trace.output = tail
     return trace
 

@@ -1,14 +1,16 @@
 """AMP forced on or off in rewritten code, whatever its own switch says.
 
-Without a GPU the switch of a correct rewrite is off, and with one it is on; `verify` needs both. Only the calls that
-the rewrite added are touched, and the switch is still evaluated, so that a wrong one raises as it would for the user.
+Without a GPU the switch of a correct rewrite is off, and with one it is on; `verify` needs both.
+Only the calls that the rewrite added are touched, and the switch is still evaluated, so that a
+wrong one raises as it would for the user.
 """
 
 from __future__ import annotations
 
 import ast
 
-from amp_migrate.names import imports_of
+from amp_migrate.model.names import imports_of
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.runtime.linemap import LineMap
 
 _MAKERS = ("GradScaler", "autocast")
@@ -24,8 +26,10 @@ _PLACES = {
 
 
 def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
-    """Turn the added `autocast` and `GradScaler` calls of `tree` on or off, in place; before `relocate`."""
-    nodes = list(ast.walk(tree))
+    """Turn the added `autocast` and `GradScaler` calls of `tree` on or off, in place; before
+    `relocate`.
+    """
+    nodes = list(nodes_in(tree))
     imports = imports_of(node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
     for node in nodes:
         if isinstance(node, ast.Call) and _name(node) in _MAKERS and not lines.same[node.lineno]:
@@ -34,7 +38,13 @@ def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
 
 def _name(call: ast.Call) -> str:
     target = call.func
-    return target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+    return (
+        target.attr
+        if isinstance(target, ast.Attribute)
+        else target.id
+        if isinstance(target, ast.Name)
+        else ""
+    )
 
 
 def _force(call: ast.Call, on: bool, place: int | None) -> None:
@@ -57,7 +67,13 @@ def _forced(value: ast.expr, on: bool) -> ast.expr:
 
 
 def _follows(value: ast.expr) -> bool:
-    """`scaler.is_enabled()` follows the scaler's switch; a literal False (the scaler of an unknown caller) is meant."""
+    """`scaler.is_enabled()` follows the scaler's switch; a literal False (the scaler of an unknown
+    caller) is meant.
+    """
     if isinstance(value, ast.Constant):
         return value.value is False
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "is_enabled"
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr == "is_enabled"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,36 @@ class Violation:
     count: int = 1
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a file of the user's calls or defines a module: a line of the original file, what is
+    called there (nothing of a `def forward`), and which arguments are floating tensors, by their
+    position (`self` not counted).
+    """
+
+    file: str
+    line: int
+    expression: str
+    floats: tuple[int, ...]
+
+
 @dataclass
 class Trace:
-    """One run of a program. Lists of losses run over the backward calls, all others over the attempts to step."""
+    """One run of a program. Lists of losses run over the backward calls, all others over the
+    attempts to step.
+    """
 
     status: str = "running"
-    """`stopped` after the wanted steps, `finished` by itself before, `raised`, or how the process ended."""
+    """`stopped` after the wanted steps, `finished` by itself before, `raised`, or how the process
+    ended.
+    """
     error: str = ""
+    raised_at: str = ""
+    """The innermost line of the user's files under which the error was raised."""
+    unmeasured: list[str] = field(default_factory=list)
+    """What a part of the measuring died of; the program went on."""
+    seeds: list[int] = field(default_factory=list)
+    """What the program has seeded generators with, in order."""
     device: str = "cpu"
     dtype: str = "float32"
     losses: list[float] = field(default_factory=list)
@@ -36,6 +60,8 @@ class Trace:
     loss_steps: list[int] = field(default_factory=list)
     """Attempts of the main optimizer before each loss."""
     optimizers: list[int] = field(default_factory=list)
+    step_sites: list[str] = field(default_factory=list)
+    """Lines of the attempts to step, each once."""
     taken: list[bool] = field(default_factory=list)
     scales: list[float] = field(default_factory=list)
     gradient_norms: list[float] = field(default_factory=list)
@@ -44,29 +70,52 @@ class Trace:
     probe_seconds: float = 0.0
     """What measuring took of `total_seconds`, the time of the steps after the warm-up."""
     total_seconds: float = 0.0
+    waiting_share: float = 0.0
+    """Of the whole time, what the program waited for a DataLoader."""
     violations: list[Violation] = field(default_factory=list)
     parameter_names: list[str] = field(default_factory=list)
+    parameter_shapes: list[list[int]] = field(default_factory=list)
     parameter_digests: list[str] = field(default_factory=list)
     non_finite_parameters: list[str] = field(default_factory=list)
     without_gradient: list[str] = field(default_factory=list)
     regions: int = 0
     """Enabled autocast regions entered."""
+    operators: int = 0
+    """Those in the graphs of the first losses."""
+    half_operators: int = 0
+    """Of these, the ones whose result is half."""
+    modules: dict[str, bool] = field(default_factory=dict)
+    """Modules of the first steps by name: whether they returned half."""
+    devices: list[str] = field(default_factory=list)
+    """Types of the devices of the parameters."""
     steps_inside: int = 0
     """Attempts to step while autocast was on."""
     drills: dict[str, Any] = field(default_factory=dict)
     diagnosis: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, list[Place]] = field(default_factory=dict)
+    """By module, where the user's files call or define it; of a run that looks for it."""
     masks: int = 0
     """Calls of dropout whose mask was drawn apart from the dtype: the run was slower by that."""
-    processes: int = 0
-    """Processes that the program has started itself, other than workers that load data. They are not measured."""
+    processes: list[str] = field(default_factory=list)
+    """The lines that started processes, other than workers that load data: one for each of these,
+    which are not measured.
+    """
+    not_entered: list[tuple[str, int, int, bool]] = field(default_factory=list)
+    """Path, first and last line, and whether the rewrite changed them."""
     notes: list[str] = field(default_factory=list)
     output: str = ""
     """The last lines that the program printed."""
 
     @property
     def main_optimizer(self) -> int:
-        """The optimizer that steps most often; the number of steps of a run is the number of its attempts."""
-        return max(set(self.optimizers), key=lambda index: (self.optimizers.count(index), -index), default=0)
+        """The optimizer that steps most often; the number of steps of a run is the number of its
+        attempts.
+        """
+        return max(
+            set(self.optimizers),
+            key=lambda index: (self.optimizers.count(index), -index),
+            default=0,
+        )
 
     @property
     def steps(self) -> int:
@@ -79,9 +128,22 @@ class Trace:
         return self.taken.count(False)
 
     @property
+    def left_out(self) -> list[tuple[int, int]]:
+        """The attempts that the scaler skipped: index of the optimizer, and of its attempt."""
+        attempts: Counter[int] = Counter()
+        found = []
+        for optimizer, taken in zip(self.optimizers, self.taken, strict=True):
+            if not taken:
+                found.append((optimizer, attempts[optimizer]))
+            attempts[optimizer] += 1
+        return found
+
+    @property
     def settled_scale(self) -> float | None:
-        """A loss scale that did not overflow, or is well below those that did; None where no scaler is used."""
-        fitting = [scale for scale, taken in zip(self.scales, self.taken, strict=True) if taken]
+        """A loss scale that did not overflow, or is well below those that did; None where no
+        scaler is used.
+        """
+        fitting = [scale for scale, taken in zip(self.scales, self.taken, strict=False) if taken]
         if fitting:
             return fitting[-1]
         return max(self.scales[-1] * 2.0**-6, 1.0) if self.scales else None
@@ -105,6 +167,10 @@ class Trace:
         """The trace written to `path`."""
         data = json.loads(path.read_text(encoding="utf-8"))
         data["violations"] = [Violation(**violation) for violation in data["violations"]]
+        data["places"] = {
+            name: [Place(**{**row, "floats": tuple(row["floats"])}) for row in rows]
+            for name, rows in data["places"].items()
+        }
         return cls(**data)
 
 

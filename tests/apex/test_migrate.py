@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amp_migrate.config import Settings
-from amp_migrate.migrate import migrate_text, migrate_texts
+from amp_migrate.pipeline.migrate import migrate_text, migrate_texts
 
 LOOP = """\
 import torch
@@ -65,7 +65,12 @@ def test_settings_are_told(more: str, said: str) -> None:
 
 
 def test_dynamic_scaling_needs_no_note() -> None:
-    assert migrate_text(LOOP.format(level="O1", more=', loss_scale="dynamic"'), "train.py", Settings()).notes == ()
+    assert (
+        migrate_text(
+            LOOP.format(level="O1", more=', loss_scale="dynamic"'), "train.py", Settings()
+        ).notes
+        == ()
+    )
 
 
 def test_evaluation_is_told() -> None:
@@ -97,7 +102,9 @@ def test_a_loop_that_cannot_be_migrated_keeps_apex() -> None:
 
 
 def test_a_switch_that_cannot_be_read_is_no_reason_to_guess() -> None:
-    text = LOOP.format(level="O1", more="").replace("model, optimizer = amp", "if half():\n    model, optimizer = amp")
+    text = LOOP.format(level="O1", more="").replace(
+        "model, optimizer = amp", "if half():\n    model, optimizer = amp"
+    )
     text = text.replace("if half", "def half():\n    return True\n\n\nif half")
     outcome = migrate_text(text, "train.py", Settings())
     assert outcome.status == "refused"

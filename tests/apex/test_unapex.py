@@ -254,7 +254,8 @@ def test_guards_and_flags_go() -> None:
     plain = unapex(GUARDED, "train.py")
     assert plain is not None
     assert plain.text.startswith(
-        "\nimport torch\n\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\nmodel = DDP(model)\n"
+        "\nimport torch\n\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\nmodel "
+        "= DDP(model)\n"
     )
     assert plain.switches == {"<module>": ("args.fp16",)}
     assert any("find_unused_parameters" in note.message for note in plain.notes)
@@ -272,12 +273,18 @@ def test_the_flag_of_a_module_that_others_may_import_stays() -> None:
         ("FusedAdam(model.parameters(), lr=1e-3)", "torch.optim.Adam(model.parameters(), lr=1e-3)"),
         ("FusedAdam(groups, lr=1e-3)", "torch.optim.AdamW(groups, lr=1e-3, weight_decay=0.0)"),
         ("FusedAdam(groups, weight_decay=0.1)", "torch.optim.AdamW(groups, weight_decay=0.1)"),
-        ("FusedAdam(groups, adam_w_mode=False, weight_decay=w)", "torch.optim.Adam(groups, weight_decay=w)"),
+        (
+            "FusedAdam(groups, adam_w_mode=False, weight_decay=w)",
+            "torch.optim.Adam(groups, weight_decay=w)",
+        ),
         ("FusedSGD(groups, lr=0.1, momentum=0.9)", "torch.optim.SGD(groups, lr=0.1, momentum=0.9)"),
     ],
 )
 def test_optimizers(call: str, torch_call: str) -> None:
-    text = f"import torch\nfrom apex import amp\nfrom apex.optimizers import FusedAdam, FusedSGD\no = {call}\nm = amp.initialize(m)\n"
+    text = (
+        "import torch\nfrom apex import amp\nfrom apex.optimizers import FusedAdam, "
+        f"FusedSGD\no = {call}\nm = amp.initialize(m)\n"
+    )
     plain = unapex(text, "train.py")
     assert plain is not None
     assert plain.text == f"import torch\no = {torch_call}\n"
@@ -290,11 +297,17 @@ def test_optimizers(call: str, torch_call: str) -> None:
         ("from apex import amp\n@amp.float_function\ndef f(x): return x\n", "apex-form"),
         ("from apex import amp\nrun(amp)\n", "apex-form"),
         ("from apex import amp\nscale = amp._amp_state.loss_scalers[0]\n", "apex-form"),
-        ("from apex.fp16_utils import FP16_Optimizer\no = FP16_Optimizer(o)\n", "apex-half-by-hand"),
+        (
+            "from apex.fp16_utils import FP16_Optimizer\no = FP16_Optimizer(o)\n",
+            "apex-half-by-hand",
+        ),
         ("from apex.fp16_utils import *\nm = network_to_half(m)\n", "apex-half-by-hand"),
         ("from apex.parallel.LARC import LARC\no = LARC(o)\n", "apex-optimizer"),
         (
-            "from apex import amp\nfrom apex.optimizers import FusedAdam\no = FusedAdam(p, bias_correction=False)\n",
+            (
+                "from apex import amp\nfrom apex.optimizers import FusedAdam\no = FusedAdam(p, "
+                "bias_correction=False)\n"
+            ),
             "apex-optimizer",
         ),
         ("from apex import amp\nwith amp.scale_loss([a, b], o) as s:\n    run(s)\n", "apex-form"),
@@ -323,11 +336,16 @@ def test_not_concerned(text: str) -> None:
 
 SWITCHES = {
     'model, optimizer = amp.initialize(model, optimizer, opt_level="O1")': {},
-    "model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)": {"<module>": ('args.level != "O0"',)},
-    "model, optimizer = amp.initialize(model, optimizer, enabled=args.half)": {"<module>": ("args.half",)},
-    "half = cfg.half\nlevel = 'O1' if half else 'O0'\nmodel, optimizer = amp.initialize(model, optimizer, opt_level=level)": {
-        "<module>": ('level != "O0"', "half", "cfg.half")
+    "model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)": {
+        "<module>": ('args.level != "O0"',)
     },
+    "model, optimizer = amp.initialize(model, optimizer, enabled=args.half)": {
+        "<module>": ("args.half",)
+    },
+    (
+        "half = cfg.half\nlevel = 'O1' if half else 'O0'\nmodel, optimizer = amp.initialize(model, "
+        "optimizer, opt_level=level)"
+    ): {"<module>": ('level != "O0"', "half", "cfg.half")},
     "if a or b:\n    model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)": {
         "<module>": ('(a or b) and args.level != "O0"',)
     },
@@ -345,8 +363,9 @@ def test_switches(code: str) -> None:
 
 
 def test_an_option_that_holds_text_becomes_a_bool() -> None:
-    text = (
-        HEAD + "parser.add_argument('--fp16', type=str, default='')\nif args.fp16:\n    model = amp.initialize(model)\n"
+    text = HEAD + (
+        "parser.add_argument('--fp16', type=str, default='')\nif args.fp16:\n    model = "
+        "amp.initialize(model)\n"
     )
     plain = unapex(text, "train.py")
     assert plain is not None
@@ -354,9 +373,9 @@ def test_an_option_that_holds_text_becomes_a_bool() -> None:
 
 
 def test_comments_about_apex_go_with_it() -> None:
-    text = (
-        HEAD
-        + "# half precision\n# by apex\nmodel, o = amp.initialize(model, o)\n# a comment\nmodel, o = amp.initialize(model, o)\n"
+    text = HEAD + (
+        "# half precision\n# by apex\nmodel, o = amp.initialize(model, o)\n# a comment\nmodel, "
+        "o = amp.initialize(model, o)\n"
     )
     plain = unapex(text, "train.py")
     assert plain is not None

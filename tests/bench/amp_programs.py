@@ -1,4 +1,6 @@
-"""Six programs for the speed table: plain float32 loops, and the same loops with AMP written by hand."""
+"""Six programs for the speed table: plain float32 loops, and the same loops with AMP written by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +189,10 @@ class Case:
     def plain(self, toy: bool, steps: int, tf32: bool = False) -> str:
         """The float32 program."""
         loop = self.loop.format(
-            size=self.toy if toy else self.large, criterion=self.criterion, optimizer=self.optimizer, steps=steps
+            size=self.toy if toy else self.large,
+            criterion=self.criterion,
+            optimizer=self.optimizer,
+            steps=steps,
         )
         return HEAD.format(tf32=tf32, model=self.model) + loop
 

@@ -2,9 +2,10 @@
 
     python -m tests.bench.amp_speedup [--toy] [--steps N] [PROGRAM...]
 
-prints a Markdown table: steps per second, peak memory and final loss for float32, TF32, rewritten float16 and bfloat16,
-and the same two written by hand. Goals: rewritten within 2% of hand-written; in the geometric mean at least 2x float32
-and 1.3x TF32 on a GPU with tensor cores. Without a GPU the programs run at toy size and nothing is called measured.
+prints a Markdown table: time of a step with its spread, peak memory and final loss for float32, TF32, rewritten
+float16 and bfloat16, and the same two written by hand. Goals: rewritten within 2% of hand-written;
+in the geometric mean at least 2x float32 and 1.3x TF32 on a GPU with tensor cores. Without a GPU
+the programs run at toy size and nothing is called measured.
 """
 
 from __future__ import annotations
@@ -19,14 +20,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from amp_migrate.config import Settings
-from amp_migrate.migrate import migrate_text
+from amp_migrate.pipeline.migrate import migrate_text
+from amp_migrate.runtime.compare import median, spread
 from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.needs import default_device
 from amp_migrate.runtime.supervise import Limits, Supervisor
 from amp_migrate.runtime.trace import Trace
-from amp_migrate.runtime.verify import default_device
 from tests.bench.amp_programs import CASES, Case
 
-MODES = ("float32", "TF32", "rewritten float16", "by hand float16", "rewritten bfloat16", "by hand bfloat16")
+MODES = (
+    "float32",
+    "TF32",
+    "rewritten float16",
+    "by hand float16",
+    "rewritten bfloat16",
+    "by hand bfloat16",
+)
 NOT_MEASURED = "not yet measured"
 
 
@@ -43,8 +52,12 @@ def programs(case: Case, toy: bool, steps: int) -> Iterator[tuple[str, str]]:
         yield f"by hand {dtype}", case.by_hand(toy, steps, dtype)
 
 
-def measure(case: Case, supervisor: Supervisor, device: str, toy: bool, steps: int) -> dict[str, Trace]:
-    """One run of each mode. On the CPU CUDA's rules are emulated, so losses mean something, and times do not."""
+def measure(
+    case: Case, supervisor: Supervisor, device: str, toy: bool, steps: int
+) -> dict[str, Trace]:
+    """One run of each mode. On the CPU CUDA's rules are emulated, so losses mean something, and
+    times do not.
+    """
     found = {}
     plain = case.plain(toy, steps)
     for mode, text in programs(case, toy, steps):
@@ -71,26 +84,44 @@ def row(name: str, runs: dict[str, Trace], measured: bool) -> str:
 def _cell(trace: Trace, measured: bool) -> str:
     if not measured or trace.steps_per_second is None:
         return NOT_MEASURED
-    return f"{trace.steps_per_second:.2f}/s, {trace.peak_memory_bytes / 2**20:.0f} MiB, {trace.losses[-1]:.4f}"
+    seconds = trace.step_seconds
+    return (
+        f"{1e3 * median(seconds):.2f} ms ± {spread(seconds):.1%}, "
+        f"{trace.peak_memory_bytes / 2**20:.0f} MiB, {trace.losses[-1]:.4f}"
+    )
 
 
 def gain(results: Sequence[dict[str, Trace]], mode: str, base: str) -> float:
     """Geometric mean of the speed of `mode` relative to `base`."""
-    ratios = [(runs[mode].steps_per_second or 0) / (runs[base].steps_per_second or math.inf) for runs in results]
+    ratios = [
+        (runs[mode].steps_per_second or 0) / (runs[base].steps_per_second or math.inf)
+        for runs in results
+    ]
     return math.exp(math.fsum(math.log(max(ratio, 1e-9)) for ratio in ratios) / len(ratios))
+
+
+def heading() -> Iterator[str]:
+    """Of the table."""
+    yield f"| program | {' | '.join(MODES)} |"
+    yield "|---" * (len(MODES) + 1) + "|"
+
+
+def gains(results: Sequence[dict[str, Trace]]) -> Iterator[str]:
+    """A sentence for each base, over all programs."""
+    for base in ("float32", "TF32", "by hand float16"):
+        ratio = gain(results, "rewritten float16", base)
+        yield f"rewritten float16 against {base}, geometric mean: {ratio:.3f}x"
 
 
 def table(results: dict[str, dict[str, Trace]], device: str, hardware: str) -> Iterator[str]:
     """The table in Markdown, with what it was measured on."""
     measured = device == "cuda"
-    yield f"| program | {' | '.join(MODES)} |"
-    yield "|---" * (len(MODES) + 1) + "|"
+    yield from heading()
     for name, runs in results.items():
         yield row(name, runs, measured)
     if measured:
-        runs = list(results.values())
-        for base in ("float32", "TF32", "by hand float16"):
-            yield f"\nrewritten float16 against {base}, geometric mean: {gain(runs, 'rewritten float16', base):.3f}x"
+        for line in gains(list(results.values())):
+            yield f"\n{line}"
         yield f"\n{dt.datetime.now(tz=dt.timezone.utc).date()}, {hardware}"
 
 

@@ -1,6 +1,8 @@
-"""One migrated program run for a few steps on made-up data, in a process of its own (`apex_programs` starts it).
+"""One migrated program run for a few steps on made-up data, in a process of its own
+(`apex_programs` starts it).
 
-`python -m tests.bench.apex_runs KIND FILE FOLDER STEPS`: FOLDER is where the program's own modules are.
+`python -m tests.bench.apex_runs KIND FILE FOLDER STEPS`: FOLDER is where the program's own modules
+are.
 """
 
 from __future__ import annotations
@@ -95,7 +97,9 @@ class AdamW(torch.optim.AdamW):
         super().__init__(params, lr=lr, eps=eps, weight_decay=0.0)
 
 
-def _warmed_up(optimizer: torch.optim.Optimizer, **options: Any) -> torch.optim.lr_scheduler.LambdaLR:
+def _warmed_up(
+    optimizer: torch.optim.Optimizer, **options: Any
+) -> torch.optim.lr_scheduler.LambdaLR:
     return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
 
 
@@ -137,19 +141,25 @@ class _StandIn(types.ModuleType):
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules that a program wants and nobody has; all but apex, which must not be asked for any more."""
+    """Finds modules that a program wants and nobody has; all but apex, which must not be asked for
+    any more.
+    """
 
     def __init__(self, *homes: str) -> None:
         self.homes = homes
 
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Any, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """A spec for what is missing."""
         if fullname.partition(".")[0] == "apex" or not self._wanted_by_the_program():
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def _wanted_by_the_program(self) -> bool:
-        """Whether the import statement is the program's: torch asks for optional packages too, and must not get them."""
+        """Whether the import statement is the program's: torch asks for optional packages too, and
+        must not get them.
+        """
         frame = sys._getframe(2)
         while frame.f_back is not None and "importlib" in frame.f_code.co_filename:
             frame = frame.f_back
@@ -246,7 +256,9 @@ class Speech(nn.Module):
         super().__init__()
         self.body = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 10))
 
-    def parse_batch(self, batch: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def parse_batch(
+        self, batch: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """The inputs and the targets."""
         return batch[0], batch[1]
 
@@ -260,7 +272,12 @@ def tacotron(program: Any, folder: str, steps: int) -> None:
     """`train(output_directory, log_directory, checkpoint_path, ..., hparams)`."""
     data = TensorDataset(torch.randn(4 * (steps + 1), 10), torch.randn(4 * (steps + 1), 10))
     loaders = (DataLoader(data, batch_size=4), data, None, None)
-    wanted = len(inspect.getsource(program.train).partition(" = prepare_dataloaders")[0].rpartition("\n")[2].split(","))
+    wanted = len(
+        inspect.getsource(program.train)
+        .partition(" = prepare_dataloaders")[0]
+        .rpartition("\n")[2]
+        .split(",")
+    )
     program.load_model = lambda hparams: Speech()
     program.Tacotron2Loss = nn.MSELoss
     program.prepare_dataloaders = lambda hparams: loaders[:wanted]
@@ -275,14 +292,22 @@ def tacotron(program: Any, folder: str, steps: int) -> None:
         epochs=1,
         iters_per_checkpoint=1,
     )
-    given = {"output_directory": folder, "log_directory": folder, "n_gpus": 1, "rank": 0, "hparams": hparams}
+    given = {
+        "output_directory": folder,
+        "log_directory": folder,
+        "n_gpus": 1,
+        "rank": 0,
+        "hparams": hparams,
+    }
     program.train(**{name: given.get(name) for name in inspect.signature(program.train).parameters})
 
 
 def classification(program: Any, folder: str, steps: int) -> None:
     """`train(epoch, config, model, optimizer, ...)`, with the scaler that `main` now makes for it."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(48, 16), nn.ReLU(), nn.Linear(16, 5))
-    data = TensorDataset(torch.randn(8 * (steps + 1), 3, 4, 4), torch.randint(5, (8 * (steps + 1),)))
+    data = TensorDataset(
+        torch.randn(8 * (steps + 1), 3, 4, 4), torch.randint(5, (8 * (steps + 1),))
+    )
     config = Loose(
         device="cpu",
         augmentation=Loose(),
@@ -326,23 +351,45 @@ class Detector(nn.Module):
         self.roi_heads = nn.ModuleDict({"relation": nn.Linear(8, 2)})
         self.roi_heads.box = nn.Identity()
 
-    def forward(self, images: torch.Tensor, targets: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    def forward(
+        self, images: torch.Tensor, targets: Sequence[torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
         """Two losses."""
         hidden = self.backbone(images).relu()
         out = self.roi_heads["relation"](hidden)
-        return {"classifier": out.pow(2).mean(), "boxes": (out - torch.stack(list(targets))).abs().mean()}
+        return {
+            "classifier": out.pow(2).mean(),
+            "boxes": (out - torch.stack(list(targets))).abs().mean(),
+        }
 
 
 def detection(program: Any, folder: str, steps: int) -> None:
     """`train(cfg, local_rank, distributed, logger)` of the descendants of maskrcnn-benchmark."""
-    batches = [(torch.randn(3, 6), [torch.randn(2) for _ in range(3)], None) for _ in range(steps + 1)]
-    solver = Loose(IMS_PER_BATCH=3, CHECKPOINT_PERIOD=1000, PRINT_GRAD_FREQ=1000, VAL_PERIOD=1000, GRAD_NORM_CLIP=5.0)
-    cfg = Loose(DTYPE="float16", OUTPUT_DIR=folder, SOLVER=solver, MODEL=Loose(DEVICE="cpu", ROI_RELATION_HEAD=Loose()))
+    batches = [
+        (torch.randn(3, 6), [torch.randn(2) for _ in range(3)], None) for _ in range(steps + 1)
+    ]
+    solver = Loose(
+        IMS_PER_BATCH=3,
+        CHECKPOINT_PERIOD=1000,
+        PRINT_GRAD_FREQ=1000,
+        VAL_PERIOD=1000,
+        GRAD_NORM_CLIP=5.0,
+    )
+    cfg = Loose(
+        DTYPE="float16",
+        OUTPUT_DIR=folder,
+        SOLVER=solver,
+        MODEL=Loose(DEVICE="cpu", ROI_RELATION_HEAD=Loose()),
+    )
     program.build_detection_model = lambda cfg: Detector()
-    program.make_optimizer = lambda cfg, model, *given, **named: torch.optim.SGD(model.parameters(), lr=0.1)
+    program.make_optimizer = lambda cfg, model, *given, **named: torch.optim.SGD(
+        model.parameters(), lr=0.1
+    )
     program.make_data_loader = lambda *given, **named: batches
     program.reduce_loss_dict = lambda losses: losses
-    program.MetricLogger = lambda **named: Loose(update=lambda **losses: None, time=Loose(global_avg=0.0))
+    program.MetricLogger = lambda **named: Loose(
+        update=lambda **losses: None, time=Loose(global_avg=0.0)
+    )
     program.clip_grad_norm = lambda named, max_norm, **options: nn.utils.clip_grad_norm_(
         [p for _, p in named], max_norm
     )
@@ -363,10 +410,28 @@ def run(kind: str, file: str, home: str, steps: int, folder: str) -> None:
     sys.modules.setdefault("torch.utils.tensorboard", _StandIn("torch.utils.tensorboard"))
     sys.meta_path.append(StandIns(home, file))
     if kind == "dcgan":
-        source = Path(file).read_text(encoding="utf-8").replace('torch.device("cuda:0")', 'torch.device("cpu")')
+        source = (
+            Path(file)
+            .read_text(encoding="utf-8")
+            .replace('torch.device("cuda:0")', 'torch.device("cpu")')
+        )
         # Since torch 1.7 the labels that it fills by an int are no floats.
-        Path(file).write_text(source.replace("real_label = 1\n", "real_label = 1.0\n"), encoding="utf-8")
-        sys.argv = [file, "--dataset", "fake", "--batchSize", "4", "--workers", "0", "--niter", "1", "--outf", folder]
+        Path(file).write_text(
+            source.replace("real_label = 1\n", "real_label = 1.0\n"), encoding="utf-8"
+        )
+        sys.argv = [
+            file,
+            "--dataset",
+            "fake",
+            "--batchSize",
+            "4",
+            "--workers",
+            "0",
+            "--niter",
+            "1",
+            "--outf",
+            folder,
+        ]
         runpy.run_path(file, run_name="__main__")
         return
     spec = importlib.util.spec_from_file_location("migrated_program", file)

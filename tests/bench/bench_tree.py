@@ -1,8 +1,10 @@
-"""Time and memory on a large tree, with one worker and with all cores, and what a run on few changed files costs.
+"""Time and memory on a large tree, with one worker and with all cores, and what a run on few
+changed files costs.
 
-`python -m tests.bench.bench_tree [FILES] [PROGRAMS]` makes a tree of 20,000 files in packages of 50 that import each
-other, 300 of which are programs of fixtures/ (whole folders where a program has several files), and prints a table in
-Markdown. `python -m tests.bench.bench_tree FOLDER` measures a tree that is there; nothing is written to it.
+`python -m tests.bench.bench_tree [FILES] [PROGRAMS]` makes a tree of 20,000 files in packages of 50
+that import each other, 300 of which are programs of fixtures/ (whole folders where a program has
+several files), and prints a table in Markdown. `python -m tests.bench.bench_tree FOLDER` measures a
+tree that is there; nothing is written to it.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from amp_migrate.cli.batch import _Run
 from amp_migrate.config import Settings
-from amp_migrate.source.discovery import SUFFIXES, discover
+from amp_migrate.pipeline.batch import _Run
+from amp_migrate.project.discovery import SUFFIXES, discover
 from tests.bench.bench_migrate import ROOT, _modules_without_loops, timed
 
 FILES, PROGRAMS, PACKAGE = 20_000, 300, 50
@@ -54,7 +56,9 @@ def make_tree(root: Path, files: int, programs: int) -> None:
             made += _program(next(sources), package / f"program_{number:05}")
         else:
             before = f"from package_{made // PACKAGE:04} import module_{number - 1:05}\n"
-            (package / f"module_{number:05}.py").write_bytes(next(others).read_bytes() + b"\n" + before.encode())
+            (package / f"module_{number:05}.py").write_bytes(
+                next(others).read_bytes() + b"\n" + before.encode()
+            )
             made += 1
 
 
@@ -74,7 +78,8 @@ def _program(fixture: Path, folder: Path) -> int:
 # Runs the command line, and tells the peaks of this process and of its largest child.
 MEASURED = """
 import os, resource, sys
-from amp_migrate.cli import main, parallel
+from amp_migrate.cli import main
+from amp_migrate.pipeline import workers as parallel
 
 workers, told = int(sys.argv[1]), sys.argv[2]
 if workers:
@@ -103,13 +108,19 @@ def run(workers: int, *args: object) -> Cost:
 
 
 def index(tree: Path) -> str:
-    """A row about what is done before any file is parsed: finding, reading, sifting, and who imports whom."""
+    """A row about what is done before any file is parsed: finding, reading, sifting, and who
+    imports whom.
+    """
     seconds, found = timed(lambda: list(discover([tree])))
     sifting, (sizes, project) = timed(lambda: _Run(found, Settings(), False)._sift())
     told = (
-        f"{len(sizes):,} of {len(found):,} files may train; the index is {len(pickle.dumps(project)) / 2**20:.1f} MiB"
+        f"{len(sizes):,} of {len(found):,} files may train; the index is "
+        f"{len(pickle.dumps(project)) / 2**20:.1f} MiB"
     )
-    return f"| finding, reading, index | {seconds + sifting:.1f} | {seconds + sifting:.1f} | | | {told} |"
+    return (
+        f"| finding, reading, index | {seconds + sifting:.1f} | {seconds + sifting:.1f} | | | "
+        f"{told} |"
+    )
 
 
 def commands(tree: Path) -> Iterator[str]:
@@ -127,18 +138,33 @@ def commands(tree: Path) -> Iterator[str]:
 def few(tree: Path) -> Iterator[str]:
     """Rows about a run for one changed file, in a repository made of the tree."""
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
-    who = ("-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "core.fsync=none", "-c", "gc.auto=0")
+    who = (
+        "-c",
+        "user.name=bench",
+        "-c",
+        "user.email=bench@example.org",
+        "-c",
+        "core.fsync=none",
+        "-c",
+        "gc.auto=0",
+    )
     for command in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all")):
         subprocess.run(["git", *who, *command], cwd=tree, env=environment, check=True)
     changed = next(path for path in sorted(tree.glob("**/before.py")))
     changed.write_bytes(changed.read_bytes() + b"# changed\n")
     for args in (("migrate", "--check"), ("lint", "--quiet")):
-        yield _row(f"`{args[0]} --since HEAD`, one file changed", run(0, *args, "--since", "HEAD", tree), "")
+        yield _row(
+            f"`{args[0]} --since HEAD`, one file changed",
+            run(0, *args, "--since", "HEAD", tree),
+            "",
+        )
 
 
 def _row(name: str, cost: Cost, note: str) -> str:
     worker = f"{cost.worker:.0f}" if cost.worker else ""
-    return f"| {name} | {cost.clock:.1f} | {cost.used:.1f} | {cost.parent:.0f} | {worker} | {note} |"
+    return (
+        f"| {name} | {cost.clock:.1f} | {cost.used:.1f} | {cost.parent:.0f} | {worker} | {note} |"
+    )
 
 
 def table(tree: Path, ours: bool) -> Iterator[str]:

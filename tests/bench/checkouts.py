@@ -44,7 +44,9 @@ def _head(folder: Path) -> str:
 
 def report(*args: str) -> Any:
     """The JSON that `amp-migrate ARGS` prints; raises CalledProcessError for an internal error."""
-    done = subprocess.run([sys.executable, "-m", "amp_migrate", *args], stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "amp_migrate", *args], stdout=subprocess.PIPE, check=False
+    )
     if done.returncode not in (0, 1):
         done.check_returncode()
     return json.loads(done.stdout)
@@ -53,7 +55,10 @@ def report(*args: str) -> Any:
 def counted(names: Iterable[str]) -> str:
     """How often each name occurs, the most frequent first, and in front how many there are."""
     counts = Counter(names)
-    each = ", ".join(f"`{name}` {count}" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    each = ", ".join(
+        f"`{name}` {count}"
+        for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    )
     return f"{counts.total()}: {each}" if counts else "0"
 
 

@@ -1,7 +1,8 @@
-"""Made-up data for the scripts of pytorch/examples, in the places and formats where they look for the real one.
+"""Made-up data for the scripts of pytorch/examples, in the places and formats where they look for
+the real one.
 
-Each maker gets the folder of the copied example, and fills it or the `data` folder beside it. The numbers come from
-one seed, so that a table made with them can be made again.
+Each maker gets the folder of the copied example, and fills it or the `data` folder beside it. The
+numbers come from one seed, so that a table made with them can be made again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def mnist(folder: Path) -> None:
         chance = random.Random(SEED)
         labels = bytes(chance.randrange(10) for _ in range(IMAGES))
         pixels = b"".join(_digit(label, chance) for label in labels)
-        (raw / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 2051, IMAGES, 28, 28) + pixels)
+        (raw / f"{part}-images-idx3-ubyte").write_bytes(
+            struct.pack(">4I", 2051, IMAGES, 28, 28) + pixels
+        )
         (raw / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 2049, IMAGES) + labels)
 
 
@@ -51,7 +54,9 @@ def words(folder: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for part, lines in (("train", 600), ("valid", 40), ("test", 40)):
         chance = random.Random(SEED)
-        text = "\n".join(" ".join(f"w{chance.randrange(300)}" for _ in range(12)) for _ in range(lines))
+        text = "\n".join(
+            " ".join(f"w{chance.randrange(300)}" for _ in range(12)) for _ in range(lines)
+        )
         (place / f"{part}.txt").write_text(text + "\n", encoding="utf-8")
 
 
@@ -63,11 +68,15 @@ def papers(folder: Path) -> None:
     rows = []
     for paper in range(1700):
         kind = chance.randrange(7)
-        features = (int(chance.random() < (0.5 if column % 7 == kind else 0.05)) for column in range(70))
+        features = (
+            int(chance.random() < (0.5 if column % 7 == kind else 0.05)) for column in range(70)
+        )
         rows.append("\t".join([str(paper), *map(str, features), f"kind{kind}"]))
     (place / "cora" / "cora.content").write_text("\n".join(rows) + "\n", encoding="utf-8")
     cites = sorted({(chance.randrange(1700), chance.randrange(1700)) for _ in range(3000)})
-    (place / "cora" / "cora.cites").write_text("\n".join(f"{a}\t{b}" for a, b in cites) + "\n", encoding="utf-8")
+    (place / "cora" / "cora.cites").write_text(
+        "\n".join(f"{a}\t{b}" for a, b in cites) + "\n", encoding="utf-8"
+    )
     with tarfile.open(place / "cora.tgz", "w:gz") as archive:
         archive.add(place / "cora", "cora")
     (place / "requests.py").write_text(_REQUESTS, encoding="utf-8")
@@ -98,7 +107,9 @@ def photographs(folder: Path) -> None:
 
 
 def styles(folder: Path) -> None:
-    """A folder of classes, a picture to imitate, and VGG-16's weights, untrained, where torch's hub keeps them."""
+    """A folder of classes, a picture to imitate, and VGG-16's weights, untrained, where torch's
+    hub keeps them.
+    """
     import torch
     from torchvision.models import vgg16
 

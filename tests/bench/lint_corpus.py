@@ -1,7 +1,8 @@
 """What lint finds in whole repositories.
 
-`python -m tests.bench.lint_corpus FOLDER...` lints checkouts with the default rules and prints a table in Markdown. A
-folder is given as it is or as `NAME@COMMIT=FOLDER`. `--findings` lists every finding, to be read beside the source.
+`python -m tests.bench.lint_corpus FOLDER...` lints checkouts with the default rules and prints a
+table in Markdown. A folder is given as it is or as `NAME@COMMIT=FOLDER`. `--findings` lists every
+finding, to be read beside the source.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amp_migrate.source.discovery import discover
+from amp_migrate.project.discovery import discover
 from tests.bench.checkouts import Checkout, checkout, counted, report, table
 
 HEADER = ("Repository", "Commit", "Files", "Findings")
@@ -65,7 +66,10 @@ def total(results: Sequence[Linted]) -> str:
 
 def line(finding: dict[str, Any]) -> str:
     """Position, rule and message of a finding."""
-    return f"{finding['path']}:{finding['line']}:{finding['column']}: {finding['rule']}: {finding['message']}"
+    return (
+        f"{finding['path']}:{finding['line']}:{finding['column']}: {finding['rule']}: "
+        f"{finding['message']}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """How many AMP mistakes planted in real code lint finds.
 
-`python -m tests.bench.lint_mutants FOLDER...` takes each line of the files below that updates a scaler, unscales, steps
-with it or scales a loss, changes that one line into a mistake, lints the file with its neighbours in place and counts the
-mutants with a new finding of severity error. `--missed` lists the others with their lines.
+`python -m tests.bench.lint_mutants FOLDER...` takes each line of the files below that updates a
+scaler, unscales, steps with it or scales a loss, changes that one line into a mistake, lints the
+file with its neighbours in place and counts the mutants with a new finding of severity error.
+`--missed` lists the others with their lines.
 
-An `unscale_` counts only where the same function reads the gradients behind it: without a reader it is merely redundant.
+An `unscale_` counts only where the same function reads the gradients behind it: without a reader it
+is merely redundant.
 """
 
 from __future__ import annotations
@@ -17,18 +19,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amp_migrate.config import Settings
-from amp_migrate.lint.engine import lint
-from amp_migrate.source.discovery import discover
+from amp_migrate.pipeline.lint.engine import lint
+from amp_migrate.project.discovery import discover
 from tests.bench.checkouts import table
 
 _SCALER = r"(?P<scaler>[\w.\[\]\"']*scaler[\w.\[\]\"']*)"
 KINDS = {
     "update lost": (re.compile(_SCALER + r"\.update\(\)$"), "pass"),
     "unscale_ lost": (re.compile(_SCALER + r"\.unscale_\(.*\)$"), "pass"),
-    "step past the scaler": (re.compile(_SCALER + r"\.step\((?:optimizer=)?(?P<what>[^(),]+)\)$"), r"\g<what>.step()"),
-    "loss not scaled": (re.compile(_SCALER + r"\.scale\((?P<what>.+)\)\.backward\("), r"(\g<what>).backward("),
-    "update doubled": (re.compile(r"(?P<line>" + _SCALER + r"\.update\(\))$"), r"\g<line>; \g<line>"),
-    "unscale_ doubled": (re.compile(r"(?P<line>" + _SCALER + r"\.unscale_\(.*\))$"), r"\g<line>; \g<line>"),
+    "step past the scaler": (
+        re.compile(_SCALER + r"\.step\((?:optimizer=)?(?P<what>[^(),]+)\)$"),
+        r"\g<what>.step()",
+    ),
+    "loss not scaled": (
+        re.compile(_SCALER + r"\.scale\((?P<what>.+)\)\.backward\("),
+        r"(\g<what>).backward(",
+    ),
+    "update doubled": (
+        re.compile(r"(?P<line>" + _SCALER + r"\.update\(\))$"),
+        r"\g<line>; \g<line>",
+    ),
+    "unscale_ doubled": (
+        re.compile(r"(?P<line>" + _SCALER + r"\.unscale_\(.*\))$"),
+        r"\g<line>; \g<line>",
+    ),
 }
 _READS = re.compile(r"clip_?grad|grad_?norm|\.grad\b|clip_.*grad|clip_gradients")
 
@@ -48,7 +62,9 @@ def main(args: Sequence[str] | None = None) -> None:
     """Print the table, and the missed mutants where they are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    parser.add_argument("--missed", action="store_true", help="list the mutants that were not found")
+    parser.add_argument(
+        "--missed", action="store_true", help="list the mutants that were not found"
+    )
     ours = parser.parse_args(args)
     results = [mutant for found in discover(ours.folders, []) for mutant in mutants(found.path)]
     planted = Counter(mutant.kind for mutant in results)
@@ -79,7 +95,9 @@ def mutants(path: Path) -> Iterator[Mutant]:
     for number, kind, changed in planted_in(lines):
         before = errors(text, path) if before is None else before
         mutant = "".join([*lines[: number - 1], changed, *lines[number:]])
-        yield Mutant(path, kind, number, lines[number - 1].strip(), bool(errors(mutant, path) - before))
+        yield Mutant(
+            path, kind, number, lines[number - 1].strip(), bool(errors(mutant, path) - before)
+        )
 
 
 def planted_in(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
@@ -105,7 +123,11 @@ def _is_read(lines: Sequence[str], number: int) -> bool:
 def errors(text: str, path: Path) -> Counter[str]:
     """Rules of severity error (and reads of scaled gradients) by how often they are broken."""
     found = lint(text, str(path), Settings()).findings
-    return Counter(one.rule for one in found if one.severity == "error" or one.rule == "grad-read-before-unscale")
+    return Counter(
+        one.rule
+        for one in found
+        if one.severity == "error" or one.rule == "grad-read-before-unscale"
+    )
 
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ from typing import Any
 
 import torch
 
-from amp_migrate.runtime import devices, emulation
+from amp_migrate.runtime import simulated_gpu
 from amp_migrate.runtime.compare import median
 from amp_migrate.runtime.instrument import Instrument
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.monitor import Monitor
+from amp_migrate.runtime.needs import default_device
 from amp_migrate.runtime.probe import Probe
-from amp_migrate.runtime.verify import default_device
 
 MODELS = {
     "MLP, 8 layers": "nn.Sequential(*[layer for _ in range(8) for layer in (nn.Linear(256, 256), nn.ReLU())])",
@@ -84,16 +84,19 @@ class Switched(Instrument):
             super()._emit(kind, **facts)
 
 
-def watch(model: str, loop: str, device: str, folder: Path, steps: int) -> tuple[float, float, float]:
+def watch(
+    model: str, loop: str, device: str, folder: Path, steps: int
+) -> tuple[float, float, float]:
     """Run in this process: seconds per step, what watching adds to it as a share, and the share that verify states."""
     if device == "cpu":
-        devices.carry_to_cpu()
-        emulation.install()
+        simulated_gpu.install()
     probe = Probe(Job("cost", "cost.py", str(folder), device=device, steps=0, warmup=steps // 6))
     instrument = Switched([Monitor(lambda: probe.done), probe])
     instrument.install()
     probe.cost = lambda: instrument.seconds
-    clock = time.perf_counter if device == "cuda" else time.process_time  # others may use the CPU, too
+    clock = (
+        time.perf_counter if device == "cuda" else time.process_time
+    )  # others may use the CPU, too
     times: dict[bool, list[float]] = {True: [], False: []}
     began = clock()
 
@@ -107,7 +110,9 @@ def watch(model: str, loop: str, device: str, folder: Path, steps: int) -> tuple
 
     text = (HEAD + LOOPS[loop]).format(model=MODELS[model], steps=steps)
     exec(compile(text, "cost.py", "exec"), {"stamp": stamp})
-    seen, alone = (sum(sorted(times[watched][steps // 6 :])[: steps // 4]) for watched in (True, False))
+    seen, alone = (
+        sum(sorted(times[watched][steps // 6 :])[: steps // 4]) for watched in (True, False)
+    )
     probe.finish("finished")
     each = probe.trace.probe_seconds / max(len(times[True]) - steps // 6 - 1, 1)
     seconds = median(times[False])

@@ -1,8 +1,9 @@
 """What becomes of the training loops of whole repositories.
 
-`python -m tests.bench.repositories FOLDER...` migrates checkouts without writing to them and prints a Markdown table.
-A folder is given as it is or as `NAME@COMMIT=FOLDER`. `--device cuda` is handed on, for repositories without device
-code; `--refused` lists every refused loop with its message, to be read beside the source.
+`python -m tests.bench.repositories FOLDER...` migrates checkouts without writing to them and prints
+a Markdown table. A folder is given as it is or as `NAME@COMMIT=FOLDER`. `--device cuda` is handed
+on, for repositories without device code; `--refused` lists every refused loop with its message, to
+be read beside the source.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ NOT_FOR_A_SCALER = {
         "two-pass-optimizer",
     ),
 }
-"""Reasons that hold for a person as well: torch.amp.GradScaler cannot drive such a loop, or no Python 3 reads it."""
+"""Reasons that hold for a person as well: torch.amp.GradScaler cannot drive such a loop, or no
+Python 3 reads it.
+"""
 HEADER = ("Repository", "Commit", "Loops", "Migrated", "Refused", "Skipped", "Files that failed")
 
 
@@ -73,10 +76,20 @@ def migrated(place: Checkout, device: str | None = None) -> Result:
 
 def row(result: Result) -> tuple[object, ...]:
     """One line of the table."""
-    done, refusals, skips = (result.reasons(status) for status in ("migrated", "refused", "skipped"))
+    done, refusals, skips = (
+        result.reasons(status) for status in ("migrated", "refused", "skipped")
+    )
     total = len(done) + len(refusals) + len(skips)
     place = result.place
-    return place.name, f"`{place.commit}`", total, len(done), counted(refusals), counted(skips), result.failed
+    return (
+        place.name,
+        f"`{place.commit}`",
+        total,
+        len(done),
+        counted(refusals),
+        counted(skips),
+        result.failed,
+    )
 
 
 def share(results: Sequence[Result]) -> Iterator[str]:

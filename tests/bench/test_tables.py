@@ -1,4 +1,4 @@
-"""The tables of CONTRIBUTING.md can be made anew."""
+"""The tables of docs/measured.md can be made anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 @pytest.fixture
 def checkout(tmp_path: Path) -> str:
     """Two programs, one of which is refused."""
-    programs = {"plain.py": "clip_value/before.py", "closure.py": "refused/lbfgs_closure/program.py"}
+    programs = {
+        "plain.py": "clip_value/before.py",
+        "closure.py": "refused/lbfgs_closure/program.py",
+    }
     for name, source in programs.items():
         (tmp_path / name).write_bytes((FIXTURES / source).read_bytes())
     return f"owner/name@0123456789abcdef={tmp_path}"

@@ -1,4 +1,6 @@
-"""The table of pytorch/examples can be made anew: made-up data have the formats, and rows tell what happened."""
+"""The table of pytorch/examples can be made anew: made-up data have the formats, and rows tell
+what happened.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ def test_papers_come_from_the_stand_in(tmp_path: Path, monkeypatch: pytest.Monke
         names = archive.getnames()
     monkeypatch.delitem(sys.modules, "requests")
     assert {"cora/cora.content", "cora/cora.cites"} <= set(names)
-    first = (tmp_path / "stand-in" / "cora" / "cora.content").read_text(encoding="utf-8").splitlines()[0].split("\t")
+    first = (
+        (tmp_path / "stand-in" / "cora" / "cora.content")
+        .read_text(encoding="utf-8")
+        .splitlines()[0]
+        .split("\t")
+    )
     assert (first[0], len(first), first[-1][:4]) == ("0", 72, "kind")
 
 

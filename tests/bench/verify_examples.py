@@ -1,10 +1,11 @@
-"""Runs the scripts of pytorch/examples under `amp-migrate verify --device cpu` and prints a table of the verdicts.
+"""Runs the scripts of pytorch/examples under `amp-migrate verify --device cpu` and prints a table
+of the verdicts.
 
     python -m tests.bench.verify_examples FOLDER [NAME...]
 
-FOLDER is a checkout of pytorch/examples; it is copied, and nothing is written to it. torchvision must be importable,
-for some scripts also gymnasium, scipy, matplotlib or six (`needs` says so). Data that a script would download are made
-up (see `example_data`).
+FOLDER is a checkout of pytorch/examples; it is copied, and nothing is written to it. torchvision
+must be importable, for some scripts also gymnasium, scipy, matplotlib or six (`needs` says so).
+Data that a script would download are made up (see `example_data`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Example:
-    """One script. `options` are those of verify; `variables` are set in its environment, `{here}` is its folder."""
+    """One script. `options` are those of verify; `variables` are set in its environment, `{here}`
+    is its folder.
+    """
 
     script: str
     arguments: str = ""
@@ -42,27 +45,40 @@ MNIST = "MNIST, made up"
 RL = "--steps 10 --program-device cuda"
 CORA = "Cora, made up, and a stand-in for `requests`"
 EXAMPLES = {
-    "mnist": Example("mnist/main.py", "--epochs 1 --batch-size 32 --no-accel", MNIST, data.mnist),
+    "mnist": Example("mnist/main.py", "--epochs 1 --batch-size 32", MNIST, data.mnist),
     "mnist_rnn": Example("mnist_rnn/main.py", "--epochs 1 --batch-size 32", MNIST, data.mnist),
     "mnist_forward_forward": Example(
         "mnist_forward_forward/main.py",
-        "--epochs 5 --no_accel --train_size 64 --test_size 64",
+        "--epochs 5 --train_size 64 --test_size 64",
         MNIST,
         data.mnist_inside,
     ),
     "mnist_hogwild": Example("mnist_hogwild/main.py", "--epochs 1", MNIST, data.mnist),
-    "vae": Example("vae/main.py", "--epochs 1 --batch-size 32 --no-accel", MNIST, data.mnist_and_results),
-    "siamese_network": Example("siamese_network/main.py", "--epochs 1", MNIST, data.mnist, "--steps 3"),
-    "imagenet": Example("imagenet/main.py", "--dummy -a resnet18 -b 4 -j 0", "nothing: `--dummy`", options="--steps 3"),
+    "vae": Example("vae/main.py", "--epochs 1 --batch-size 32", MNIST, data.mnist_and_results),
+    "siamese_network": Example(
+        "siamese_network/main.py", "--epochs 1", MNIST, data.mnist, "--steps 3"
+    ),
+    "imagenet": Example(
+        "imagenet/main.py",
+        "--dummy -a resnet18 -b 4 -j 0",
+        "nothing: `--dummy`",
+        options="--steps 3",
+    ),
     "dcgan": Example(
-        "dcgan/main.py", "--dataset fake --ngf 8 --ndf 8 --batchSize 8 --niter 1", "nothing: `--dataset fake`"
+        "dcgan/main.py",
+        "--dataset fake --ngf 8 --ndf 8 --batchSize 8 --niter 1",
+        "nothing: `--dataset fake`",
     ),
     "gcn": Example(
-        "gcn/main.py", "--epochs 12 --no-accel", CORA, data.papers, variables=(("PYTHONPATH", "{here}/stand-in"),)
+        "gcn/main.py",
+        "--epochs 12",
+        CORA,
+        data.papers,
+        variables=(("PYTHONPATH", "{here}/stand-in"),),
     ),
     "gat": Example(
         "gat/main.py",
-        "--epochs 4 --no-accel --hidden-dim 8 --num-heads 2",
+        "--epochs 4 --hidden-dim 8 --num-heads 2",
         CORA,
         data.papers,
         "--steps 3",
@@ -77,7 +93,10 @@ EXAMPLES = {
     ),
     "fast_neural_style": Example(
         "fast_neural_style/neural_style/neural_style.py",
-        "train --dataset pictures --style-image 0.jpg --save-model-dir models --batch-size 2 --image-size 64 --epochs 1",
+        (
+            "train --dataset pictures --style-image 0.jpg --save-model-dir models --batch-size 2 "
+            "--image-size 64 --epochs 1"
+        ),
         "pictures and weights of VGG-16, made up",
         data.styles,
         "--steps 3",
@@ -100,25 +119,41 @@ EXAMPLES = {
         "time_sequence_prediction/train.py", "--steps 2", "its own generator; matplotlib"
     ),
     "reinforce": Example("reinforcement_learning/reinforce.py", needs="gymnasium", options=RL),
-    "actor_critic": Example("reinforcement_learning/actor_critic.py", needs="gymnasium", options=RL),
-    "ddp-tutorial-series/single_gpu": Example("distributed/ddp-tutorial-series/single_gpu.py", "1 5"),
+    "actor_critic": Example(
+        "reinforcement_learning/actor_critic.py", needs="gymnasium", options=RL
+    ),
+    "ddp-tutorial-series/single_gpu": Example(
+        "distributed/ddp-tutorial-series/single_gpu.py", "1 5"
+    ),
     "ddp-tutorial-series/multigpu": Example("distributed/ddp-tutorial-series/multigpu.py", "1 5"),
     "ddp-tutorial-series/multigpu_torchrun": Example(
-        "distributed/ddp-tutorial-series/multigpu_torchrun.py", "1 5", options="--nproc 2 --steps 10"
+        "distributed/ddp-tutorial-series/multigpu_torchrun.py",
+        "1 5",
+        options="--nproc 2 --steps 10",
     ),
-    "ddp": Example("distributed/ddp/example.py", needs="two GPUs: it ends at once", options="--nproc 2 --steps 10"),
+    "ddp": Example(
+        "distributed/ddp/example.py",
+        needs="two GPUs: it ends at once",
+        options="--nproc 2 --steps 10",
+    ),
     "minGPT-ddp": Example("distributed/minGPT-ddp/mingpt/main.py", needs="two GPUs, hydra"),
-    "tensor_parallelism": Example("distributed/tensor_parallelism/tensor_parallel_example.py", needs="two GPUs"),
+    "tensor_parallelism": Example(
+        "distributed/tensor_parallelism/tensor_parallel_example.py", needs="two GPUs"
+    ),
     "FSDP2": Example("distributed/FSDP2/example.py", needs="two GPUs"),
     "rpc/rnn": Example("distributed/rpc/rnn/main.py"),
-    "language_translation": Example("language_translation/main.py", needs="torchtext (retired), spaCy, a download"),
+    "language_translation": Example(
+        "language_translation/main.py", needs="torchtext (retired), spaCy, a download"
+    ),
     "snli": Example("legacy/snli/train.py", needs="torchtext (retired), a download"),
 }
 
 
 @dataclass(frozen=True)
 class Result:
-    """`verdict`: pass, fail, or `not run`. `report` is verify's JSON, `output` the last lines where there is none."""
+    """`verdict`: pass, fail, or `not run`. `report` is verify's JSON, `output` the last lines
+    where there is none.
+    """
 
     verdict: str
     report: dict[str, Any]
@@ -135,10 +170,29 @@ def run(example: Example, checkout: Path, folder: Path) -> Result:
     if example.maker is not None:
         example.maker(here)
     report = folder / "report.json"
-    command = [sys.executable, "-m", "amp_migrate", "verify", "--device", "cpu", "--json", str(report)]
-    command += [*example.options.split(), str((folder / script).relative_to(here)), *example.arguments.split()]
+    command = [
+        sys.executable,
+        "-m",
+        "amp_migrate",
+        "verify",
+        "--device",
+        "cpu",
+        "--json",
+        str(report),
+    ]
+    command += [
+        *example.options.split(),
+        str((folder / script).relative_to(here)),
+        *example.arguments.split(),
+    ]
     done = subprocess.run(
-        command, cwd=here, env=_environment(example, here), capture_output=True, text=True, timeout=900, check=False
+        command,
+        cwd=here,
+        env=_environment(example, here),
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
     )
     said = done.stdout + done.stderr
     if not report.is_file():
@@ -148,7 +202,11 @@ def run(example: Example, checkout: Path, folder: Path) -> Result:
 
 
 def _environment(example: Example, here: Path) -> dict[str, str]:
-    found = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), "COLUMNS": "200"}
+    found = {
+        **os.environ,
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        "COLUMNS": "200",
+    }
     found["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     for name, value in example.variables:
         given = value.format(here=here)
@@ -167,7 +225,10 @@ def told(result: Result) -> str:
     if result.verdict == "not run":
         return f"not run: {(result.output.strip().splitlines() or ['no output'])[-1]}"
     if failed and failed[0]["name"] == "migrated":
-        return f"nothing to compare: {failed[0]['message'].partition('(')[2].partition(')')[0] or 'no loop'}"
+        return (
+            "nothing to compare: "
+            f"{failed[0]['message'].partition('(')[2].partition(')')[0] or 'no loop'}"
+        )
     if failed:
         return f"fail: {failed[0]['name']}: {failed[0]['message']}"
     amp = result.report["runs"]["amp"]

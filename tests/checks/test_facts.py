@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate import pages
 from amp_migrate.checks import Check, all_checks, module_name
 from amp_migrate.config import Settings
-from amp_migrate.lint import lint_text
+from amp_migrate.pipeline.lint import lint_text
+from amp_migrate.report import pages
 
 PAGES = {page.name: page for page in pages.rule_pages()}
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
@@ -25,7 +25,9 @@ def test_the_rule_agrees_with_its_page(check: Check) -> None:
 
 def test_modules_are_named_after_their_rules() -> None:
     folder = Path(__file__).parent.parent.parent / "amp_migrate" / "checks"
-    assert {module_name(check.rule.name) for check in all_checks()} == {path.stem for path in folder.glob("[!_]*.py")}
+    assert {module_name(check.rule.name) for check in all_checks()} == {
+        path.stem for path in folder.glob("[!_]*.py")
+    }
 
 
 PROGRAM = """
@@ -48,8 +50,13 @@ def test_lint_imports_neither_torch_nor_libcst() -> None:
     assert [line for line in lines if line.startswith(("torch", "libcst", "rich", "numpy"))] == []
 
 
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*/after.py")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted(FIXTURES.glob("*/after.py")), ids=lambda path: path.parent.name
+)
 def test_what_the_migrator_writes_is_clean(path: Path) -> None:
     case = (path.parent / "case.toml").read_text(encoding="utf-8")
     target = (2, 0) if 'target_torch = "2.0"' in case else None
-    assert lint_text(path.read_text(encoding="utf-8-sig"), "train.py", Settings(target_torch=target)) == []
+    assert (
+        lint_text(path.read_text(encoding="utf-8-sig"), "train.py", Settings(target_torch=target))
+        == []
+    )

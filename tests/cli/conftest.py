@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import amp_migrate
-from amp_migrate.cli import main, parallel
+from amp_migrate.cli import main
+from amp_migrate.pipeline import workers as parallel
 from tests.cli import stub
 
 
@@ -36,25 +37,29 @@ def python(*args: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run another Python that imports this checkout."""
     environment = {**os.environ, "PYTHONPATH": str(Path(amp_migrate.__file__).parent.parent)}
     command = [sys.executable, *map(str, args)]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(autouse=True)
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C interrupts, even where the tests run in the background and inherit that it does not."""
+    """Ctrl-C interrupts, even in tests that run in the background and inherit that it does not."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
+def run(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> Run:
     """`run("--diff", path)`, from the folder `tmp_path`."""
-    migrator = types.ModuleType("amp_migrate.migrate")
+    migrator = types.ModuleType("amp_migrate.pipeline.migrate")
     migrator.migrate_text = stub.migrate_text  # type: ignore[attr-defined]
     migrator.migrate_texts = stub.migrate_texts  # type: ignore[attr-defined]
     migrator.company_of = lambda *program: migrator.migrate_texts(*program).company  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "amp_migrate.migrate", migrator)
+    monkeypatch.setitem(sys.modules, "amp_migrate.pipeline.migrate", migrator)
     monkeypatch.setattr(parallel, "workers_for", lambda *_, **__: 0)
     monkeypatch.chdir(tmp_path)
 

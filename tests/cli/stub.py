@@ -25,11 +25,19 @@ def migrate_text(text: str, path: str, settings: Settings) -> FileOutcome:
     if "INTERRUPT" in text:
         raise KeyboardInterrupt
     if "LBFGS" in text:
-        loop = LoopOutcome(2, "fit", "refused", "step-with-closure", "the closure would run under a stale scale " * 5)
+        loop = LoopOutcome(
+            2,
+            "fit",
+            "refused",
+            "step-with-closure",
+            "the closure would run under a stale scale " * 5,
+        )
         return FileOutcome(path, "refused", (loop,))
     if "scaler" in text or "x.grad" in text:
         reason = "already-amp" if "scaler" in text else "no-optimizer"
-        return FileOutcome(path, "unchanged", (LoopOutcome(1, "<module>", "skipped", reason, None),))
+        return FileOutcome(
+            path, "unchanged", (LoopOutcome(1, "<module>", "skipped", reason, None),)
+        )
     output = text.replace("loss.backward()", "scaler.scale(loss).backward()")
     if settings.dtype == "bfloat16":
         output = text.replace("loss.backward()", "loss.backward()  # bf16")
@@ -45,6 +53,6 @@ class Joint:
     company: tuple[str, ...] = ()
 
 
-def migrate_texts(texts: dict[str, str], settings: Settings, project: object) -> Joint:
+def migrate_texts(texts: dict[str, str], settings: Settings, project: object, **_: object) -> Joint:
     """Each file by itself."""
     return Joint({path: migrate_text(text, path, settings) for path, text in texts.items()})

@@ -1,4 +1,6 @@
-"""Programs of several files on their way through a run: written whole or not at all, whatever comes between."""
+"""Programs of several files on their way through a run: written whole or not at all, whatever
+comes between.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from amp_migrate.cli import parallel
-from amp_migrate.cli.parallel import Died
 from amp_migrate.config import Settings
-from amp_migrate.model.project import Project
 from amp_migrate.outcome import FileOutcome, LoopOutcome
-from amp_migrate.source import programs, replace
+from amp_migrate.pipeline import atomic_write as replace
+from amp_migrate.pipeline import programs
+from amp_migrate.pipeline import workers as parallel
+from amp_migrate.pipeline.workers import Died
+from amp_migrate.project.module_graph import Project
 from tests.cli import stub
 from tests.cli.conftest import Run
 
@@ -27,8 +30,10 @@ CALLER = "from engine import train\n"
 ENGINE = "# NEEDS its caller\nloss.backward()\n"
 
 
-def migrate_texts(texts: Mapping[str, str], settings: Settings, project: Project) -> stub.Joint:
-    """A file that NEEDS its caller is migrated with the files that import it; those get a comment."""
+def migrate_texts(
+    texts: Mapping[str, str], settings: Settings, project: Project, **_: object
+) -> stub.Joint:
+    """A file that NEEDS its caller is migrated with its importers, which get a comment."""
     outcomes: dict[str, FileOutcome] = {}
     company: tuple[str, ...] = ()
     for path, text in texts.items():
@@ -41,7 +46,9 @@ def migrate_texts(texts: Mapping[str, str], settings: Settings, project: Project
             for other, its in texts.items():
                 if other == path or str(Path(other).resolve()) in callers:
                     loops = (LoopOutcome(2, "train", "migrated"),) if other == path else ()
-                    outcomes[other] = FileOutcome(other, "migrated", loops, output=its + "# migrated\n")
+                    outcomes[other] = FileOutcome(
+                        other, "migrated", loops, output=its + "# migrated\n"
+                    )
         elif "NEEDS" in text:
             loop = LoopOutcome(2, "train", "refused", "callers-in-other-modules", "who calls?")
             outcomes[path] = FileOutcome(path, "refused", (loop,))
@@ -53,7 +60,7 @@ def migrate_texts(texts: Mapping[str, str], settings: Settings, project: Project
 @pytest.fixture
 def together(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line with a migrator that joins files."""
-    monkeypatch.setattr(sys.modules["amp_migrate.migrate"], "migrate_texts", migrate_texts)
+    monkeypatch.setattr(sys.modules["amp_migrate.pipeline.migrate"], "migrate_texts", migrate_texts)
     return run
 
 
@@ -92,7 +99,9 @@ def test_workers_change_nothing(
     """As they come from workers, in another order."""
     real = parallel.each
 
-    def reversed_each(function: Callable[[Any], Any], tasks: Sequence[Any], count: int) -> Iterator[tuple[int, Any]]:
+    def reversed_each(
+        function: Callable[[Any], Any], tasks: Sequence[Any], count: int
+    ) -> Iterator[tuple[int, Any]]:
         found = list(real(function, tasks, count))
         yield from reversed(found) if workers else found
 
@@ -137,7 +146,7 @@ def test_interrupt_before_programs_are_written(
     def interrupted(_: object) -> list[list[object]]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("amp_migrate.cli.batch.conflicts", interrupted)
+    monkeypatch.setattr("amp_migrate.pipeline.batch.conflicts", interrupted)
     ran = together(".")
     assert ran.code == 130
     assert written(project) == [False, False, False, False, True]
@@ -154,7 +163,9 @@ def test_a_program_with_a_file_that_may_not_be_written(
     told = " ".join(ran.text.split())
     at, other = ("a/main.py", "a/engine.py") if locked == 0 else ("a/engine.py", "a/main.py")
     assert f"failed {at} cannot be written: it is read-only" in told
-    assert f"failed {other} left as it is, because {at} belongs to it and could not be written" in told
+    assert (
+        f"failed {other} left as it is, because {at} belongs to it and could not be written" in told
+    )
     assert written(project) == [False, False, True, True, True]
     assert leftovers(tmp_path) == []
 
@@ -195,9 +206,11 @@ def test_a_worker_that_dies_on_one_file_costs_no_other(
 ) -> None:
     real = parallel.each
 
-    def dying(function: Callable[[Any], Any], tasks: Sequence[Any], count: int) -> Iterator[tuple[int, Any]]:
+    def dying(
+        function: Callable[[Any], Any], tasks: Sequence[Any], count: int
+    ) -> Iterator[tuple[int, Any]]:
         for index, result in real(function, tasks, count):
-            yield index, Died(-11) if tasks[index] == ("a/engine.py",) else result
+            yield index, Died(-11) if tasks[index].paths[0].endswith("a/engine.py") else result
 
     monkeypatch.setattr(parallel, "each", dying)
     ran = together(".")
@@ -209,7 +222,9 @@ def test_a_worker_that_dies_on_one_file_costs_no_other(
 def test_a_worker_that_dies_on_a_joined_program_costs_all_its_files(
     together: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two engines with one caller want to write it, each in its own way; planned together, they kill their worker."""
+    """Two engines with one caller want to write it, each in its own way; planned together, they
+    kill their worker.
+    """
     files = [
         write("main.py", "from one import train\nfrom two import train\n"),
         write("one.py", ENGINE),
@@ -217,26 +232,33 @@ def test_a_worker_that_dies_on_a_joined_program_costs_all_its_files(
     ]
     before = [path.read_text() for path in files]
     real = parallel.each
-    asked: list[tuple[str, ...]] = []
+    asked: list[programs.Task] = []
 
-    def differing(paths: Sequence[str], settings: Settings, project: Project) -> programs.Together:
-        found = programs.rewrite_together(paths, settings, project)
-        mark = Path(paths[0]).name.encode()
+    def differing(task: programs.Task, settings: Settings, project: Project) -> programs.Together:
+        found = programs.rewrite_task(task, settings, project)
+        mark = Path(task.paths[0]).name.encode()
         changed = {
-            real: one.__class__(one.outcome, one.before, one.after + mark) if Path(real).name == "main.py" else one
+            real: one.__class__(one.outcome, one.before, one.after + mark)
+            if Path(real).name == "main.py"
+            else one
             for real, one in found.members.items()
         }
         return programs.Together(changed)
 
-    def dying(function: Callable[[Any], Any], tasks: Sequence[Any], count: int) -> Iterator[tuple[int, Any]]:
+    def dying(
+        function: Callable[[Any], Any], tasks: Sequence[Any], count: int
+    ) -> Iterator[tuple[int, Any]]:
         asked.extend(tasks)
         for index, result in real(function, tasks, count):
-            yield index, Died(-9) if len(tasks[index]) > 1 else result
+            yield index, Died(-9) if len(tasks[index].paths) > 1 else result
 
-    monkeypatch.setattr("amp_migrate.cli.batch.rewrite_together", differing)
+    monkeypatch.setattr("amp_migrate.pipeline.batch.rewrite_task", differing)
     monkeypatch.setattr(parallel, "each", dying)
     ran = together(".")
-    assert sorted(map(sorted, asked)) == [["main.py", "one.py", "two.py"], ["one.py"], ["two.py"]]
+    names = [[Path(real).name for real in sorted((*t.paths, *t.related))] for t in asked]
+    alone, both = [["one.py"], ["two.py"]], ["main.py", "one.py", "two.py"]
+    apart = [["main.py", "one.py"], ["main.py", "two.py"]]
+    assert sorted(names) == sorted([*alone, both, *apart, both])
     assert ran.code == 1
     assert ran.text.count("its worker process died (SIGKILL)") == 3
     assert [path.read_text() for path in files] == before

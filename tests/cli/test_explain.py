@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate import pages
+from amp_migrate.report import pages
 from tests.cli.conftest import Run
 
 
@@ -22,13 +22,20 @@ def test_prints_the_page(run: Run) -> None:
     assert max(map(len, ran.text.splitlines())) <= 100
 
 
-def test_lists_all_pages_with_a_line_each(run: Run) -> None:
+def test_lists_all_pages_by_topic(run: Run) -> None:
     ran = run("explain")
     assert ran.code == 0
-    lines = ran.text.splitlines()
-    assert [line.split()[0] for line in lines] == [page.name for page in pages.all_pages()]
-    for line, page in zip(lines, pages.all_pages(), strict=True):
-        assert line.endswith(page.summary)
+    lines = [line for line in ran.text.splitlines() if line.startswith("  ")]
+    assert sorted(line.split()[0] for line in lines) == [page.name for page in pages.all_pages()]
+    titles = [line for line in ran.text.splitlines() if line and not line.startswith(" ")]
+    assert titles == [*pages.TOPICS.values(), *pages.REASONS.values()]
+    for line in lines:
+        assert line.endswith(pages.find(line.split()[0]).summary)
+
+
+def test_a_pipe_gets_no_blanks_at_the_ends_of_lines(run: Run) -> None:
+    text = run("explain", "step-with-closure").text
+    assert text == "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def test_unknown_name(run: Run) -> None:
@@ -46,7 +53,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = Path(__file__).parent.parent.parent
     folder = tmp_path_factory.mktemp("wheel")
     code = f"import hatchling.build as b; print(b.build_wheel({str(folder)!r}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
     return folder / done.stdout.split()[-1]
 
 
@@ -60,7 +69,10 @@ def test_the_wheel_carries_the_pages_and_nothing_else(wheel: Path) -> None:
 
 def test_explain_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from amp_migrate.cli import main; sys.exit(main())"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from amp_migrate.cli import "
+        "main; sys.exit(main())"
+    )
     command = [sys.executable, "-c", code, "explain", "step-with-closure"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

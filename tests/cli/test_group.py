@@ -65,7 +65,9 @@ def test_internal_error(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "Please report it" in ran.err
 
 
-def test_interrupt_before_anything(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_interrupt_before_anything(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -75,7 +77,17 @@ def test_interrupt_before_anything(run: Run, monkeypatch: pytest.MonkeyPatch, tm
     assert "interrupted" in ran.err
 
 
-HEAVY = {"torch", "libcst", "rich", "pathspec", "multiprocessing", "concurrent.futures", "ast", "tomllib", "tomli"}
+HEAVY = {
+    "torch",
+    "libcst",
+    "rich",
+    "pathspec",
+    "multiprocessing",
+    "concurrent.futures",
+    "ast",
+    "tomllib",
+    "tomli",
+}
 
 
 @pytest.mark.parametrize("args", [["--help"], ["plain.py"]])

@@ -14,18 +14,21 @@ import pytest
 import amp_migrate
 from amp_migrate import checks
 from amp_migrate.cli import main
-from amp_migrate.lint import engine
+from amp_migrate.pipeline.lint import engine
 from tests.cli.conftest import Ran, python
-from tests.lint.programs import BCE, BROKEN, NEW, OLD, PLAIN
+from tests.pipeline.lint.programs import BCE, BROKEN, NEW, OLD, PLAIN
 
 Lint = Callable[..., Ran]
 Write = Callable[..., Path]
 
 
 @pytest.fixture
-def lint(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Lint:
-    """`lint("--fix", path)`, from the folder `tmp_path`."""
+def lint(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> Lint:
+    """`lint("--fix", path)`, from the folder `tmp_path`, a project of today's torch."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
 
     def run(*args: object) -> Ran:
         code = main(["lint", *(str(arg) for arg in args)])
@@ -50,14 +53,21 @@ def rules(ran: Ran) -> list[tuple[str, str, int]]:
     return [(one["path"], one["rule"], one["line"]) for one in json.loads(ran.out)]
 
 
-FOUND = [("a/old.py", "deprecated-cuda-amp", 3), ("b/bce.py", "bce-under-autocast", 7), ("b/broken.py", "syntax", 3)]
+FOUND = [
+    ("a/old.py", "deprecated-cuda-amp", 3),
+    ("b/bce.py", "bce-under-autocast", 7),
+    ("b/broken.py", "syntax", 3),
+]
 
 
 def test_a_finding_per_bad_file_and_the_rest_linted(lint: Lint, tree: Path) -> None:
     ran = lint(".", "--output-format", "json")
     assert ran.code == 1
     assert rules(ran) == FOUND
-    assert ran.err == "3 findings in 3 files (5 files looked at). 1 can be fixed with --fix, 1 with --unsafe-fixes.\n"
+    assert ran.err == (
+        "3 findings in 3 files (5 files looked at). 1 can be fixed with --fix, 1 with "
+        "--unsafe-fixes.\n"
+    )
 
 
 def test_text_is_the_default(lint: Lint, tree: Path) -> None:
@@ -100,16 +110,18 @@ def test_unsafe_fixes(lint: Lint, tree: Path) -> None:
 
 
 def test_diff_changes_nothing(lint: Lint, tree: Path) -> None:
-    ran = lint("a", "--diff")
+    ran = lint("a", "--diff", "--target-torch", "2.4")
     assert ran.code == 1
-    assert ran.text.splitlines()[:2] == ["--- a/old.py", "+++ a/old.py"]
+    assert ran.text.splitlines()[:2] == ["--- a/a/old.py", "+++ b/a/old.py"]
     assert '+scaler = torch.amp.GradScaler("cuda")' in ran.text
     assert (tree / "a/old.py").read_text() == OLD
     assert lint("a/clean.py", "--diff").code == 0
 
 
 def test_fixes_keep_encoding_and_line_ends(lint: Lint, tmp_path: Path) -> None:
-    before = b"\xef\xbb\xbf# \xc3\xa4\r\nimport torch\r\n\r\nscaler = torch.cuda.amp.GradScaler()\r\n"
+    before = (
+        b"\xef\xbb\xbf# \xc3\xa4\r\nimport torch\r\n\r\nscaler = torch.cuda.amp.GradScaler()\r\n"
+    )
     (tmp_path / "a.py").write_bytes(before)
     assert lint("a.py", "--fix").code == 0
     assert (tmp_path / "a.py").read_bytes() == before.replace(
@@ -135,7 +147,9 @@ def test_the_migration_is_a_fix(lint: Lint, write: Write) -> None:
         (["--target-torch", "2.0"], [FOUND[1], FOUND[2], ("a/clean.py", "wrong-amp-path", 3)]),
     ],
 )
-def test_selection(lint: Lint, tree: Path, args: list[str], expected: list[tuple[str, str, int]]) -> None:
+def test_selection(
+    lint: Lint, tree: Path, args: list[str], expected: list[tuple[str, str, int]]
+) -> None:
     assert rules(lint(".", "--output-format", "json", *args)) == sorted(expected)
 
 
@@ -156,7 +170,9 @@ def test_per_file_ignores_are_relative_to_the_settings_file(
     assert lint("old.py").code == 0
 
 
-@pytest.mark.parametrize("args", [["--select", "no-such-rule"], ["--ignore", "clip-without-unscal"]])
+@pytest.mark.parametrize(
+    "args", [["--select", "no-such-rule"], ["--ignore", "clip-without-unscal"]]
+)
 def test_unknown_rules_are_wrong_usage(lint: Lint, tree: Path, args: list[str]) -> None:
     ran = lint(".", *args)
     assert ran.code == 2
@@ -164,7 +180,9 @@ def test_unknown_rules_are_wrong_usage(lint: Lint, tree: Path, args: list[str]) 
 
 
 def test_unknown_rules_in_the_settings_file(lint: Lint, tree: Path) -> None:
-    (tree / "pyproject.toml").write_text('[tool.amp-migrate]\nper-file-ignores = { "b/" = ["nope"] }\n')
+    (tree / "pyproject.toml").write_text(
+        '[tool.amp-migrate]\nper-file-ignores = { "b/" = ["nope"] }\n'
+    )
     assert "there is no rule 'nope'" in lint(".").err
 
 
@@ -183,7 +201,11 @@ def test_output_file(lint: Lint, tree: Path) -> None:
 
 def test_statistics(lint: Lint, tree: Path) -> None:
     ran = lint(".", "--statistics", "-q")
-    assert ran.text.splitlines() == ["1  [ ] bce-under-autocast", "1  [*] deprecated-cuda-amp", "1  [ ] syntax"]
+    assert ran.text.splitlines() == [
+        "1  [ ] bce-under-autocast",
+        "1  [*] deprecated-cuda-amp",
+        "1  [ ] syntax",
+    ]
 
 
 def test_baseline(lint: Lint, tree: Path) -> None:
@@ -193,7 +215,9 @@ def test_baseline(lint: Lint, tree: Path) -> None:
     (tree / "a/old.py").write_text("# moved\n\n" + OLD + "second = torch.cuda.amp.GradScaler()\n")
     ran = lint(".", "--baseline", "known.json", "--output-format", "json")
     assert rules(ran) == [("a/old.py", "deprecated-cuda-amp", 6)]
-    assert "3" not in {str(one.get("line")) for one in json.loads((tree / "known.json").read_text())["findings"]}
+    assert "3" not in {
+        str(one.get("line")) for one in json.loads((tree / "known.json").read_text())["findings"]
+    }
 
 
 def test_a_baseline_counts(lint: Lint, write: Write) -> None:
@@ -213,13 +237,21 @@ def test_a_baseline_that_cannot_be_used(lint: Lint, tree: Path, content: str | N
 
 
 def test_add_ignore(lint: Lint, write: Write) -> None:
-    twice = "import torch\n\nx = torch.cuda.amp.GradScaler(), torch.GradScaler(2.0)  # why\ny = [\n    torch.cuda.amp.GradScaler(\n"
-    twice += '    ),\n]\nz = """\n{}""", torch.cuda.amp.GradScaler()\nv = torch.cuda.amp.GradScaler(), """\n"""\n'
+    twice = (
+        "import torch\n\nx = torch.cuda.amp.GradScaler(), torch.GradScaler(2.0)  # why\ny = "
+        "[\n    torch.cuda.amp.GradScaler(\n"
+    )
+    twice += (
+        '    ),\n]\nz = """\n{}""", torch.cuda.amp.GradScaler()\nv = '
+        'torch.cuda.amp.GradScaler(), """\n"""\n'
+    )
     path = write("a.py", twice)
     assert lint("a.py", "--add-ignore").code == 0
     assert lint("a.py").code == 0
     text = path.read_text()
-    assert "# why  # amp-migrate: ignore[deprecated-cuda-amp, positional-args-in-GradScaler]\n" in text
+    assert (
+        "# why  # amp-migrate: ignore[deprecated-cuda-amp, positional-args-in-GradScaler]\n" in text
+    )
     assert "\n# amp-migrate: ignore[deprecated-cuda-amp]\nv = " in text
     lint("a.py", "--add-ignore")
     assert path.read_text() == text
@@ -228,10 +260,16 @@ def test_add_ignore(lint: Lint, write: Write) -> None:
 def test_add_ignore_joins_a_comment_that_is_there(lint: Lint, write: Write) -> None:
     path = write(
         "a.py",
-        "import torch\n\nx = torch.cuda.amp.GradScaler(), torch.GradScaler(2.0)  # amp-migrate: ignore[deprecated-cuda-amp]\n",
+        (
+            "import torch\n\n"
+            "x = torch.cuda.amp.GradScaler(), torch.GradScaler(2.0)  # amp-migrate: "
+            "ignore[deprecated-cuda-amp]\n"
+        ),
     )
     assert lint("a.py", "--add-ignore").code == 0
-    assert path.read_text().endswith("# amp-migrate: ignore[deprecated-cuda-amp, positional-args-in-GradScaler]\n")
+    assert path.read_text().endswith(
+        "# amp-migrate: ignore[deprecated-cuda-amp, positional-args-in-GradScaler]\n"
+    )
 
 
 def _stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -252,7 +290,8 @@ def test_standard_input_fixed(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    "args", [["--add-ignore", "--fix", "."], ["--add-ignore", "-"], ["--output-format", "xml", "."], []]
+    "args",
+    [["--add-ignore", "--fix", "."], ["--add-ignore", "-"], ["--output-format", "xml", "."], []],
 )
 def test_wrong_usage(lint: Lint, tree: Path, args: list[str]) -> None:
     assert lint(*args).code == 2
@@ -263,13 +302,15 @@ def test_a_rule_that_fails_is_told(lint: Lint, tree: Path, monkeypatch: pytest.M
         raise ZeroDivisionError("no such luck")
 
     check = next(check for check in checks.all_checks() if check.rule.name == "bce-under-autocast")
-    monkeypatch.setattr(engine, "_run", lambda one, *rest: fail() if one is check else original(one, *rest))
+    monkeypatch.setattr(
+        engine, "run", lambda one, *rest: fail() if one is check else original(one, *rest)
+    )
     ran = lint("a", "b", "--output-format", "json")
     assert ran.code == 2
     assert "the engine failed on this file" in ran.err
 
 
-original = engine._run
+original = engine.run
 
 
 def test_workers_find_the_same_in_the_same_order(tmp_path: Path) -> None:
@@ -277,7 +318,8 @@ def test_workers_find_the_same_in_the_same_order(tmp_path: Path) -> None:
         text = [OLD, BCE, BROKEN, NEW][number % 4] + "\n# filler" * 2_000 * (number % 3 + 1)
         (tmp_path / f"m{number:02}.py").write_text(text)
     script = (
-        "import sys\nfrom amp_migrate.cli import main, parallel\n"
+        "import sys\nfrom amp_migrate.cli import main\n"
+        "from amp_migrate.pipeline import workers as parallel\n"
         "if __name__ == '__main__':\n"
         "    count = int(sys.argv[1])\n"
         "    parallel.workers_for = lambda *_: count\n"
@@ -294,7 +336,9 @@ def test_workers_find_the_same_in_the_same_order(tmp_path: Path) -> None:
 def test_a_hook_starts_fast(tmp_path: Path) -> None:
     """No module that takes long to import is needed for a file without findings."""
     (tmp_path / "a.py").write_text(NEW)
-    code = "import sys; from amp_migrate.cli import main; main(['lint', 'a.py']); print(*sys.modules)"
+    code = (
+        "import sys; from amp_migrate.cli import main; main(['lint', 'a.py']); print(*sys.modules)"
+    )
     root = Path(amp_migrate.__file__).parent.parent
     ran = subprocess.run(
         [sys.executable, "-c", code],
@@ -305,4 +349,6 @@ def test_a_hook_starts_fast(tmp_path: Path) -> None:
         check=True,
     )
     loaded = set(ran.stdout.split())
-    assert loaded.isdisjoint({"torch", "libcst", "rich", "pathspec", "multiprocessing", "json", "difflib"})
+    assert loaded.isdisjoint(
+        {"torch", "libcst", "rich", "pathspec", "multiprocessing", "json", "difflib"}
+    )

@@ -12,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
-from amp_migrate.cli import batch
-from amp_migrate.source import replace
+from amp_migrate import regular_files
+from amp_migrate.pipeline import atomic_write as replace
+from amp_migrate.pipeline import batch
 from tests.cli import stub
 from tests.cli.conftest import Run
 
@@ -40,12 +42,23 @@ def test_rewrites_in_place_and_tells(run: Run, tree: Path) -> None:
     assert ran.code == 1  # a file failed
     assert (tree / "b/loop.py").read_text() == stub.DONE
     lines = ran.text.splitlines()
-    assert lines[0] == "skipped   a/skipped.py:1 in <module>: no-optimizer"
-    assert lines[1] == "migrated  b/loop.py:2 in <module>"
-    assert lines[2] == "refused   b/refused.py:2 in fit: step-with-closure"
-    assert lines[3].startswith("          the closure would run")
-    assert "failed    c/broken.py:2:14" in lines
-    assert "Migrated 1 loop in 1 file, refused 1 loop, skipped 1 loop, 1 file failed (5 files looked at)." in lines
+    assert lines[:3] == [
+        "migrated  b/loop.py:2 in <module>",
+        "          line 2 loss scaled before backward",
+        "failed    c/broken.py:2:14",
+    ]
+    at = lines.index("refused   b/refused.py:2 in fit: step-with-closure")
+    assert lines[at + 1].startswith("          the closure would run")
+    way = lines.index(
+        "          Way out: Use `--dtype bfloat16`: it has float32's range, so it needs no scaler, "
+        "and the"
+    )
+    skipped = lines.index("skipped   a/skipped.py:1 in <module>: no-optimizer")
+    assert at < way < skipped
+    assert (
+        "Migrated 1 loop in 1 file, refused 1 loop, skipped 1 loop, 1 file failed (5 files "
+        "looked at)." in lines
+    )
     assert lines[-1].startswith("`amp-migrate explain step-with-closure` tells why")
     assert "\x1b" not in ran.text
 
@@ -84,17 +97,21 @@ def test_diff_is_a_patch(run: Run, write: Write, tmp_path: Path) -> None:
         "no_end.py": stub.LOOP.rstrip().encode(),
         "latin.py": b"# coding: latin-1\n# \xe9\n" + stub.LOOP.encode(),
         "mark.py": b"\xef\xbb\xbf" + stub.LOOP.encode(),
+        'a folder/of "mine"/\xe9.py': stub.LOOP.encode(),
+        "a folder/b.py": stub.LOOP.encode(),
     }
     paths = [write(name, data) for name, data in sources.items()]
     ran = run("--diff", ".")
     assert ran.code == 0
     assert [path.read_bytes() for path in paths] == list(sources.values())
     assert ran.out.count(b"+    scaler.scale(loss).backward()") == len(sources)
-    assert "Would migrate 5 loops in 5 files" in ran.err
+    assert "Would migrate 7 loops in 7 files" in ran.err
     (tmp_path / "p.diff").write_bytes(ran.out)
-    subprocess.run(["git", "apply", "-p0", "--unsafe-paths", "p.diff"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "apply", "p.diff"], cwd=tmp_path, check=True)
     for path, before in zip(paths, sources.values(), strict=True):
-        assert path.read_bytes() == before.replace(b"loss.backward()", b"scaler.scale(loss).backward()")
+        assert path.read_bytes() == before.replace(
+            b"loss.backward()", b"scaler.scale(loss).backward()"
+        )
 
 
 def test_bytes_outside_the_edit_stay(run: Run, write: Write) -> None:
@@ -105,7 +122,9 @@ def test_bytes_outside_the_edit_stay(run: Run, write: Write) -> None:
     ):
         path = write("a.py", data)
         assert run(path).code == 0
-        assert path.read_bytes() == data.replace(b"loss.backward()", b"scaler.scale(loss).backward()")
+        assert path.read_bytes() == data.replace(
+            b"loss.backward()", b"scaler.scale(loss).backward()"
+        )
 
 
 def test_links_and_modes_stay(run: Run, write: Write, tmp_path: Path) -> None:
@@ -121,10 +140,11 @@ def test_links_and_modes_stay(run: Run, write: Write, tmp_path: Path) -> None:
 
 SCHEMA = {
     "type": "object",
-    "required": ["version", "files", "summary"],
+    "required": ["version", "complete", "files", "summary"],
     "additionalProperties": False,
     "properties": {
         "version": {"const": 1},
+        "complete": {"type": "boolean"},
         "summary": {"type": "object"},
         "files": {
             "type": "array",
@@ -137,6 +157,19 @@ SCHEMA = {
                     "status": {"enum": ["migrated", "unchanged", "refused", "failed"]},
                     "error": {"type": "string"},
                     "notes": {"type": "array"},
+                    "changes": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["line", "kind", "message", "why"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "cell": {"type": "integer", "minimum": 1},
+                                "line": {"type": "integer", "minimum": 1},
+                                **{key: {"type": "string"} for key in ("kind", "message", "why")},
+                            },
+                        },
+                    },
                     "loops": {
                         "type": "array",
                         "items": {
@@ -182,9 +215,14 @@ def test_json(run: Run, tree: Path) -> None:
 
 def test_notes(run: Run, write: Write) -> None:
     write("a.py", "isnan\n" + stub.LOOP)
-    assert "note      a.py:2:5\n          an infinite loss now ends the run\n" in run("--check", "a.py").text
+    assert (
+        "note      a.py:2:5\n          an infinite loss now ends the run\n"
+        in run("--check", "a.py").text
+    )
     report = json.loads(run("--output-format=json", "a.py").out)
-    assert report["files"][0]["notes"] == [{"line": 2, "column": 5, "message": "an infinite loss now ends the run"}]
+    assert report["files"][0]["notes"] == [
+        {"line": 2, "column": 5, "message": "an infinite loss now ends the run", "kind": "note"}
+    ]
 
 
 def test_strict(run: Run, write: Write) -> None:
@@ -264,7 +302,9 @@ def feed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
         (b"no \xff loop", b"no \xff loop"),
     ],
 )
-def test_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch, data: bytes, output: bytes) -> None:
+def test_standard_input(
+    run: Run, monkeypatch: pytest.MonkeyPatch, data: bytes, output: bytes
+) -> None:
     feed(monkeypatch, data)
     ran = run("-")
     assert (ran.code, ran.out) == (0, output)
@@ -274,7 +314,7 @@ def test_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch, data: bytes, 
 def test_standard_input_diff_check_and_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, stub.LOOP.encode())
     ran = run("--diff", "-")
-    assert ran.text.startswith("--- -\n+++ -\n")
+    assert ran.text.startswith("--- a/-\n+++ b/-\n")
     feed(monkeypatch, stub.LOOP.encode())
     ran = run("--check", "-", "--output-format", "json")
     assert ran.code == 1
@@ -288,16 +328,24 @@ def test_standard_input_diff_check_and_failure(run: Run, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("data", "parts"),
     [
-        (b"x = 1\nloss.backward(\n", ["bad.py:2:14", f"read by Python {platform.python_version()}"]),
+        (
+            b"x = 1\nloss.backward(\n",
+            ["bad.py:2:14", f"read by Python {platform.python_version()}"],
+        ),
         (b"print 1\nloss.backward()\n", ["bad.py:1:1", "read by Python"]),
-        (b"loss.backward()\n\xff\n", ["bad.py:2:1", "0xff is no utf-8 text", "save the file as UTF-8"]),
+        (
+            b"loss.backward()\n\xff\n",
+            ["bad.py:2:1", "0xff is no utf-8 text", "save the file as UTF-8"],
+        ),
         (b"# coding: klingon\nloss.backward()\n", ["unknown encoding", "coding comment"]),
         (b"loss.backward()\rx\r", ["bad.py:1:16", "carriage return", "convert"]),
         (b"loss.backward()\0", ["null byte"]),
         (b"DEEP\nloss.backward()\n", ["nested too deeply", "exclude it"]),
     ],
 )
-def test_bad_input_has_place_and_remedy(run: Run, write: Write, data: bytes, parts: list[str]) -> None:
+def test_bad_input_has_place_and_remedy(
+    run: Run, write: Write, data: bytes, parts: list[str]
+) -> None:
     path = write("bad.py", data)
     good = write("good.py", stub.LOOP)
     ran = run(".")
@@ -313,14 +361,14 @@ def test_bad_input_has_place_and_remedy(run: Run, write: Write, data: bytes, par
 def test_file_that_cannot_be_read(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write("a.py", stub.LOOP)
     good = write("b.py", stub.LOOP)
-    real = Path.read_bytes
+    real = regular_files.read
 
-    def read_bytes(path: Path) -> bytes:
-        if path.name == "a.py":
+    def read(path: Path, *rest: Any) -> bytes:
+        if Path(path).name == "a.py":
             raise PermissionError(13, "denied")
-        return real(path)
+        return real(path, *rest)
 
-    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    monkeypatch.setattr(regular_files, "read", read)
     ran = run(".")
     assert ran.code == 1
     assert "no permission to read it" in ran.text
@@ -338,7 +386,9 @@ def test_read_only_file(run: Run, write: Write) -> None:
     assert (report["files"][0]["status"], report["files"][0]["loops"]) == ("failed", [])
 
 
-def test_full_disk_costs_the_file_alone(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_costs_the_file_alone(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = write("a.py", stub.LOOP + "#\n"), write("b.py", stub.LOOP)
     real = os.write
 
@@ -398,7 +448,9 @@ def test_interrupt_while_writing_waits_for_the_file(
     assert sorted(os.listdir(first.parent)) == ["a.py", "b.py"]
 
 
-def test_progress_bar_on_a_terminal(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_bar_on_a_terminal(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = [write(f"{number}.py", stub.LOOP) for number in range(batch.WORTH_A_BAR)]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     ran = run(".")

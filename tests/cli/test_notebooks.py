@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from amp_migrate.cli import lintbatch
+from amp_migrate.pipeline.lint import batch as lintbatch
 from tests.cli.conftest import Run, python
 from tests.notebooks import code, markdown, notebook, sources
 
@@ -44,7 +45,9 @@ def test_migrated_in_place_and_told_by_cell(run: Run, write: Write) -> None:
     ran = run("a.ipynb")
     assert ran.code == 0
     assert ran.text.startswith("migrated  a.ipynb:cell 2:1 in <module>\n")
-    assert path.read_bytes() == notebook(markdown("x"), LOOP.replace("loss.b", "scaler.scale(loss).b"))
+    assert path.read_bytes() == notebook(
+        markdown("x"), LOOP.replace("loss.b", "scaler.scale(loss).b")
+    )
 
 
 def test_json_has_the_cell(run: Run, write: Write) -> None:
@@ -58,15 +61,18 @@ def test_json_has_the_cell(run: Run, write: Write) -> None:
     assert "cell" not in files[1]["loops"][0]
 
 
-def test_the_diff_is_one_of_cells(run: Run, write: Write) -> None:
+def test_the_diff_is_a_patch(run: Run, write: Write, tmp_path: Path) -> None:
     data = notebook("a = 1", LOOP)
     path = write("a.ipynb", data.decode())
     ran = run("--diff", "a.ipynb")
-    assert ran.text == (
-        "--- a.ipynb:cell 2\n+++ a.ipynb:cell 2\n@@ -1,4 +1,4 @@\n # é\n %time\n for x in data:\n"
-        "-    loss.backward()\n+    scaler.scale(loss).backward()\n"
-    )
+    assert ran.text.startswith("--- a/a.ipynb\n+++ b/a.ipynb\n@@ ")
     assert path.read_bytes() == data
+    (tmp_path / "p.diff").write_bytes(ran.out)
+    subprocess.run(["git", "apply", "p.diff"], cwd=tmp_path, check=True)
+    patched = path.read_bytes()
+    path.write_bytes(data)
+    run("a.ipynb")
+    assert path.read_bytes() == patched != data
 
 
 def test_what_is_no_notebook_fails_with_its_place(run: Run, write: Write) -> None:
@@ -84,7 +90,9 @@ def test_findings_are_told_by_cell(lint: Run, write: Write) -> None:
     assert ran.code == 1
     assert ran.text.startswith("a.ipynb:cell 3:5:5: error bare-optimizer-step: ")
     assert "5 |     optimizer.step()\n  |     ^^^^" in ran.text
-    (found,) = json.loads(lint("a.ipynb", "--output-format", "json", "--select", "bare-optimizer-step").out)
+    (found,) = json.loads(
+        lint("a.ipynb", "--output-format", "json", "--select", "bare-optimizer-step").out
+    )
     assert (found["cell"], found["line"], found["column"]) == (3, 5, 5)
 
 
@@ -112,14 +120,16 @@ def test_columns_count_the_blanks_before_a_cell(lint: Run, write: Write) -> None
 def test_fixes_stay_in_their_cells(lint: Run, write: Write) -> None:
     path = write("a.ipynb", notebook(BARE, code(STEP), "!ls").decode())
     assert lint("a.ipynb", "--fix", "--select", "bare-optimizer-step").code == 0
-    assert path.read_bytes() == notebook(BARE, STEP.replace("optimizer.step()", "scaler.step(optimizer)"), "!ls")
+    assert path.read_bytes() == notebook(
+        BARE, STEP.replace("optimizer.step()", "scaler.step(optimizer)"), "!ls"
+    )
 
 
 def test_the_diff_of_fixes(lint: Run, write: Write) -> None:
     write("a.ipynb", notebook(OLD).decode())
     ran = lint("a.ipynb", "--diff", "--select", "deprecated-cuda-amp")
-    assert ran.text.startswith("--- a.ipynb:cell 1\n+++ a.ipynb:cell 1\n")
-    assert '\n+%time scaler = torch.amp.GradScaler("cuda")\n' in ran.text
+    assert ran.text.startswith("--- a/a.ipynb\n+++ b/a.ipynb\n@@ ")
+    assert '%time scaler = torch.amp.GradScaler(\\"cuda\\")' in ran.text
 
 
 def test_a_name_makes_standard_input_a_notebook(lint: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,12 +140,17 @@ def test_a_name_makes_standard_input_a_notebook(lint: Run, monkeypatch: pytest.M
 
 
 def test_ignores_work_in_cells(lint: Run, write: Write) -> None:
-    silent = STEP.replace("optimizer.step()", "optimizer.step()  # amp-migrate: ignore[bare-optimizer-step] known")
+    silent = STEP.replace(
+        "optimizer.step()", "optimizer.step()  # amp-migrate: ignore[bare-optimizer-step] known"
+    )
     write("a.ipynb", notebook(BARE, silent).decode())
     assert lint("a.ipynb", "--select", "bare-optimizer-step,unused-ignore").code == 0
     write("a.ipynb", notebook("# amp-migrate: ignore[bare-optimizer-step]\n" + BARE, STEP).decode())
     assert lint("a.ipynb", "--select", "bare-optimizer-step,unused-ignore").code == 0
-    write("a.ipynb", notebook(BARE, silent.replace("optimizer.step()", "scaler.step(optimizer)")).decode())
+    write(
+        "a.ipynb",
+        notebook(BARE, silent.replace("optimizer.step()", "scaler.step(optimizer)")).decode(),
+    )
     ran = lint("a.ipynb", "--select", "bare-optimizer-step,unused-ignore")
     assert "cell 2:5:29: warning unused-ignore" in ran.text
 
@@ -147,7 +162,10 @@ def test_ignores_are_added_to_cells(lint: Run, write: Write) -> None:
     assert first == BARE
     assert "    optimizer.step()  # amp-migrate: ignore[bare-optimizer-step]\n" in second
     assert third == OLD + "  # amp-migrate: ignore[deprecated-cuda-amp]"
-    assert lint("a.ipynb", "--select", "bare-optimizer-step,deprecated-cuda-amp,unused-ignore").code == 0
+    assert (
+        lint("a.ipynb", "--select", "bare-optimizer-step,deprecated-cuda-amp,unused-ignore").code
+        == 0
+    )
 
 
 def test_a_baseline_knows_cells(lint: Run, write: Write) -> None:
@@ -167,7 +185,9 @@ def test_a_baseline_knows_cells(lint: Run, write: Write) -> None:
         ("concise", ["a.ipynb:cell 2:5:5: error"]),
     ],
 )
-def test_services_that_count_lines_of_files(lint: Run, write: Write, form: str, parts: list[str]) -> None:
+def test_services_that_count_lines_of_files(
+    lint: Run, write: Write, form: str, parts: list[str]
+) -> None:
     write("a.ipynb", notebook(BARE, STEP).decode())
     ran = lint("a.ipynb", "--select", "bare-optimizer-step", "--output-format", form)
     assert [part for part in parts if part not in ran.text] == []
@@ -211,12 +231,17 @@ CALL = "%time train_one_epoch(model, loader, optimizer, criterion, device)"
 MAIN = "\n".join([*USE.splitlines()[1:], CALL.removeprefix("%time "), ""])
 
 
-def test_a_notebook_that_calls_a_module_gets_the_scaler_with_it(write: Write, tmp_path: Path) -> None:
+def test_a_notebook_that_calls_a_module_gets_the_scaler_with_it(
+    write: Write, tmp_path: Path
+) -> None:
     engine, book = write("engine.py", ENGINE), write("run.ipynb", notebook(USE, CALL).decode())
     assert python("-m", "amp_migrate", ".", cwd=tmp_path).returncode == 0
     assert "criterion, device, scaler):" in engine.read_text()
     scaler = '\nscaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")'
-    assert sources(book.read_bytes()) == [USE + scaler, CALL.replace("device)", "device, scaler=scaler)")]
+    assert sources(book.read_bytes()) == [
+        USE + scaler,
+        CALL.replace("device)", "device, scaler=scaler)"),
+    ]
 
 
 def test_a_notebook_that_is_not_named_is_not_left_behind(write: Write, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""`--since REV`: only what changed is told and rewritten, and its callers elsewhere are still seen."""
+"""`--since REV`: only what changed is told and rewritten, and its callers elsewhere are still
+seen.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.cli import main, parallel
-from amp_migrate.source import since
-from amp_migrate.source.since import SinceError, changed_since
+from amp_migrate.cli import main
+from amp_migrate.pipeline import workers as parallel
+from amp_migrate.project import since
+from amp_migrate.project.since import SinceError, changed_since
 from tests.cli.conftest import Ran
 
 Write = Callable[..., Path]
@@ -63,7 +66,9 @@ def fit(model, loader, optimizer, criterion, scaler):
 
 @pytest.fixture
 def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
-    """`git("add", ".")` in `tmp_path`, which is a repository that takes nothing from the machine's own settings."""
+    """`git("add", ".")` in `tmp_path`, which is a repository that takes nothing from the machine's
+    own settings.
+    """
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     for name, value in (("GIT_CONFIG_GLOBAL", os.devnull), ("GIT_CONFIG_SYSTEM", os.devnull)):
@@ -73,14 +78,18 @@ def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "somebody@example.org")
 
     def git(*args: str, cwd: Path = tmp_path) -> str:
-        return subprocess.run(["git", *args], cwd=cwd, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["git", *args], cwd=cwd, check=True, capture_output=True, text=True
+        ).stdout
 
     git("init", "-q", "-b", "main")
     return git
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
+def run(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> Run:
     """The command line in this process, with the real migrator, from the folder `tmp_path`."""
     monkeypatch.setattr(parallel, "workers_for", lambda *_, **__: 0)
     monkeypatch.chdir(tmp_path)
@@ -124,7 +133,13 @@ def test_committed_staged_unstaged_and_untracked(git: Git, write: Write, tmp_pat
     write("sub/untracked.py", "2\n")
     write("ignored.py", "2\n")
     assert names(tmp_path, "HEAD") == ["added.py", "edited.py", "staged.py", "sub/untracked.py"]
-    assert names(tmp_path, "HEAD~1") == ["added.py", "committed.py", "edited.py", "staged.py", "sub/untracked.py"]
+    assert names(tmp_path, "HEAD~1") == [
+        "added.py",
+        "committed.py",
+        "edited.py",
+        "staged.py",
+        "sub/untracked.py",
+    ]
     assert names(tmp_path, "HEAD", tmp_path / "sub") == ["sub/untracked.py"]
     assert names(tmp_path, "HEAD", tmp_path / "edited.py", tmp_path / "same.py") == ["edited.py"]
 
@@ -243,7 +258,9 @@ def test_wrong_usage(run: Run, git: Git, write: Write, tmp_path: Path, command: 
 
 
 @pytest.mark.parametrize("command", ["migrate", "lint"])
-def test_no_repository(run: Run, write: Write, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_repository(
+    run: Run, write: Write, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write("lone.py", LONE)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     ran = run(command, "--since", "HEAD", ".")
@@ -253,7 +270,9 @@ def test_no_repository(run: Run, write: Write, tmp_path: Path, command: str, mon
 
 
 @pytest.mark.parametrize("command", ["migrate", "lint"])
-def test_no_git(run: Run, git: Git, write: Write, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_git(
+    run: Run, git: Git, write: Write, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write("lone.py", LONE)
     committed(git)
     monkeypatch.setenv("PATH", "")
@@ -282,19 +301,25 @@ def test_folder_that_is_gone(tmp_path: Path) -> None:
 @pytest.fixture
 def project(git: Git, write: Write) -> dict[str, Path]:
     """A program of two files and one of a single file, committed."""
-    files = {name: write(name, text) for name, text in (("main.py", MAIN), ("engine.py", ENGINE), ("lone.py", LONE))}
+    files = {
+        name: write(name, text)
+        for name, text in (("main.py", MAIN), ("engine.py", ENGINE), ("lone.py", LONE))
+    }
     committed(git)
     return files
 
 
-def test_a_changed_loop_takes_its_unchanged_caller_along(run: Run, project: dict[str, Path]) -> None:
+def test_a_changed_loop_takes_its_unchanged_caller_along(
+    run: Run, project: dict[str, Path]
+) -> None:
     project["engine.py"].write_text("# changed\n" + ENGINE)
     ran = run("--since", "HEAD", ".")
     assert ran.code == 0
     assert "migrated  engine.py:6 in train" in ran.text
     assert "Migrated 1 loop in 2 files (2 files looked at)." in ran.text
-    assert "train(model, loader, optimizer, torch.nn.CrossEntropyLoss(), device, scaler=scaler)" in (
-        project["main.py"].read_text()
+    assert (
+        "train(model, loader, optimizer, torch.nn.CrossEntropyLoss(), device, scaler=scaler)"
+        in (project["main.py"].read_text())
     )
     assert project["lone.py"].read_text() == LONE
 
@@ -317,11 +342,16 @@ def test_a_changed_caller_rewrites_no_loop_elsewhere(run: Run, project: dict[str
 
 
 def test_company_that_was_not_needed_stays_as_it_is(run: Run, project: dict[str, Path]) -> None:
-    """The file that is imported has a loop of its own; it is looked at for the other's sake, and in vain."""
+    """The file that is imported has a loop of its own; it is looked at for the other's sake, and
+    in vain.
+    """
     new = project["lone.py"].with_name("new.py")
     new.write_text(
         LONE.replace("import torch\n", "import torch\nfrom lone import loader\n", 1)
-        .replace("torch.nn.Linear(4, 2)", "torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Sigmoid())")
+        .replace(
+            "torch.nn.Linear(4, 2)",
+            "torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Sigmoid())",
+        )
         .replace("CrossEntropyLoss", "BCELoss")
     )
     ran = run("--since", "HEAD", ".")
@@ -339,7 +369,10 @@ def test_check_and_diff(run: Run, project: dict[str, Path]) -> None:
     project["engine.py"].write_text("# changed\n" + ENGINE)
     assert run("--check", "--since", "HEAD", ".").code == 1
     ran = run("--diff", "--since", "HEAD", ".")
-    assert [line for line in ran.text.splitlines() if line.startswith("+++")] == ["+++ engine.py", "+++ main.py"]
+    assert [line for line in ran.text.splitlines() if line.startswith("+++")] == [
+        "+++ b/engine.py",
+        "+++ b/main.py",
+    ]
     assert project["main.py"].read_text() == MAIN
 
 
@@ -362,9 +395,13 @@ def test_lint_tells_of_changed_files_only(run: Run, git: Git, write: Write) -> N
     write("new.py", "# changed\n" + BARE)
     ran = run("lint", "--since", "HEAD", "--output-format", "concise", ".")
     assert ran.code == 1
-    assert {line.split(":")[0] for line in ran.text.splitlines() if "bare-optimizer-step" in line} == {"new.py"}
+    assert {
+        line.split(":")[0] for line in ran.text.splitlines() if "bare-optimizer-step" in line
+    } == {"new.py"}
     ran = run("lint", "--output-format", "concise", ".")
-    assert {line.split(":")[0] for line in ran.text.splitlines() if "bare-optimizer-step" in line} == {
+    assert {
+        line.split(":")[0] for line in ran.text.splitlines() if "bare-optimizer-step" in line
+    } == {
         "new.py",
         "old.py",
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from amp_migrate import config
 from amp_migrate.config import Settings
 
 if sys.version_info >= (3, 11):
@@ -45,18 +46,29 @@ class Case:
 
 def migrated_cases() -> list[Case]:
     """Every program with a `before.py` and an `after.py`."""
-    return [_load(path.parent, "before.py", "after.py") for path in sorted(FIXTURES.glob("*/before.py"))]
+    return [
+        _load(path.parent, "before.py", "after.py") for path in sorted(FIXTURES.glob("*/before.py"))
+    ]
 
 
 def refused_cases() -> list[Case]:
     """Every program of `fixtures/refused/`."""
-    return [_load(path.parent, "program.py", None) for path in sorted(FIXTURES.glob("refused/*/program.py"))]
+    return [
+        _load(path.parent, "program.py", None)
+        for path in sorted(FIXTURES.glob("refused/*/program.py"))
+    ]
 
 
 def notebook_cases() -> list[Case]:
     """Every notebook of `fixtures/`, and with no `after` those of `fixtures/refused/`."""
-    migrated = [_load(path.parent, path.name, "after.ipynb") for path in sorted(FIXTURES.glob("*/before.ipynb"))]
-    refused = [_load(path.parent, path.name, None) for path in sorted(FIXTURES.glob("refused/*/program.ipynb"))]
+    migrated = [
+        _load(path.parent, path.name, "after.ipynb")
+        for path in sorted(FIXTURES.glob("*/before.ipynb"))
+    ]
+    refused = [
+        _load(path.parent, path.name, None)
+        for path in sorted(FIXTURES.glob("refused/*/program.ipynb"))
+    ]
     return [*migrated, *refused]
 
 
@@ -78,7 +90,9 @@ class Project:
 
 
 def project_cases() -> list[Project]:
-    """Every folder of `fixtures/` with a folder `before`, and the refused ones with a folder `program`."""
+    """Every folder of `fixtures/` with a folder `before`, and the refused ones with a folder
+    `program`.
+    """
     folders = [*sorted(FIXTURES.glob("*/before/")), *sorted(FIXTURES.glob("refused/*/program/"))]
     return [_project(folder) for folder in folders if folder.is_dir()]
 
@@ -88,11 +102,15 @@ def _project(before: Path) -> Project:
     after = before.parent / "after" if before.name == "before" else None
     loops = tuple((loop.pop("file"), ExpectedLoop(**loop)) for loop in facts["loops"])
     main = facts.get("main", "main.py")
-    return Project(before.parent.name, before, after, main, _settings(facts.get("options", {})), loops)
+    return Project(
+        before.parent.name, before, after, main, _settings(facts.get("options", {})), loops
+    )
 
 
 def read_source(path: Path) -> str:
-    """The text as the migrator gets it: decoded by its cookie, without a byte order mark, line ends kept."""
+    """The text as the migrator gets it: decoded by its cookie, without a byte order mark, line
+    ends kept.
+    """
     raw = path.read_bytes()
     encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
     return raw.decode(encoding)
@@ -112,4 +130,7 @@ def _load(folder: Path, before: str, after: str | None) -> Case:
 def _settings(options: dict[str, Any]) -> Settings:
     target = options.pop("target_torch", None)
     version = tuple(int(part) for part in target.split(".")) if target else None
-    return Settings(**options, target_torch=version)  # type: ignore[arg-type]
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    if "switch" in options:
+        options["switch"] = config.switch(options["switch"])
+    return config.switched(Settings(**options, target_torch=version))  # type: ignore[arg-type]

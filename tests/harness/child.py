@@ -1,4 +1,6 @@
-"""One run of one program in a process of its own: installs the observers, runs it as `__main__`, writes the trace."""
+"""One run of one program in a process of its own: installs the observers, runs it as `__main__`,
+writes the trace.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,12 @@ def run(program: str, mode: str, folder: str) -> None:
     device.install()
     os.chdir(folder)
     error = _execute(program, device)
-    trace = {"error": error, **recorder.trace(), **protocol.trace(), "autocast_dtypes": sorted(device.autocast_dtypes)}
+    trace = {
+        "error": error,
+        **recorder.trace(),
+        **protocol.trace(),
+        "autocast_dtypes": sorted(device.autocast_dtypes),
+    }
     Path(folder, "trace.json").write_text(json.dumps(trace), encoding="utf-8")
 
 

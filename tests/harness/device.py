@@ -1,8 +1,12 @@
 """The accelerator of a run: none, or a made-up CUDA device that computes on the CPU.
 
-With `amp`, `torch.cuda.is_available()` is true and "cuda" is a device like any other to the program, so that the switch
-it computes is tested too; every tensor really lives on the CPU, autocast and the scaler work there. Without `amp`, CUDA
-is not available, and `.cuda()` without a condition leaves the tensor where it is.
+With `amp`, `torch.cuda.is_available()` is true and "cuda" is a device like any other to the
+program, so that the switch it computes is tested too; every tensor really lives on the CPU,
+autocast and the scaler work there. Without `amp`, CUDA is not available, and `.cuda()` without a
+condition leaves the tensor where it is.
+
+The device is made up for the program alone. To torch itself, which asks as well, there is none: a
+build for CUDA would go on to streams and drivers that nobody has.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ _GET_GRADIENT = vars(torch._C.TensorBase)["grad"].__get__
 class Device(TorchFunctionMode):
     """Carries every use of CUDA to the CPU while it is entered."""
 
-    def __init__(self, program: str, amp: bool, on_gradient_read: Callable[[torch.Tensor], None]) -> None:
+    def __init__(
+        self, program: str, amp: bool, on_gradient_read: Callable[[torch.Tensor], None]
+    ) -> None:
         super().__init__()
         self.autocast_dtypes: set[str] = set()
         self._program = program
@@ -31,8 +37,10 @@ class Device(TorchFunctionMode):
         self._on_gradient_read = on_gradient_read
 
     def install(self) -> None:
-        """Patch what is no torch function: availability, loading, and with AMP where autocast and the scaler work."""
-        torch.cuda.is_available = lambda: self._amp
+        """Patch what is no torch function: availability, loading, and with AMP where autocast and
+        the scaler work.
+        """
+        torch.cuda.is_available = _told_to_programs(torch.cuda.is_available, self._amp)
         torch.load = _with_keyword_on_cpu(torch.load, "map_location")
         for name, answer in _CUDA_ANSWERS.items():
             setattr(torch.cuda, name, lambda *args, _answer=answer, **kwargs: _answer)
@@ -43,7 +51,9 @@ class Device(TorchFunctionMode):
             for name in ("custom_fwd", "custom_bwd"):
                 setattr(torch.amp, name, _decorator_on_cpu(getattr(torch.amp, name)))
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         if func is torch.device:
             return func(*args, **(kwargs or {}))
         if func is torch.Tensor.cuda:
@@ -52,7 +62,10 @@ class Device(TorchFunctionMode):
             raise RuntimeError("binary_cross_entropy is unsafe to autocast on CUDA")
         if func == _GET_DEVICE and self._amp and self._asked_by_program():
             return torch.device("cuda", 0)
-        result = func(*(_to_cpu(arg) for arg in args), **{key: _to_cpu(value) for key, value in (kwargs or {}).items()})
+        result = func(
+            *(_to_cpu(arg) for arg in args),
+            **{key: _to_cpu(value) for key, value in (kwargs or {}).items()},
+        )
         if func == _GET_GRADIENT and result is not None and self._asked_by_program():
             self._on_gradient_read(args[0])
         return result
@@ -89,6 +102,16 @@ _CUDA_ANSWERS = {
 }
 
 
+def _told_to_programs(function: Callable[[], bool], answer: bool) -> Callable[[], bool]:
+    """`function` for callers in torch, `answer` for everybody else."""
+
+    def told() -> bool:
+        module = sys._getframe(1).f_globals.get("__name__", "")
+        return function() if module.partition(".")[0] == "torch" else answer
+
+    return told
+
+
 def _to_cpu(value: Any) -> Any:
     if isinstance(value, torch.device) and value.type == "cuda":
         return CPU
@@ -98,7 +121,9 @@ def _to_cpu(value: Any) -> Any:
 
 
 def _on_cpu(init: Callable[..., None]) -> Callable[..., None]:
-    """`__init__` of autocast or GradScaler, on the CPU for "cuda"; float16 is CUDA's default, bfloat16 the CPU's."""
+    """`__init__` of autocast or GradScaler, on the CPU for "cuda"; float16 is CUDA's default,
+    bfloat16 the CPU's.
+    """
 
     def on_cpu(instance: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
         device = kwargs.pop("device_type", device)
@@ -111,7 +136,9 @@ def _on_cpu(init: Callable[..., None]) -> Callable[..., None]:
 
 def _decorator_on_cpu(decorator: Callable[..., Any]) -> Callable[..., Any]:
     def on_cpu(*args: Any, device_type: str, **kwargs: Any) -> Any:
-        return decorator(*args, device_type="cpu" if device_type == "cuda" else device_type, **kwargs)
+        return decorator(
+            *args, device_type="cpu" if device_type == "cuda" else device_type, **kwargs
+        )
 
     return on_cpu
 

@@ -1,7 +1,9 @@
-"""Watches an enabled GradScaler at work: what PyTorch leaves unsaid when it goes wrong is a violation here.
+"""Watches an enabled GradScaler at work: what PyTorch leaves unsaid when it goes wrong is a
+violation here.
 
-PyTorch itself raises for a second unscale_ or step and for an update without a step. It is silent about a bare step,
-about gradients that are read or clipped while they are scaled, and about backward or step under autocast.
+PyTorch itself raises for a second unscale_ or step and for an update without a step. It is silent
+about a bare step, about gradients that are read or clipped while they are scaled, and about
+backward or step under autocast.
 """
 
 from __future__ import annotations
@@ -55,7 +57,11 @@ class Protocol:
             self._violation("gradient read while scaled")
 
     def _violation(self, what: str) -> None:
-        frames = [frame for frame in traceback.extract_stack() if frame.filename.endswith(("before.py", "after.py"))]
+        frames = [
+            frame
+            for frame in traceback.extract_stack()
+            if frame.filename.endswith(("before.py", "after.py"))
+        ]
         where = f"line {frames[-1].lineno}: {frames[-1].line}" if frames else "unknown place"
         self.violations.append(f"{what} ({where})")
 
@@ -105,7 +111,12 @@ class Protocol:
 
     def _step(self, step: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(step)
-        def watched(scaler: torch.amp.GradScaler, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+        def watched(
+            scaler: torch.amp.GradScaler,
+            optimizer: torch.optim.Optimizer,
+            *args: Any,
+            **kwargs: Any,
+        ) -> Any:
             self.calls["step"] += scaler.is_enabled()
             if torch.is_autocast_enabled("cpu"):
                 self._violation("step under autocast")

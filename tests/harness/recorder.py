@@ -1,4 +1,6 @@
-"""Losses at each backward, steps, and the parameters of every optimizer at its construction and at the end."""
+"""Losses at each backward, steps, and the parameters of every optimizer at its construction and at
+the end.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Recorder:
         self.losses: list[torch.Tensor] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         self.before_backward: list[Callable[[list[torch.Tensor]], bool]] = []
-        """Asked at each backward; True when the tensors are scaled ones, whose losses are recorded elsewhere."""
+        """Asked at each backward; True when the tensors are scaled ones, whose losses are recorded
+        elsewhere.
+        """
         self._initial: list[list[str]] = []
         self._steps = 0
         self._in_backward = False
@@ -35,7 +39,9 @@ class Recorder:
         return {
             "losses": [float(loss.double().sum()) for loss in self.losses],
             "loss_digests": [digest(loss) for loss in self.losses],
-            "parameters": [[digest(parameter) for parameter in parameters(it)] for it in self.optimizers],
+            "parameters": [
+                [digest(parameter) for parameter in parameters(it)] for it in self.optimizers
+            ],
             "initial_parameters": self._initial,
             "steps": self._steps,
         }
@@ -78,7 +84,9 @@ def parameters(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
 
 
 def digest(tensor: torch.Tensor) -> str:
-    """A name for the tensor's dtype, shape and bits, so that 0.0 and -0.0 differ and NaN equals itself."""
+    """A name for the tensor's dtype, shape and bits, so that 0.0 and -0.0 differ and NaN equals
+    itself.
+    """
     plain = tensor.detach().contiguous().reshape(-1)
     bits = bytes(plain.view(torch.uint8).tolist())
     return f"{plain.dtype} {tuple(tensor.shape)} {hashlib.sha256(bits).hexdigest()}"

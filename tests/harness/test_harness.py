@@ -56,7 +56,12 @@ def test_a_right_program_breaks_nothing(worker: Worker, tmp_path: Path) -> None:
 
 def test_without_an_accelerator_nothing_is_scaled(worker: Worker, tmp_path: Path) -> None:
     trace = run(worker, tmp_path, RIGHT, mode="off")
-    assert (trace.error, trace.violations, trace.autocast_dtypes, trace.scales) == (None, [], [], [])
+    assert (trace.error, trace.violations, trace.autocast_dtypes, trace.scales) == (
+        None,
+        [],
+        [],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,14 +82,18 @@ def test_without_an_accelerator_nothing_is_scaled(worker: Worker, tmp_path: Path
         ),
     ],
 )
-def test_a_violation_is_told(worker: Worker, tmp_path: Path, old: str, new: str, violation: str) -> None:
+def test_a_violation_is_told(
+    worker: Worker, tmp_path: Path, old: str, new: str, violation: str
+) -> None:
     assert old in RIGHT
     trace = run(worker, tmp_path, RIGHT.replace(old, new))
     assert any(found.startswith(violation) for found in trace.violations), trace
 
 
 def test_a_backward_of_several_losses_is_seen_once(worker: Worker, tmp_path: Path) -> None:
-    body = RIGHT.replace("scaler.scale(loss).backward()", "torch.autograd.backward(scaler.scale([loss, 0.1 * loss]))")
+    body = RIGHT.replace(
+        "scaler.scale(loss).backward()", "torch.autograd.backward(scaler.scale([loss, 0.1 * loss]))"
+    )
     on, off = run(worker, tmp_path, body), run(worker, tmp_path, body, mode="off")
     assert (on.error, on.calls["scale"], on.calls["backward"], len(on.losses)) == (None, 3, 3, 6)
     assert len(off.losses) == 6

@@ -1,4 +1,6 @@
-"""The test's end of the run: asks the zygote for a run of a program and reads back what it recorded."""
+"""The test's end of the run: asks the zygote for a run of a program and reads back what it
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 Mode = Literal["off", "on"]
-"""off: no accelerator, so AMP switches itself off. on: a made-up CUDA device that computes on the CPU, AMP in force."""
+"""off: no accelerator, so AMP switches itself off. on: a made-up CUDA device that computes on the
+CPU, AMP in force.
+"""
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What one run did. Tensors are told by the SHA-256 of their bytes; losses are those before scaling."""
+    """What one run did. Tensors are told by the SHA-256 of their bytes; losses are those before
+    scaling.
+    """
 
     error: str | None
     losses: list[float]
@@ -37,12 +43,21 @@ class Trace:
 
 
 class Worker:
-    """A process that has imported torch and forks a child for every run: torch's import is paid for once."""
+    """A process that has imported torch and forks a child for every run: torch's import is paid
+    for once.
+    """
 
     def __init__(self) -> None:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         if sys.platform == "linux":
-            environment["GLOO_SOCKET_IFNAME"] = "lo"  # else gloo asks for the host's address, which may hang
+            environment["GLOO_SOCKET_IFNAME"] = (
+                "lo"  # else gloo asks for the host's address, which may hang
+            )
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.harness.zygote"],
             cwd=ROOT,
@@ -57,12 +72,15 @@ class Worker:
         self._process.communicate()
 
     def run(self, program: Path, mode: Mode) -> Trace:
-        """Run `program` in a folder of its own; its output is part of `Trace.error` when it fails."""
+        """Run `program` in a folder of its own; where it fails, `Trace.error` has its output."""
         with tempfile.TemporaryDirectory(prefix="amp-migrate-run-") as folder:
             status = self._ask({"program": str(program), "mode": mode, "folder": folder})
             record = Path(folder, "trace.json")
             if not record.exists():
-                return _crashed(f"exit status {status}\n{Path(folder, 'output.txt').read_text(encoding='utf-8')}")
+                return _crashed(
+                    "exit status "
+                    f"{status}\n{Path(folder, 'output.txt').read_text(encoding='utf-8')}"
+                )
             return Trace(**json.loads(record.read_text(encoding="utf-8")))
 
     def _ask(self, request: dict[str, str]) -> int:

@@ -1,6 +1,7 @@
 """A process with torch imported that forks one child per run: `python -m tests.harness.zygote`.
 
-Reads a request per line, `{"program", "mode", "folder"}`, and answers each with `{"status"}`, the child's exit status.
+Reads a request per line, `{"program", "mode", "folder"}`, and answers each with `{"status"}`, the
+child's exit status.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """Have torch import what the first step of an optimizer imports, a second's worth, once for all children."""
+    """Have torch import what the first step of an optimizer imports, a second's worth, once for
+    all children.
+    """
     parameter = torch.zeros(1, requires_grad=True)
     parameter.grad = torch.zeros(1)
     torch.optim.Adam([parameter]).step()

@@ -2,12 +2,14 @@
 
 A block starts with three backticks and `python`, followed by words that say what it is:
 
-- nothing: source that is linted. A line ending in the comment `# error` must be reported there by the page's rule, one
+- nothing: source that is linted. A line ending in the comment `# error` must be reported there by
+  the page's rule, one
   ending in `# ok` is a near miss; no line without `# error` may be reported.
 - `fixed`: what the fixer makes of the block above. `fixed unsafe`: what it makes with unsafe fixes.
-- `refused`, `skipped`: a program that the migrator refuses or skips, for the reason that is the page's name.
+- `refused`, `skipped`: a program that the migrator refuses or skips, for the reason that is the
+  page's name.
 - `broken`: source that does not parse.
-- `key=value`: a setting (`target-torch`, `dtype`, `device`).
+- `key=value`: a setting (`target-torch`, `dtype`, `device`, `leave`).
 
 Markers are stripped before anything else sees the source, so a `fixed` block holds none.
 """
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = frozenset({"lint", "fixed", "refused", "skipped", "broken"})
-OPTIONS = frozenset({"target-torch", "dtype", "device"})
+OPTIONS = frozenset({"target-torch", "dtype", "device", "leave"})
 _MARKER = re.compile(r"[ \t]*# (error|ok)[ \t]*$")
 _FENCE = re.compile(r"(?ms)^```python([^\n]*)\n(.*?)^```[ \t]*$")
 _HEADING = re.compile(r"(?m)^#+ (.+)$")
@@ -56,7 +58,9 @@ class Block:
 
 
 def blocks(path: Path) -> list[Block]:
-    """The Python blocks of the Markdown file at `path`, in order. Raises ValueError for a word it does not know."""
+    """The Python blocks of the Markdown file at `path`, in order. Raises ValueError for a word it
+    does not know.
+    """
     text = path.read_text(encoding="utf-8")
     return [_block(path.stem, text, match) for match in _FENCE.finditer(text)]
 
@@ -66,7 +70,9 @@ def _block(file: str, text: str, match: re.Match[str]) -> Block:
     words = match[1].split()
     kind, unsafe, options = _words(words, f"{file}:{line - 1}")
     lines = match[2].splitlines()
-    marks = {number: mark[1] for number, text in enumerate(lines, 1) if (mark := _MARKER.search(text))}
+    marks = {
+        number: mark[1] for number, text in enumerate(lines, 1) if (mark := _MARKER.search(text))
+    }
     return Block(
         file=file,
         title=[heading[1] for heading in _HEADING.finditer(text, 0, match.start())][-1],
@@ -82,7 +88,9 @@ def _block(file: str, text: str, match: re.Match[str]) -> Block:
 
 def _words(words: list[str], where: str) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
     kinds = [word for word in words if word in KINDS - {"lint"}]
-    options = tuple((key, value) for key, equals, value in (word.partition("=") for word in words) if equals)
+    options = tuple(
+        (key, value) for key, equals, value in (word.partition("=") for word in words) if equals
+    )
     known = {*kinds, "unsafe", *(f"{key}={value}" for key, value in options if key in OPTIONS)}
     if len(kinds) > 1 or not known.issuperset(words):
         raise ValueError(f"{where}: cannot read {' '.join(words)!r}")
@@ -94,13 +102,16 @@ NEEDS_THE_OTHERS = frozenset({"unused-ignore"})
 
 
 def settings(block: Block, rule: str | None) -> Settings:
-    """The settings under which `block` is tried: `rule` alone, or the default rules where it is None."""
+    """The settings under which `block` is tried: `rule` alone, or the default rules where it is
+    None.
+    """
     options = dict(block.options)
     target = options.get("target-torch")
     major, minor = (int(part) for part in (target or "0.0").split("."))
     return Settings(
         dtype=options.get("dtype", "float16"),
         device=options.get("device"),
+        leave=tuple(filter(None, options.get("leave", "").split(","))),
         target_torch=(major, minor) if target else None,
         select=(rule,) if rule and rule not in NEEDS_THE_OTHERS else (),
     )

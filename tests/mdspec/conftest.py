@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 
 NEEDS = {
-    "test_lint_cases.py": ("amp_migrate.lint", "lint_text"),
-    "test_fix_cases.py": ("amp_migrate.lint", "fix_text"),
-    "test_refusals.py": ("amp_migrate.migrate", "migrate_text"),
-    "test_sets.py": ("amp_migrate.lint", "lint_text"),
+    "test_lint_cases.py": ("amp_migrate.pipeline.lint", "lint_text"),
+    "test_fix_cases.py": ("amp_migrate.pipeline.lint", "fix_text"),
+    "test_refusals.py": ("amp_migrate.pipeline.migrate", "migrate_text"),
+    "test_sets.py": ("amp_migrate.pipeline.lint", "lint_text"),
 }
 
 

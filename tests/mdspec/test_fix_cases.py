@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate import pages
-from amp_migrate.lint import fix_text
+from amp_migrate.pipeline.lint import fix_text
+from amp_migrate.report import pages
 
 from .cases import FixCase, blocks, fix_cases, settings
 
@@ -24,10 +24,15 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.after.id)
 def test_fix(case: FixCase) -> None:
     options = settings(case.before, case.before.file)
-    assert fix_text(case.before.source, "train.py", options, unsafe=case.after.unsafe) == case.after.source
+    assert (
+        fix_text(case.before.source, "train.py", options, unsafe=case.after.unsafe)
+        == case.after.source
+    )
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.after.unsafe], ids=lambda case: case.after.id)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.after.unsafe], ids=lambda case: case.after.id
+)
 def test_an_unsafe_fix_waits_to_be_asked_for(case: FixCase) -> None:
     options = settings(case.before, case.before.file)
     assert fix_text(case.before.source, "train.py", options, unsafe=False) == case.before.source
@@ -36,4 +41,7 @@ def test_an_unsafe_fix_waits_to_be_asked_for(case: FixCase) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.after.id)
 def test_fixing_twice_is_fixing_once(case: FixCase) -> None:
     options = settings(case.before, case.before.file)
-    assert fix_text(case.after.source, "train.py", options, unsafe=case.after.unsafe) == case.after.source
+    assert (
+        fix_text(case.after.source, "train.py", options, unsafe=case.after.unsafe)
+        == case.after.source
+    )

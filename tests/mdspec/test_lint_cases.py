@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate import pages
 from amp_migrate.config import Settings
-from amp_migrate.lint import lint_text
+from amp_migrate.pipeline.lint import lint_text
+from amp_migrate.report import pages
 
 from .cases import Block, blocks, settings
 
@@ -33,7 +33,9 @@ FIXED = [
 @pytest.mark.parametrize("block", CASES, ids=lambda block: block.id)
 def test_reported_where_marked(block: Block) -> None:
     found = lint_text(block.source, "train.py", settings(block, block.file))
-    assert sorted((finding.rule, finding.line) for finding in found) == [(block.file, line) for line in block.errors]
+    assert sorted((finding.rule, finding.line) for finding in found) == [
+        (block.file, line) for line in block.errors
+    ]
 
 
 @pytest.mark.parametrize("block", NEAR_MISSES, ids=lambda block: block.id)
@@ -43,4 +45,9 @@ def test_near_miss_is_silent(block: Block) -> None:
 
 @pytest.mark.parametrize("block", FIXED, ids=lambda block: block.id)
 def test_fixed_is_clean(block: Block) -> None:
-    assert lint_text(block.source, "train.py", Settings(target_torch=settings(block, None).target_torch)) == []
+    assert (
+        lint_text(
+            block.source, "train.py", Settings(target_torch=settings(block, None).target_torch)
+        )
+        == []
+    )

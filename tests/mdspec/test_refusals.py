@@ -1,12 +1,14 @@
-"""Every program on a refusal page is refused for the reason that the page explains, and stays as it is."""
+"""Every program on a refusal page is refused for the reason that the page explains, and stays as
+it is.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from amp_migrate import pages
 from amp_migrate.config import Settings
-from amp_migrate.migrate import migrate_text
+from amp_migrate.pipeline.migrate import migrate_text
+from amp_migrate.report import pages
 
 from .cases import Block, blocks, settings
 

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import amp_migrate
-from amp_migrate import pages
+from amp_migrate.report import pages
 
 PACKAGE = Path(amp_migrate.__file__).parent
 ENGINE = {"syntax", "unused_ignore"}
-"""Reported by the engine itself, which alone sees files that do not parse and comments that were not needed."""
+"""Reported by the engine itself, which alone sees files that do not parse and comments that were
+not needed.
+"""
 
 
 def _module(rule: str) -> str:

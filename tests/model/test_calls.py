@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import pytest
 
+from amp_migrate.model import losses
 from amp_migrate.model.calls import argument
+from amp_migrate.model.program import Program
 from tests.model.questions import asked
 
 CALLEES = {
     "a function": ("def f():\n    pass\nask(f())", "f"),
     "the last definition": ("def f():\n    pass\ndef f(x):\n    pass\nask(f())", "f"),
-    "a method": ("class A:\n    def m(self):\n        pass\n    def n(self):\n        ask(self.m())", "m"),
+    "a method": (
+        "class A:\n    def m(self):\n        pass\n    def n(self):\n        ask(self.m())",
+        "m",
+    ),
     "of a base": (
-        "class A:\n    def m(self):\n        pass\nclass B(A):\n    def n(self):\n        ask(self.m())",
+        (
+            "class A:\n    def m(self):\n        pass\nclass B(A):\n    def n(self):\n        "
+            "ask(self.m())"
+        ),
         "m",
     ),
     "of super": (
-        "class A:\n    def m(self):\n        pass\nclass B(A):\n    def m(self):\n        ask(super().m())",
+        (
+            "class A:\n    def m(self):\n        pass\nclass B(A):\n    def m(self):\n        "
+            "ask(super().m())"
+        ),
         "m",
     ),
     "of an object": ("class A:\n    def m(self):\n        pass\na = A()\nask(a.m())", "m"),
     "of an heir": (
-        "class A:\n    def n(self):\n        ask(self.m())\nclass B(A):\n    def m(self):\n        pass",
+        (
+            "class A:\n    def n(self):\n        ask(self.m())\nclass B(A):\n    def m(self):\n      "
+            "  pass"
+        ),
         "m",
     ),
     "an inner function": ("def f():\n    def g():\n        pass\n    ask(g())", "g"),
@@ -44,7 +59,9 @@ NOWHERE = {
     "unknown": "ask(f())",
     "a variable": "f = g\nask(f())",
     "a method of an unknown object": "class A:\n    def m(self):\n        pass\nask(thing.m())",
-    "a method by its bare name": "class A:\n    def m(self):\n        pass\n    def n(self):\n        ask(m())",
+    "a method by its bare name": (
+        "class A:\n    def m(self):\n        pass\n    def n(self):\n        ask(m())"
+    ),
     "a lambda": "ask((lambda: 1)())",
 }
 
@@ -91,3 +108,27 @@ def test_functions_that_are_handed_on(source: str, expected: bool) -> None:
     function = program.values.callee(call, scope)
     assert function is not None
     assert program.graph.escapes(function) is expected
+
+
+def test_callables_behind_parameters_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many methods is given what the others were given: the ways are beyond counting, the
+    parts are few.
+    """
+    calls = "\n".join(f"        other.run{n}(loss)" for n in range(6))
+    methods = "\n".join(f"    def run{n}(self, loss, other):\n{calls}" for n in range(6))
+    last = "    def end(self, loss):\n        return loss(1)\n"
+    text = f"class A:\n{methods}\n        self.end(loss)\n{last}"
+    program = Program(text, "program.py")
+    asked = 0
+    found = losses._found
+
+    def counted(part: losses.Part, deep: int) -> Iterator[losses.Behind]:
+        nonlocal asked
+        asked += 1
+        return found(part, deep)
+
+    monkeypatch.setattr(losses, "_found", counted)
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            losses.callables(program, call, scope)
+    assert 0 < asked < 3_000

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.names import dotted_name
 
 FORMS = {
     "import torch": ("import torch", "torch.optim.Adam", "torch.optim.Adam"),
@@ -29,8 +29,16 @@ FORMS = {
     "relative": ("from .models import Net", "Net", ".models.Net"),
     "a parent": ("from .. import models", "models.Net", "..models.Net"),
     "in a function": ("def f():\n    import torch as t", "t.nn", "torch.nn"),
-    "a dotted import": ("import torch.cuda.amp", "torch.cuda.amp.autocast", "torch.cuda.amp.autocast"),
-    "the mode's module": ("from torch.cuda.amp.autocast_mode import autocast", "autocast", "torch.cuda.amp.autocast"),
+    "a dotted import": (
+        "import torch.cuda.amp",
+        "torch.cuda.amp.autocast",
+        "torch.cuda.amp.autocast",
+    ),
+    "the mode's module": (
+        "from torch.cuda.amp.autocast_mode import autocast",
+        "autocast",
+        "torch.cuda.amp.autocast",
+    ),
 }
 
 
@@ -54,7 +62,8 @@ def test_other_names_have_none(imports: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("a", "a"), ("a.b.c", "a.b.c"), ("a[0].b", None), ("f().b", None), ("1", None)]
+    ("text", "expected"),
+    [("a", "a"), ("a.b.c", "a.b.c"), ("a[0].b", None), ("f().b", None), ("1", None)],
 )
 def test_dotted_names(text: str, expected: str | None) -> None:
     assert dotted_name(ast.parse(text, mode="eval").body) == expected

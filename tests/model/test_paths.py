@@ -6,14 +6,18 @@ import textwrap
 
 import pytest
 
-from amp_migrate.model.mistakes import mistakes
-from amp_migrate.model.paths import Path, Val, amp_name, amp_value, merged
 from amp_migrate.model.program import Program
+from amp_migrate.protocol.frames import amp_name, amp_value
+from amp_migrate.protocol.mistakes import mistakes
+from amp_migrate.protocol.paths import Path, Val, merged
 
 
 def found(body: str) -> list[tuple[str, int]]:
     """Rules broken in a loop with this body, and the lines of the body."""
-    head = "import torch\ndef train(model, optimizer, scaler, loader, use_amp, flag, other, n):\n    for i, x in enumerate(loader):\n"
+    head = (
+        "import torch\ndef train(model, optimizer, scaler, loader, use_amp, flag, other, "
+        "n):\n    for i, x in enumerate(loader):\n"
+    )
     text = head + textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 8) + "\n"
     return [(m.rule, m.node.lineno - 3) for m in mistakes(Program(text, "train.py"))]
 
@@ -139,11 +143,14 @@ def test_wrong(body: str, expected: list[tuple[str, int]]) -> None:
 
 
 def path(**facts: bool) -> Path:
-    return Path(facts={name: (value, frozenset({name})) for name, value in facts.items()})
+    found = Path()
+    for name, value in facts.items():
+        found.learn(name, value, {name})
+    return found
 
 
 def facts(paths: list[Path]) -> list[dict[str, bool]]:
-    return [{name: value for name, (value, _) in found.facts.items()} for found in paths]
+    return [dict(found.facts) for found in paths]
 
 
 def test_one_open_condition_is_forgotten() -> None:
@@ -171,18 +178,23 @@ def test_an_assignment_voids_what_mentions_the_name() -> None:
     assert (facts([held]), set(held.env)) == ([{"b": False}], {"a"})
 
 
-@pytest.mark.parametrize("name", ["use_amp", "args.fp16", "train:cfg.use_mixed_precision", "self.scaler", "native_amp"])
+@pytest.mark.parametrize(
+    "name", ["use_amp", "args.fp16", "train:cfg.use_mixed_precision", "self.scaler", "native_amp"]
+)
 def test_names_of_the_switch(name: str) -> None:
     assert amp_name(name)
 
 
-@pytest.mark.parametrize("name", ["sample", "args.clip", "example", "training", "halfway", "amplitude"])
+@pytest.mark.parametrize(
+    "name", ["sample", "args.clip", "example", "training", "halfway", "amplitude"]
+)
 def test_other_names(name: str) -> None:
     assert not amp_name(name)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("'fp16'", True), ("torch.float32", False), ("'bf16'", False), ("'sgd'", None)]
+    ("text", "expected"),
+    [("'fp16'", True), ("torch.float32", False), ("'bf16'", False), ("'sgd'", None)],
 )
 def test_values_of_the_switch(text: str, expected: bool | None) -> None:
     assert amp_value(text) is expected

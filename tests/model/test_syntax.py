@@ -86,7 +86,10 @@ def test_spans_are_bytes(text: str) -> None:
 
 
 def test_blocks() -> None:
-    source = "try:\n    a\nexcept E:\n    b\nelse:\n    c\nfinally:\n    d\nmatch x:\n    case 1:\n        e\n"
+    source = (
+        "try:\n    a\nexcept E:\n    b\nelse:\n    c\nfinally:\n    d\nmatch x:\n    case "
+        "1:\n        e\n"
+    )
     module = Module(source, "m.py")
     names = [node for node in ast.walk(module.tree) if isinstance(node, ast.Expr)]
     assert [len(module.block_of(statement)) for statement in names] == [1] * 5

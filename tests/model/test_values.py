@@ -11,7 +11,10 @@ KINDS = {
     "a layer": ("ask(nn.Linear(1, 1))", Kind.MODEL),
     "a moved layer": ("ask(nn.Linear(1, 1).to(device).train())", Kind.MODEL),
     "a class": ("class Net(nn.Module):\n    pass\nask(Net())", Kind.MODEL),
-    "a derived class": ("class A(nn.Module):\n    pass\nclass B(A):\n    pass\nask(B())", Kind.MODEL),
+    "a derived class": (
+        "class A(nn.Module):\n    pass\nclass B(A):\n    pass\nask(B())",
+        Kind.MODEL,
+    ),
     "DataParallel": ("net = nn.Linear(1, 1)\nask(nn.DataParallel(net))", Kind.MODEL),
     "a compiled model": ("ask(torch.compile(nn.Linear(1, 1)))", Kind.MODEL),
     "torchvision": ("import torchvision\nask(torchvision.models.resnet18())", Kind.MODEL),
@@ -20,9 +23,15 @@ KINDS = {
     "an optimizer": ("ask(optim.Adam(params))", Kind.OPTIMIZER),
     "by its name": ("ask(getattr(optim, name)(params))", Kind.OPTIMIZER),
     "an optimizer class": ("class Mine(optim.Optimizer):\n    pass\nask(Mine())", Kind.OPTIMIZER),
-    "from a function": ("def make(p):\n    return optim.SGD(p, lr=0.1)\nask(make(params))", Kind.OPTIMIZER),
+    "from a function": (
+        "def make(p):\n    return optim.SGD(p, lr=0.1)\nask(make(params))",
+        Kind.OPTIMIZER,
+    ),
     "from a tuple": (
-        "def make(p):\n    return nn.Linear(1, 1), optim.SGD(p, lr=0.1)\nnet, opt = make(1)\nask(opt)",
+        (
+            "def make(p):\n    return nn.Linear(1, 1), optim.SGD(p, lr=0.1)\nnet, opt = "
+            "make(1)\nask(opt)"
+        ),
         Kind.OPTIMIZER,
     ),
     "unpacked": ("a, b = nn.Linear(1, 1), optim.SGD(p, lr=0.1)\nask(b)", Kind.OPTIMIZER),
@@ -30,19 +39,50 @@ KINDS = {
     "a list": ("ask([optim.SGD(a), optim.SGD(b)])", Kind.OPTIMIZERS),
     "a dict": ("ask({'a': optim.SGD(a)})", Kind.OPTIMIZERS),
     "one of a list": ("opts = [optim.SGD(a), optim.SGD(b)]\nask(opts[0])", Kind.OPTIMIZER),
-    "another library's": ("import bitsandbytes as bnb\nask(bnb.optim.Adam8bit(p))", Kind.FOREIGN_OPTIMIZER),
+    "another library's": (
+        "import bitsandbytes as bnb\nask(bnb.optim.Adam8bit(p))",
+        Kind.OPTIMIZER,
+    ),
+    "another framework's": (
+        "import horovod.torch as hvd\nask(hvd.DistributedOptimizer(p))",
+        Kind.FOREIGN_OPTIMIZER,
+    ),
     "a scheduler": ("ask(optim.lr_scheduler.StepLR(opt, 1))", Kind.SCHEDULER),
     "a scaler": ("ask(torch.amp.GradScaler('cuda'))", Kind.SCALER),
     "the older scaler": ("ask(torch.cuda.amp.GradScaler())", Kind.SCALER),
     "a device": ("ask(torch.device('cuda'))", Kind.DEVICE),
-    "a device by condition": ("device = torch.device('cuda' if x else 'cpu')\nask(device)", Kind.DEVICE),
+    "a device by condition": (
+        "device = torch.device('cuda' if x else 'cpu')\nask(device)",
+        Kind.DEVICE,
+    ),
     "a device's name": ("device = 'cuda' if x else 'cpu'\nask(device)", Kind.DEVICE_NAME),
+    "the device that reaches": (
+        "for device in ['cpu', 'cuda']:\n    pass\ndevice = torch.device('cuda')\nask(device)",
+        Kind.DEVICE,
+    ),
+    "a wrapper only later": (
+        (
+            "class Noam:\n    def step(self):\n        self.optimizer.step()\n"
+            "opt = optim.SGD(p)\nask(opt)\nopt = Noam(opt)"
+        ),
+        Kind.OPTIMIZER,
+    ),
+    "an attribute in the order of statements": (
+        (
+            "class A:\n    def f(self):\n        self.x = 'cuda'\n"
+            "        self.x = torch.device(self.x)\n        ask(self.x)"
+        ),
+        Kind.DEVICE,
+    ),
     "a formatted name": ("ask(f'cuda:{i}')", Kind.DEVICE_NAME),
     "a flag": ("ask(torch.cuda.is_available())", Kind.CUDA_FLAG),
     "a parameter's callers": ("def f(opt):\n    ask(opt)\nf(optim.SGD(p))", Kind.OPTIMIZER),
     "a parameter's annotation": ("def f(opt: optim.Optimizer):\n    ask(opt)", Kind.OPTIMIZER),
     "an attribute": (
-        "class T:\n    def __init__(self):\n        self.o = optim.SGD(p)\n    def f(self):\n        ask(self.o)",
+        (
+            "class T:\n    def __init__(self):\n        self.o = optim.SGD(p)\n    def f(self):\n    "
+            "    ask(self.o)"
+        ),
         Kind.OPTIMIZER,
     ),
     "an attribute of an object": (
@@ -82,7 +122,11 @@ def test_what_nothing_shows_is_unknown(source: str) -> None:
     assert program.values.kind(expr, scope) is Kind.UNKNOWN
 
 
-OTHERS = {"a number": "ask(3)", "an array": "import numpy as np\nask(np.zeros(3))", "a text": "ask('text')"}
+OTHERS = {
+    "a number": "ask(3)",
+    "an array": "import numpy as np\nask(np.zeros(3))",
+    "a text": "ask('text')",
+}
 
 
 @pytest.mark.parametrize("source", OTHERS.values(), ids=OTHERS)

@@ -1,4 +1,6 @@
-"""What the consumers of reports demand, as JSON schemas: the parts of the published ones that our output meets."""
+"""What the consumers of reports demand, as JSON schemas: the parts of the published ones that our
+output meets.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _PHYSICAL = {
             "type": "object",
             "required": ["startLine"],
             "additionalProperties": False,
-            "properties": dict.fromkeys(("startLine", "startColumn", "endLine", "endColumn"), _POSITIVE),
+            "properties": dict.fromkeys(
+                ("startLine", "startColumn", "endLine", "endColumn"), _POSITIVE
+            ),
         },
     },
 }
@@ -81,7 +85,14 @@ SARIF = {
                                                     "type": "object",
                                                     "additionalProperties": False,
                                                     "properties": {
-                                                        "level": {"enum": ["none", "note", "warning", "error"]}
+                                                        "level": {
+                                                            "enum": [
+                                                                "none",
+                                                                "note",
+                                                                "warning",
+                                                                "error",
+                                                            ]
+                                                        }
                                                     },
                                                 },
                                                 "properties": {"type": "object"},
@@ -125,7 +136,10 @@ SARIF = {
                                         },
                                     },
                                 },
-                                "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
+                                "partialFingerprints": {
+                                    "type": "object",
+                                    "additionalProperties": {"type": "string"},
+                                },
                             },
                         },
                     },
@@ -135,7 +149,8 @@ SARIF = {
     },
 }
 
-# GitLab, code quality report format: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
+# GitLab, code quality report format:
+# https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
 GITLAB = {
     "type": "array",
     "items": {
@@ -167,7 +182,18 @@ JUNIT = {
     "testsuites": (set(), {"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
     "testsuite": (
         {"name", "tests", "failures", "errors"},
-        {"group", "time", "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url"},
+        {
+            "group",
+            "time",
+            "skipped",
+            "timestamp",
+            "hostname",
+            "id",
+            "package",
+            "file",
+            "log",
+            "url",
+        },
         {"testsuite", "properties", "testcase", "system-out", "system-err"},
     ),
     "testcase": (
@@ -197,7 +223,11 @@ FINDING = {
             "items": {
                 "type": "object",
                 "required": ["line", "column", "message"],
-                "properties": {"line": _POSITIVE, "column": _POSITIVE, "message": {"type": "string"}},
+                "properties": {
+                    "line": _POSITIVE,
+                    "column": _POSITIVE,
+                    "message": {"type": "string"},
+                },
             },
         },
         "fix": {

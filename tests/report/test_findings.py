@@ -12,16 +12,16 @@ import jsonschema
 import pytest
 
 from amp_migrate.config import Settings
-from amp_migrate.lint.files import Options, Report, lint_bytes
+from amp_migrate.pipeline.lint.files import Options, Report, lint_bytes
 from amp_migrate.report import findings, text
-from tests.lint.programs import BCE, BROKEN, OLD
+from tests.pipeline.lint.programs import BCE, BROKEN, OLD
 from tests.report import schemas
 
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Report]:
     monkeypatch.chdir(tmp_path)
-    options = Options(Settings(), tmp_path)
+    options = Options(Settings(target_torch=(2, 4)), tmp_path)
     files = {
         "a/old one.py": OLD,
         "b/bce.py": BCE,
@@ -47,7 +47,13 @@ def test_json(reports: list[Report]) -> None:
         ("twice.py", "deprecated-cuda-amp", 4),
     ]
     assert found[1]["related"] == [{"line": 6, "column": 10, "message": "under this autocast"}]
-    assert [one["fix"] and one["fix"]["safety"] for one in found] == ["safe", "unsafe", None, "safe", "safe"]
+    assert [one["fix"] and one["fix"]["safety"] for one in found] == [
+        "safe",
+        "unsafe",
+        None,
+        "safe",
+        "safe",
+    ]
     assert json.loads(render("json", reports[3:4])) == []
 
 
@@ -75,27 +81,41 @@ def test_gitlab(reports: list[Report]) -> None:
     entries = json.loads(render("gitlab", reports))
     jsonschema.validate(entries, schemas.GITLAB)
     assert len({entry["fingerprint"] for entry in entries}) == len(entries) == 5
-    assert [entry["severity"] for entry in entries] == ["info", "critical", "critical", "info", "info"]
+    assert [entry["severity"] for entry in entries] == [
+        "info",
+        "critical",
+        "critical",
+        "info",
+        "info",
+    ]
 
 
 def test_fingerprints_hold_when_lines_move(tmp_path: Path) -> None:
-    options = Options(Settings(), tmp_path)
+    options = Options(Settings(target_torch=(2, 4)), tmp_path)
     before, after = (
-        json.loads(render("gitlab", [lint_bytes("a.py", source.encode(), options)])) for source in (OLD, "\n\n" + OLD)
+        json.loads(render("gitlab", [lint_bytes("a.py", source.encode(), options)]))
+        for source in (OLD, "\n\n" + OLD)
     )
     assert [one["fingerprint"] for one in before] == [one["fingerprint"] for one in after]
     assert before[0]["location"] != after[0]["location"]
 
 
 def test_absolute_paths_become_relative(reports: list[Report], tmp_path: Path) -> None:
-    report = lint_bytes(str(tmp_path / "b/bce.py"), BCE.encode(), Options(Settings(), tmp_path))
+    report = lint_bytes(
+        str(tmp_path / "b/bce.py"), BCE.encode(), Options(Settings(target_torch=(2, 4)), tmp_path)
+    )
     assert json.loads(render("gitlab", [report]))[0]["location"]["path"] == "b/bce.py"
     assert '"uri": "b/bce.py"' in render("sarif", [report])
 
 
 def test_junit(reports: list[Report]) -> None:
     root = ET.fromstring(render("junit", reports))
-    assert (root.tag, root.get("tests"), root.get("failures"), root.get("errors")) == ("testsuites", "6", "5", "0")
+    assert (root.tag, root.get("tests"), root.get("failures"), root.get("errors")) == (
+        "testsuites",
+        "6",
+        "5",
+        "0",
+    )
     suites = list(root)
     assert [suite.tag for suite in suites] == ["testsuite"] * 5
     for suite, report in zip(suites, reports, strict=True):
@@ -103,7 +123,11 @@ def test_junit(reports: list[Report]) -> None:
         cases = list(suite)
         assert {case.tag for case in cases} == {"testcase"}
         assert suite.get("tests") == str(len(cases))
-        assert suite.get("failures") == str(len(list(suite.iter("failure")))) == str(len(report.findings))
+        assert (
+            suite.get("failures")
+            == str(len(list(suite.iter("failure"))))
+            == str(len(report.findings))
+        )
         for case in cases:
             assert case.get("name")
             assert case.get("classname") == report.path
@@ -116,7 +140,9 @@ def test_junit(reports: list[Report]) -> None:
 
 
 def test_junit_holds_what_xml_cannot(tmp_path: Path) -> None:
-    report = lint_bytes('a "<&>\x07.py', BROKEN.encode(), Options(Settings(), tmp_path))
+    report = lint_bytes(
+        'a "<&>\x07.py', BROKEN.encode(), Options(Settings(target_torch=(2, 4)), tmp_path)
+    )
     root = ET.fromstring(render("junit", [report]))
     assert root[0].get("name") == 'a "<&>?.py'
 
@@ -127,11 +153,15 @@ def test_github(reports: list[Report]) -> None:
     place = r"file=[^,:]+,line=\d+,endLine=\d+(,col=\d+,endColumn=\d+)?"
     command = re.compile(rf"::(error|warning|notice) title=[^,:]+,{place}::.+")
     assert all(command.fullmatch(line) for line in lines)
-    assert lines[1].startswith("::error title=amp-migrate (bce-under-autocast),file=b/bce.py,line=7,endLine=7,col=16,")
+    assert lines[1].startswith(
+        "::error title=amp-migrate (bce-under-autocast),file=b/bce.py,line=7,endLine=7,col=16,"
+    )
 
 
 def test_github_escapes(tmp_path: Path) -> None:
-    report = lint_bytes("50%,a:b.py", OLD.encode(), Options(Settings(), tmp_path))
+    report = lint_bytes(
+        "50%,a:b.py", OLD.encode(), Options(Settings(target_torch=(2, 4)), tmp_path)
+    )
     assert "file=50%25%2Ca%3Ab.py,line=3" in render("github", [report])
     assert "::50%25,a:b.py:3:10: " in render("github", [report])
 
@@ -159,12 +189,18 @@ def test_text_shows_the_line_and_the_way_out(reports: list[Report]) -> None:
     [
         ("if 1:\n\tx = torch.cuda.amp.GradScaler()\n", "    x = torch.cuda.amp.GradScaler()", 8),
         ('x = "表", torch.cuda.amp.GradScaler()\n', 'x = "表", torch.cuda.amp.GradScaler()', 10),
-        ('x = "\u0301", torch.cuda.amp.GradScaler()\n', 'x = "\u0301", torch.cuda.amp.GradScaler()', 8),
+        (
+            'x = "\u0301", torch.cuda.amp.GradScaler()\n',
+            'x = "\u0301", torch.cuda.amp.GradScaler()',
+            8,
+        ),
         ('x = "\x1b", torch.cuda.amp.GradScaler()\n', 'x = "?", torch.cuda.amp.GradScaler()', 9),
     ],
 )
 def test_the_caret_is_below(tmp_path: Path, code: str, shown: str, caret: int) -> None:
-    report = lint_bytes("a.py", b"import torch\n" + code.encode(), Options(Settings(), tmp_path))
+    report = lint_bytes(
+        "a.py", b"import torch\n" + code.encode(), Options(Settings(target_torch=(2, 4)), tmp_path)
+    )
     lines = render("text", [report]).splitlines()
     assert lines[2].partition(" | ")[2] == shown
     assert lines[3].partition(" | ")[2] == " " * caret + "^" * len("torch.cuda.amp.GradScaler()")
@@ -184,5 +220,8 @@ def test_statistics(reports: list[Report]) -> None:
 
 def test_closing(reports: list[Report]) -> None:
     said = text.closing(reports, False)
-    assert said == "5 findings in 4 files (5 files looked at). 3 can be fixed with --fix, 1 with --unsafe-fixes."
+    assert said == (
+        "5 findings in 4 files (5 files looked at). 3 can be fixed with --fix, 1 with "
+        "--unsafe-fixes."
+    )
     assert text.closing(reports[3:4], False) == "Nothing found in 1 file."

@@ -1,4 +1,6 @@
-"""A correct migration, and ways to break it. Each edit replaces one piece of the correct program by another."""
+"""A correct migration, and ways to break it: each edit replaces one piece of the correct program by
+another. And a program for several processes.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +64,36 @@ def train():
 
 
 train()
+"""
+
+DDP = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def main():
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    rank = dist.get_rank()
+    device = torch.device("cuda", rank) if torch.cuda.is_available() else torch.device("cpu")
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(device)
+    model = DistributedDataParallel(layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(rank)
+    data, target = torch.randn(64, 8), torch.randn(64, 1)
+    for x, y in zip(data.split(16), target.split(16)):
+        optimizer.zero_grad()
+        output = model(x.to(device))
+        loss = torch.nn.functional.mse_loss(output, y.to(device))
+        loss.backward()
+        optimizer.step()
+    print("rank", rank, "scaler" in main.__code__.co_varnames, flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
 """
 
 

@@ -16,7 +16,12 @@ def test_the_correct_rewrite_passes(verify: Verify) -> None:
     report = verify(BEFORE, AFTER)
     assert failed(report) == set()
     told = {check.name: check.verdict for check in report.checks}
-    assert told["amp: overflow drill"] == told["amp: checkpoint drill"] == told["amp: gradients"] == "pass"
+    assert (
+        told["amp: overflow drill"]
+        == told["amp: checkpoint drill"]
+        == told["amp: gradients"]
+        == "pass"
+    )
     assert report.runs.reference == "float64"
 
 
@@ -27,13 +32,33 @@ BARE = ("scaler.step(optimizer)", "optimizer.step()")
 Edits = list[tuple[str, str]]
 BROKEN: dict[str, tuple[Edits, str, str]] = {
     "bare step": ([BARE], "amp: protocol", "bare-step-after-unscale"),
-    "bare step, scaled": ([BARE, (UNSCALE, ""), (CLIP, "pass"), (UPDATE, "")], "amp: protocol", "bare-optimizer-step"),
+    "bare step, scaled": (
+        [BARE, (UNSCALE, ""), (CLIP, "pass"), (UPDATE, "")],
+        "amp: protocol",
+        "bare-optimizer-step",
+    ),
     "no unscale_ before clipping": ([(UNSCALE, "")], "amp: protocol", "clip-without-unscale"),
-    "rebuilt": ([(SCALER, ""), (EPOCHS, f"{EPOCHS}    {SCALER}")], "amp: protocol", "scaler-created-per-epoch"),
-    "lost statement": ([("        scheduler.step()\n", "")], "amp-off: losses", "not those of the original"),
-    "backward": ([("            scaler.scale", "                scaler.scale")], "amp: protocol", "backward-inside"),
+    "rebuilt": (
+        [(SCALER, ""), (EPOCHS, f"{EPOCHS}    {SCALER}")],
+        "amp: protocol",
+        "scaler-created-per-epoch",
+    ),
+    "lost statement": (
+        [("        scheduler.step()\n", "")],
+        "amp-off: losses",
+        "not those of the original",
+    ),
+    "backward": (
+        [("            scaler.scale", "                scaler.scale")],
+        "amp: protocol",
+        "backward-inside",
+    ),
     "no update": ([(UPDATE, "")], "amp: run", "raised"),
-    "checkpoint": ([(', "scaler": scaler.state_dict()', "")], "amp: checkpoint drill", "not the scaler"),
+    "checkpoint": (
+        [(', "scaler": scaler.state_dict()', "")],
+        "amp: checkpoint drill",
+        "not the scaler",
+    ),
 }
 
 

@@ -6,39 +6,54 @@ import math
 
 import pytest
 
-from amp_migrate.runtime.checks import Limits, Runs, amp_on, completed
-from amp_migrate.runtime.compare import Curve, band, curves, largest_difference, median, same_losses, spread
+from amp_migrate.runtime.check import Limits
+from amp_migrate.runtime.checks import Runs, amp_on
+from amp_migrate.runtime.compare import (
+    Curve,
+    band,
+    largest_difference,
+    median,
+    same_losses,
+    spread,
+)
+from amp_migrate.runtime.endings import completed
 from amp_migrate.runtime.speed import speed_checks
 from amp_migrate.runtime.trace import Trace, finite
 
 FALLING = tuple(1 / (1 + i / 10) for i in range(40))
 
 
-def curve(values: tuple[float, ...], skipped: int = 0) -> Curve:
-    return Curve("train.py:3", values, (skipped,) * len(values))
+def curve(values: tuple[float, ...]) -> Curve:
+    return Curve("train.py:3", values)
+
+
+FALLING_CURVE = curve(FALLING)
+
+
+def excess(amp: tuple[float, ...], *noise: Curve, base: Curve = FALLING_CURVE) -> float:
+    return band(FALLING_CURVE, base, noise, curve(amp), 3, 0.01).excess
 
 
 def test_a_curve_inside_the_noise_passes_and_one_outside_does_not() -> None:
     noisy = curve(tuple(x * 1.01 for x in FALLING))
-    assert band(curve(FALLING), [noisy], noisy, 3, 0.01).excess < 1
-    assert band(curve(FALLING), [noisy], curve(tuple(x * 1.1 for x in FALLING)), 3, 0.01).excess > 1
+    assert excess(noisy.values, noisy) < 1
+    assert excess(tuple(x * 1.1 for x in FALLING), noisy) > 1
 
 
-def test_skipped_steps_are_a_delay_and_no_fault() -> None:
+def test_skipped_steps_are_held_against_a_float32_run_without_them() -> None:
     late = (FALLING[0],) * 5 + FALLING[:-5]
-    assert band(curve(FALLING), [], curve(late), 3, 0.01).excess > 1
-    assert band(curve(FALLING), [], curve(late, skipped=5), 3, 0.01).excess < 1
-
-
-def test_before_a_loss_there_is_nothing_to_hold_a_late_one_against() -> None:
-    """The first loss of an actor, after steps of the critic that were skipped."""
-    before, late = curve((1.0,)), Curve("train.py:3", (1.2,), (2,))
-    assert band(before, [], late, 3, 0.05).excess == 0
-    assert band(before, [], curve((1.2,)), 3, 0.05).excess > 1
+    assert excess(late) > 1
+    assert excess(late, base=curve(late)) == 0
+    assert excess(FALLING, base=curve(late)) > 1
 
 
 def test_a_loss_that_is_not_finite_is_outside() -> None:
-    assert band(curve(FALLING), [], curve((*FALLING[:-1], math.nan)), 3, 0.05).excess == math.inf
+    assert excess((*FALLING[:-1], math.nan)) == math.inf
+
+
+def test_the_attempts_that_were_skipped_are_counted_by_optimizer() -> None:
+    trace = Trace(optimizers=[0, 1, 0, 1, 0], taken=[False, True, True, False, False])
+    assert trace.left_out == [(0, 0), (1, 1), (0, 2)]
 
 
 def test_losses_are_equal_bit_for_bit_or_not() -> None:
@@ -49,18 +64,15 @@ def test_losses_are_equal_bit_for_bit_or_not() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other", "difference"),
-    [([1.0, 2.0], [1.0, 2.5], 0.25), ([1.0], [1.0, 2.0], math.inf), ([1.0], [math.nan], math.inf), ([], [], 0.0)],
+    [
+        ([1.0, 2.0], [1.0, 2.5], 0.25),
+        ([1.0], [1.0, 2.0], math.inf),
+        ([1.0], [math.nan], math.inf),
+        ([], [], 0.0),
+    ],
 )
 def test_largest_difference(one: list[float], other: list[float], difference: float) -> None:
     assert largest_difference(one, other) == difference
-
-
-def test_skips_are_counted_by_the_optimizer_that_has_most() -> None:
-    trace = Trace(
-        losses=[3.0, 2.0, 1.0], loss_sites=["a", "a", "a"], loss_steps=[0, 1, 2],
-        optimizers=[0, 1, 0, 1], taken=[True, False, True, False],
-    )  # fmt: skip
-    assert curves(trace)["a"].skipped == (0, 1, 2)
 
 
 def test_median_and_spread() -> None:
@@ -70,7 +82,10 @@ def test_median_and_spread() -> None:
 
 
 def test_what_is_not_finite_is_null_in_json() -> None:
-    assert finite({"a": [1.0, math.inf], "b": (math.nan, "x")}) == {"a": [1.0, None], "b": [None, "x"]}
+    assert finite({"a": [1.0, math.inf], "b": (math.nan, "x")}) == {
+        "a": [1.0, None],
+        "b": [None, "x"],
+    }
 
 
 def timed(seconds: float, wobble: float = 0.0) -> Trace:
@@ -79,10 +94,22 @@ def timed(seconds: float, wobble: float = 0.0) -> Trace:
 
 @pytest.mark.parametrize(
     ("fast", "wobble", "word"),
-    [(0.5, 0.0, "2.00 times as fast"), (0.99, 0.2, "no gain"), (2.0, 0.0, "a loss: 2.00 times slower")],
+    [
+        (0.5, 0.0, "2.00 times as fast"),
+        (0.99, 0.2, "no gain"),
+        (2.0, 0.0, "a loss: 2.00 times slower"),
+    ],
 )
-def test_a_gain_below_the_noise_is_none_and_a_loss_is_a_loss(fast: float, wobble: float, word: str) -> None:
-    runs = Runs({"original": timed(1.0, wobble), "original-again": timed(1.0, wobble), "amp": timed(fast, wobble)})
+def test_a_gain_below_the_noise_is_none_and_a_loss_is_a_loss(
+    fast: float, wobble: float, word: str
+) -> None:
+    runs = Runs(
+        {
+            "original": timed(1.0, wobble),
+            "original-again": timed(1.0, wobble),
+            "amp": timed(fast, wobble),
+        }
+    )
     (check,) = speed_checks(runs, "cuda", Limits())
     assert word in check.message
     assert check.verdict == "pass"
@@ -97,12 +124,24 @@ def test_speed_on_the_cpu_is_not_called_measured() -> None:
 
 
 def test_a_scale_that_never_settles_fails() -> None:
-    trace = Trace(dtype="float16", optimizers=[0] * 30, taken=[False] * 30, scales=[2.0 ** (16 - i) for i in range(30)])
-    found = {check.name: check.verdict for check in amp_on(Runs({"original": Trace(), "amp": trace}), "amp", Limits())}
+    trace = Trace(
+        dtype="float16",
+        optimizers=[0] * 30,
+        taken=[False] * 30,
+        scales=[2.0 ** (16 - i) for i in range(30)],
+    )
+    found = {
+        check.name: check.verdict
+        for check in amp_on(Runs({"original": Trace(), "amp": trace}), "amp", Limits())
+    }
     assert found["amp: scale settled"] == found["amp: skipped steps"] == "fail"
 
 
 def test_a_crash_is_told_with_how_it_ended_and_its_last_line() -> None:
-    check = completed("amp", Trace(status="crashed", error="killed by SIGKILL\nCUDA out of memory"), None)
+    (check,) = completed(
+        "amp", Trace(status="crashed", error="killed by SIGKILL\nCUDA out of memory"), None
+    )
     assert check.verdict == "fail"
-    assert check.message == "the amp run did not come to an end: killed by SIGKILL; its last line: CUDA out of memory"
+    assert check.message == (
+        "the amp run did not come to an end: killed by SIGKILL; its last line: CUDA out of memory"
+    )

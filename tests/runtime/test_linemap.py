@@ -42,7 +42,9 @@ def test_an_error_in_wrapped_code_is_reported_where_the_user_wrote_it() -> None:
 
 @pytest.mark.parametrize("after", FIXTURES, ids=lambda path: path.parent.name)
 def test_every_fixture_compiles_with_lines_of_the_original(after: Path) -> None:
-    before, text = (decode_source(path.read_bytes()) for path in (after.with_name("before.py"), after))
+    before, text = (
+        decode_source(path.read_bytes()) for path in (after.with_name("before.py"), after)
+    )
     code = compile_rewritten(before, text, "x.py", switch=True)
     count = len(before.splitlines()) + 1
     assert all(line is None or line <= count for line in _lines(code))
@@ -52,7 +54,12 @@ def _lines(code: object) -> list[int | None]:
     from types import CodeType
 
     assert isinstance(code, CodeType)
-    inner = [line for constant in code.co_consts if isinstance(constant, CodeType) for line in _lines(constant)]
+    inner = [
+        line
+        for constant in code.co_consts
+        if isinstance(constant, CodeType)
+        for line in _lines(constant)
+    ]
     return [line for _, _, line in code.co_lines()] + inner
 
 

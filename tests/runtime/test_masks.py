@@ -48,7 +48,9 @@ print("done")
 
 def test_the_mask_is_the_same_in_every_precision() -> None:
     pytest.importorskip("torch")
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+    )
     assert done.stdout == "done\n", done.stderr
 
 
@@ -61,7 +63,9 @@ def test_times_are_taken_again_without_it(tmp_path: Path) -> None:
             jobs.append(job)
             return [Trace(step_seconds=[2.0 if job.same_masks else 1.0], masks=int(job.same_masks))]
 
-    verifier = Verifier(Program("x.py", (), False, {}, tmp_path), Options(device="cuda"), Supervised())  # type: ignore[arg-type]
+    verifier = Verifier(
+        Program("x.py", (), False, {}, tmp_path), Options(device="cuda"), Supervised()
+    )  # type: ignore[arg-type]
     verifier._folder = tmp_path
     for name in ("original", "tf32", "amp"):
         verifier._run(name, tf32=name == "tf32")
@@ -83,9 +87,14 @@ def test_on_a_gpu_gradients_are_held_against_float32_without_tf32(tmp_path: Path
         def run(self, job: Job) -> list[Trace]:
             return [Trace(optimizers=[0], losses=[float(job.exact)])]
 
-    for device, losses, single in (("cuda", [1.0], "float32 gradients"), ("cpu", [0.0], "original")):
-        verifier = Verifier(Program("x.py", (), False, {}, tmp_path), Options(device=device), Supervised())  # type: ignore[arg-type]
-        verifier._folder = tmp_path
+    for device, losses, single in (
+        ("cuda", [1.0], "float32 gradients"),
+        ("cpu", [0.0], "original"),
+    ):
+        verifier = Verifier(
+            Program("x.py", (), False, {}, tmp_path), Options(device=device), Supervised()
+        )  # type: ignore[arg-type]
+        verifier._runner._folder = tmp_path
         verifier._run("original")
         assert verifier._exact().losses == losses
         assert verifier._truth() == tmp_path / single.replace(" ", "-") / "rank0"

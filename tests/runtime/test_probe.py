@@ -34,7 +34,9 @@ LATE = (
 )
 
 
-def test_a_parameter_without_a_gradient_is_named_and_a_late_one_is_not(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_parameter_without_a_gradient_is_named_and_a_late_one_is_not(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
     (trace,) = supervisor.run(job(tmp_path, LATE, steps=24))
     assert trace.status in ("stopped", "finished"), trace.error
     assert len(trace.without_gradient) == 1

@@ -1,4 +1,6 @@
-"""Programs of fixtures/ pass; the whole set takes minutes, so the fast suite runs a sample of different shapes."""
+"""Programs of fixtures/ pass; the whole set takes minutes, so the fast suite runs a sample of
+different shapes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from amp_migrate.runtime.verify import Verifier
 from tests.runtime.conftest import failed
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-SAMPLE = ["accumulation_boundary", "dcgan_logits", "dqn_target_network", "unconditional_cuda", "word_rnn"]
+SAMPLE = [
+    "accumulation_boundary",
+    "dcgan_logits",
+    "dqn_target_network",
+    "unconditional_cuda",
+    "word_rnn",
+]
 NAMES = SAMPLE
 if os.environ.get("AMP_MIGRATE_ALL_FIXTURES"):
     NAMES = sorted(path.parent.name for path in FIXTURES.glob("*/after.py"))
@@ -25,7 +33,9 @@ def test_a_fixture_passes(name: str, supervisor: Supervisor, tmp_path: Path) -> 
     before = FIXTURES / name / "before.py"
     after = decode_source(before.with_name("after.py").read_bytes())
     same = after == decode_source(before.read_bytes())
-    program = Program(str(before), (), False, {"float16": {os.path.realpath(before): after}}, tmp_path)
+    program = Program(
+        str(before), (), False, {"float16": {os.path.realpath(before): after}}, tmp_path
+    )
     report = Verifier(program, Options(steps=8, scratch=True, diagnose=False), supervisor).run()
     expected = {"amp: engaged"} if same else set()
     assert failed(report) == expected, [check for check in report.checks if check.verdict == "fail"]

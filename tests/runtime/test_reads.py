@@ -55,7 +55,9 @@ def test_a_clipper_of_ones_own_before_unscale_is_seen_and_after_it_is_right(veri
     before, after = edited(BEFORE, (CLIP, OWN)), edited(AFTER, (CLIP, OWN))
     wrong = verify(before, edited(after, (UNSCALE, "")), steps=3).runs["amp"]
     line = before.splitlines().index(f"            {OWN}") + 1
-    assert [(found.rule, found.line) for found in wrong.violations] == [("grad-read-before-unscale", line)]
+    assert [(found.rule, found.line) for found in wrong.violations] == [
+        ("grad-read-before-unscale", line)
+    ]
     right = verify(before, after, steps=3)
     assert right.runs["amp"].violations == []
     assert right.runs["amp-off"].parameter_digests == right.runs["original"].parameter_digests

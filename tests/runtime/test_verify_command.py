@@ -1,8 +1,11 @@
-"""`amp-migrate verify` from the command line: exit codes, JSON by the contract, and what is told when it fails."""
+"""`amp-migrate verify` from the command line: exit codes, JSON by the contract, and what is told
+when it fails.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,12 +41,16 @@ def invoke(*arguments: str) -> Result:
 
 
 def test_the_migrated_program_passes_and_the_json_keeps_the_contract(project: Path) -> None:
-    done = invoke("--steps", "8", "--json", "result.json", "--html", "page.html", "--scratch", "train.py")
+    done = invoke(
+        "--steps", "8", "--json", "result.json", "--html", "page.html", "--scratch", "train.py"
+    )
     assert done.return_value == 0, done.output
     assert "PASS: 0 of" in done.output
     found = json.loads((project / "result.json").read_text(encoding="utf-8"))
     assert (found["version"], found["verdict"]) == (1, "pass")
-    assert {tuple(check) for check in found["checks"]} == {("name", "verdict", "measured", "limit", "message")}
+    assert {tuple(check) for check in found["checks"]} == {
+        ("name", "verdict", "measured", "limit", "message")
+    }
     assert {check["verdict"] for check in found["checks"]} == {"pass", "skip"}
     assert set(found["runs"]) >= {"original", "amp-off", "amp"}
     run: dict[str, Any] = found["runs"]["amp"]
@@ -52,18 +59,29 @@ def test_the_migrated_program_passes_and_the_json_keeps_the_contract(project: Pa
     assert isinstance(run["skipped_steps"], int)
     assert run["peak_memory_bytes"] > 0
     assert "steps_per_second" in run
-    assert sorted(path.name for path in project.iterdir()) == ["page.html", "result.json", "train.py"]
+    assert sorted(path.name for path in project.iterdir()) == [
+        "page.html",
+        "result.json",
+        "train.py",
+    ]
     assert "Plotly" in (project / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_hand_edited_program_fails_with_exit_code_1(project: Path) -> None:
     other = project / "edited.py"
-    other.write_text(edited(AFTER, ("scaler.step(optimizer)", "optimizer.step()")), encoding="utf-8")
+    other.write_text(
+        edited(AFTER, ("scaler.step(optimizer)", "optimizer.step()")), encoding="utf-8"
+    )
     done = invoke("--steps", "6", "--against", "edited.py", "--json", "-", "train.py")
     assert done.return_value == 1
     found = json.loads(done.stdout)
-    assert "amp: protocol" in [check["name"] for check in found["checks"] if check["verdict"] == "fail"]
-    assert "the program itself wrote checkpoint.pt here; --scratch has it write into copies" in found["notes"]
+    assert "amp: protocol" in [
+        check["name"] for check in found["checks"] if check["verdict"] == "fail"
+    ]
+    assert (
+        "the program itself wrote checkpoint.pt here; --scratch has it write into copies"
+        in found["notes"]
+    )
 
 
 def test_a_program_without_a_loop_cannot_be_compared(project: Path) -> None:
@@ -82,10 +100,37 @@ def test_a_limit_is_an_option(project: Path) -> None:
 def test_the_module_that_overflows_is_named_and_the_advice_is_tried(project: Path) -> None:
     text = edited(BEFORE, ("model = ", SQUARE + "model = "), ("torch.nn.ReLU()", "Square()"))
     (project / "train.py").write_text(text, encoding="utf-8")
-    done = invoke("--steps", "8", "--bisect", "--scratch", "train.py")
+    done = invoke("--steps", "8", "--bisect", "--patch", "fix.patch", "--scratch", "train.py")
     assert done.return_value == 1
-    assert "advice: module 1 (Square) first returned inf or NaN, as float16, at step 1" in done.output
-    assert "advice: tried: amp with 1 in float32 passes" in done.output
+    assert (
+        "advice: module 1 (Square) first returned inf or NaN, as float16, at step 1" in done.output
+    )
+    assert "advice: tried: 1 in float32 passes" in done.output
+    patch = (project / "fix.patch").read_text(encoding="utf-8")
+    assert (
+        '+        with torch.autocast("cuda", enabled=False):\n+            x = x.float()\n'
+        in patch
+    )
+    subprocess.run(["git", "apply", "fix.patch"], cwd=project, check=True)
+    (project / "fixed.py").write_bytes((project / "train.py").read_bytes())
+    (project / "train.py").write_text(text, encoding="utf-8")
+    done = invoke("--steps", "8", "--scratch", "--against", "fixed.py", "train.py")
+    assert done.return_value == 0, done.output
+
+
+def test_what_passes_is_written_as_a_patch_and_what_fails_is_not(project: Path) -> None:
+    done = invoke("--steps", "4", "--quick", "--patch", "fix.patch", "--scratch", "train.py")
+    assert done.return_value == 0, done.output
+    subprocess.run(["git", "apply", "fix.patch"], cwd=project, check=True)
+    assert "scaler.scale(loss).backward()" in (project / "train.py").read_text(encoding="utf-8")
+    (project / "train.py").write_text(BEFORE, encoding="utf-8")
+    (project / "wrong.py").write_text(
+        edited(AFTER, ("scaler.step(optimizer)", "optimizer.step()")), encoding="utf-8"
+    )
+    words = ["--steps", "4", "--quick", "--against", "wrong.py", "--patch", "no.patch"]
+    done = invoke(*words, "--scratch", "train.py")
+    assert "nothing passed, so no.patch was not written" in done.output
+    assert not (project / "no.patch").exists()
 
 
 NORM = """\
@@ -102,22 +147,35 @@ def test_an_eps_that_float16_rounds_to_zero_is_named(project: Path) -> None:
     norm = ("torch.nn.ReLU()", "torch.nn.ReLU(), Norm()")
     text = edited(BEFORE, ("model = ", NORM + "model = "), norm)
     text = edited(
-        text, ("data = torch.randn(64, 8)", "data = torch.randn(64, 8) * (torch.arange(64) % 8 > 0)[:, None]")
+        text,
+        (
+            "data = torch.randn(64, 8)",
+            "data = torch.randn(64, 8) * (torch.arange(64) % 8 > 0)[:, None]",
+        ),
     )
     text = edited(text, ("torch.nn.Linear(8, 32)", "torch.nn.Linear(8, 32, bias=False)"))
     (project / "train.py").write_text(text, encoding="utf-8")
     other = edited(
-        AFTER, ("model = ", NORM + "model = "), norm, ("torch.nn.Linear(8, 32)", "torch.nn.Linear(8, 32, bias=False)")
+        AFTER,
+        ("model = ", NORM + "model = "),
+        norm,
+        ("torch.nn.Linear(8, 32)", "torch.nn.Linear(8, 32, bias=False)"),
     )
     other = edited(
-        other, ("data = torch.randn(64, 8)", "data = torch.randn(64, 8) * (torch.arange(64) % 8 > 0)[:, None]")
+        other,
+        (
+            "data = torch.randn(64, 8)",
+            "data = torch.randn(64, 8) * (torch.arange(64) % 8 > 0)[:, None]",
+        ),
     )
     (project / "other.py").write_text(other, encoding="utf-8")
     done = invoke("--steps", "4", "--scratch", "--no-drills", "--against", "other.py", "train.py")
     assert done.return_value == 1
     line = text.splitlines().index("        return x / (x.abs().mean(-1, keepdim=True) + 1e-8)") + 1
     assert "advice: module 2 guards with 1e-08 (" in done.output
-    assert f"train.py:{line}), which float16 rounds to zero; use an eps of 1e-6 or more" in done.output
+    assert (
+        f"train.py:{line}), which float16 rounds to zero; use an eps of 1e-6 or more" in done.output
+    )
 
 
 def test_an_interruption_keeps_what_was_measured(project: Path) -> None:
@@ -132,3 +190,21 @@ def test_an_interruption_keeps_what_was_measured(project: Path) -> None:
     assert report.verdict == "fail"
     told = [check.name for check in report.checks]
     assert told == ["original: run", "original-again: run", "reproducible", "complete"]
+
+
+def test_quick_makes_three_runs_and_says_what_they_will_cost(project: Path) -> None:
+    done = invoke("--steps", "8", "--quick", "--json", "result.json", "--scratch", "train.py")
+    assert done.return_value == 0, done.output
+    found = json.loads((project / "result.json").read_text(encoding="utf-8"))
+    assert set(found["runs"]) <= {"original", "amp-off", "amp", "float32-as-amp"}
+    assert not [check for check in found["checks"] if "gradients" in check["name"]]
+    assert "about 2 runs to go" in done.stderr
+
+
+def test_quick_finds_what_is_plainly_wrong(project: Path) -> None:
+    (project / "edited.py").write_text(
+        edited(AFTER, ("scaler.step(optimizer)", "optimizer.step()")), encoding="utf-8"
+    )
+    done = invoke("--steps", "6", "--quick", "--scratch", "--against", "edited.py", "train.py")
+    assert done.return_value == 1, done.output
+    assert "bare-step-after-unscale" in done.output

@@ -11,7 +11,12 @@ class FusedAdam(torch.optim.AdamW):
     """Decoupled weight decay, and none unless it is asked for."""
 
     def __init__(
-        self, params: Any, lr: float = 1e-3, weight_decay: float = 0.0, adam_w_mode: bool = True, **options: Any
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        adam_w_mode: bool = True,
+        **options: Any,
     ) -> None:
         if not adam_w_mode:
             raise NotImplementedError("torch.optim.Adam couples the weight decay")

@@ -1,0 +1,89 @@
+"""What the migrator would do with the loops of a program, asked once."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from amp_migrate.config import Settings
+from amp_migrate.model.kinds import SCALERS
+from amp_migrate.model.program import Program
+from amp_migrate.model.regions import NEW, OLD
+from amp_migrate.outcome import LoopOutcome
+
+AMP_NAMES = (*NEW, *OLD, *SCALERS)
+_PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = WeakKeyDictionary()
+
+
+class Planned(NamedTuple):
+    """What the planner decides about a program."""
+
+    loops: list[LoopOutcome]
+    others: tuple[str, ...]
+    """Other files, by resolved path, that it would rewrite together with this one."""
+
+
+def related_files(program: Program, settings: Settings) -> list[str]:
+    """Other files that the loops of a program are migrated with, if at all, relative to it."""
+    folder = Path(program.module.path).parent
+    return [os.path.relpath(file, folder) for file in _planned(program, settings).others]
+
+
+def planned_loops(program: Program, settings: Settings) -> Iterator[tuple[ast.Call, LoopOutcome]]:
+    """Each loop's first backward call, and what the planner decides about it."""
+    if "backward" not in program.module.text:
+        return
+    calls = {
+        (call.lineno, scope.qualname): call
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if isinstance(call.func, ast.Attribute)
+        and "backward" in call.func.attr
+        or isinstance(call.func, ast.Name)
+        and call.func.id == "backward"
+    }
+    if not all(_says_amp(program, call) for call in calls.values()):
+        yield from _matched(calls, _planned(program, settings).loops)
+
+
+def _says_amp(program: Program, call: ast.Call) -> bool:
+    """Whether the scope of a backward names AMP itself, so that no planner is needed to see that it
+    is used there.
+
+    A framework's backward (`accelerator.backward(loss)`) is judged by the planner all the same.
+    """
+    if call.args or call.keywords:
+        return False
+    scope = program.module.scope_of(call)
+    return any(use.scope is scope for use in program.uses.of(*AMP_NAMES))
+
+
+def _matched(
+    calls: dict[tuple[int, str], ast.Call], loops: list[LoopOutcome]
+) -> Iterator[tuple[ast.Call, LoopOutcome]]:
+    for loop in loops:
+        call = calls.get((loop.line, loop.scope))
+        if call is not None:
+            yield call, loop
+
+
+def _planned(program: Program, settings: Settings) -> Planned:
+    held = _PLANS.get(program)
+    if held is not None and held[0] == settings:
+        return held[1]
+    from amp_migrate.planner import plan as planning
+
+    _, plans = planning.planned(program, settings)
+    loops = [loop for plan in plans.values() for loop in plan.loops]
+    others: tuple[str, ...] = ()
+    project = program.project
+    if project is not None and any(loop.status == "migrated" for loop in loops):
+        planner, _ = planning.planned(program, settings, project=project)
+        others = tuple(planner.company)
+    planned = Planned(loops, others)
+    _PLANS[program] = (settings, planned)
+    return planned

@@ -1,0 +1,400 @@
+"""The definitions that may reach each statement of one body, in one pass over it.
+
+The body of a module, function or class is walked once in the order of execution, with one set of
+possible definitions for each name. Every change is written to a journal, so that the set at any
+place is found by its position there, and a state is nothing but a position. Branches are walked
+one after the other from the same state and joined. What reaches the head of a loop from its end is
+left as a `Phi`, which is looked up when it is asked for; so nested loops cost one pass as well.
+After mypy's `partially_defined.py`: sets joined over statements, no graph of basic blocks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from amp_migrate.model.body_events import (
+    Bind,
+    Event,
+    Events,
+    Invoke,
+    Read,
+    Unbind,
+    is_irrefutable,
+    locals_of,
+    parameters_of,
+    reads_ahead,
+    truth_of,
+)
+from amp_migrate.model.definitions import (
+    ENTRY,
+    UNBOUND,
+    Called,
+    Items,
+    Journal,
+    OfObject,
+    Phi,
+    proved_of,
+)
+from amp_migrate.model.syntax import LOOPS, Binding, Module, Scope, blocks
+
+SetBy: TypeAlias = Callable[[ast.Call, Scope], frozenset[str]]
+
+_TRIES = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
+_ENDS = frozenset({"sys.exit", "os._exit", "os.abort"})
+_SUPPRESSES = frozenset({"contextlib.suppress", "pytest.raises"})
+
+
+class BodyFlow:
+    """The flow of definitions through the body of one scope."""
+
+    def __init__(self, module: Module, scope: Scope, events: Events, set_by: SetBy) -> None:
+        """`set_by` tells which attributes of `self` a call of one of its methods may set."""
+        self.module = module
+        self.scope = scope
+        self.events = events
+        self.set_by = set_by
+        self.begins: dict[ast.stmt, int] = {}
+        self.heads: dict[ast.stmt, int] = {}
+        """Where the test of a `while` is evaluated, after each round as well."""
+        self.ends: dict[ast.stmt, int] = {}
+        self.exits: list[int] = []
+        """Positions at which the body is left without an exception."""
+        self.phis: dict[tuple[ast.stmt, str], Items] = {}
+        self.deleted: set[str] = set()
+        self.journal = Journal(self._first)
+        self._dead = False
+        self._loops: list[_Loop] = []
+        self.headers: dict[ast.stmt, list[Event]] = {}
+        self._changed: dict[ast.stmt, set[str]] = {}
+        self._dotted: dict[str, set[str]] = {}
+        self._local, self._rebound = locals_of(scope)
+        self._run()
+
+    # -- questions
+
+    def at_exit(self, key: str) -> Items:
+        """What may be in `key` where the body is left; nothing where it never is."""
+        return frozenset().union(*(self.journal.at(key, position) for position in self.exits))
+
+    def will_read(self, statement: ast.stmt, key: str, *, after: bool) -> bool:
+        """Whether `key` is read in any case by a statement that follows in the same block."""
+        block = self.module.block_lists[statement]
+        first = next(i for i, one in enumerate(block) if one is statement)
+        coming = block[first + 1 if after else first :]
+        return reads_ahead([(one, self.headers.get(one, [])) for one in coming], key)
+
+    def _first(self, key: str) -> Items:
+        head, dot, _ = key.partition(".")
+        if not dot:
+            return UNBOUND if key in self._local else ENTRY
+        if head in self._rebound and key not in self._dotted.get(head, ()):
+            return frozenset(OfObject(head, binding) for binding in self._rebound[head])
+        return ENTRY
+
+    # -- the pass
+
+    def _run(self) -> None:
+        for argument in parameters_of(self.scope):
+            for name, binding in self.events.bindings_at(argument):
+                self.journal.set(name, frozenset((binding,)))
+        body = self.scope.body
+        self._prepare(body)
+        self._block(body)
+        if not self._dead:
+            self.exits.append(self.journal.position)
+
+    def _prepare(self, body: list[ast.stmt]) -> None:
+        """Note the events of each statement, and the names that each loop may change."""
+        waiting: list[tuple[list[ast.stmt], tuple[ast.stmt, ...]]] = [(body, ())]
+        while waiting:
+            block, loops = waiting.pop()
+            for statement in block:
+                events = self.events.header(statement, self.scope.self_name)
+                self.headers[statement] = events
+                around = (*loops, statement) if isinstance(statement, LOOPS) else loops
+                self._note([*events, *self._openings(statement)], around)
+                waiting += [(inner, around) for inner in blocks(statement)]
+
+    def _openings(self, statement: ast.stmt) -> list[Event]:
+        """What is bound where the blocks of a statement begin: targets, exceptions, patterns."""
+        nodes: list[ast.AST] = [statement] if isinstance(statement, (ast.For, ast.AsyncFor)) else []
+        nodes += getattr(statement, "handlers", ())
+        for case in getattr(statement, "cases", ()):
+            nodes += ast.walk(case.pattern)
+        return [event for node in nodes for event in self._opening(node)]
+
+    def _note(self, events: Iterable[Event], loops: tuple[ast.stmt, ...]) -> None:
+        for event in events:
+            if isinstance(event, Invoke):
+                keys = self.set_by(event.call, self.scope)
+            else:
+                keys = frozenset((event.key,))
+            self.deleted |= keys if isinstance(event, Unbind) else frozenset()
+            for key in keys:
+                head, dot, _ = key.partition(".")
+                if dot:
+                    self._dotted.setdefault(head, set()).add(key)
+            for loop in loops if not isinstance(event, Read) else ():
+                self._changed.setdefault(loop, set()).update(keys)
+
+    def _changed_in(self, loop: ast.stmt) -> set[str]:
+        """The names that a loop may change, and the attributes of what they name."""
+        names = self._changed.get(loop, set())
+        return names | {key for name in names for key in self._dotted.get(name, ())}
+
+    def _opening(self, node: ast.AST) -> list[Event]:
+        return self.events.bound(node, self.scope.self_name)
+
+    def _block(self, block: list[ast.stmt]) -> None:
+        for statement in block:
+            self.begins[statement] = self.journal.position
+            handler = self._handlers.get(type(statement))
+            if handler is None:
+                self._simple(statement)
+            else:
+                handler(self, statement)
+            self.ends[statement] = self.journal.position
+
+    def _apply(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, Read):
+                self._read(event.key)
+            elif isinstance(event, Bind):
+                self._bind(event)
+            elif isinstance(event, Unbind):
+                self._assign(event.key, UNBOUND)
+            else:
+                self._invoke(event.call)
+
+    def _read(self, key: str) -> None:
+        items = self.journal.get(key)
+        proved = frozenset(p for item in items if (p := proved_of(item)) is not None)
+        if proved != items:
+            self.journal.set(key, proved)
+
+    def _bind(self, event: Bind) -> None:
+        items: Items = frozenset((event.binding,))
+        if not event.always:
+            items |= self.journal.get(event.key)
+        self._assign(event.key, items, event.binding)
+
+    def _assign(self, key: str, items: Items, binding: Binding | None = None) -> None:
+        """A new object under `key`: what is known of its attributes goes."""
+        self.journal.set(key, items)
+        if "." not in key:
+            fresh = frozenset((OfObject(key, binding),)) if binding is not None else UNBOUND
+            for attribute in self._dotted.get(key, ()):
+                self.journal.set(attribute, fresh)
+            return
+        for attribute in self._dotted.get(key.partition(".")[0], ()):
+            if attribute.startswith(f"{key}.") and binding is not None:
+                self.journal.set(attribute, frozenset((OfObject(key, binding),)))
+
+    def _invoke(self, call: ast.Call) -> None:
+        for key in self.set_by(call, self.scope):
+            self.journal.set(key, frozenset((Called(call, key, self.journal.get(key)),)))
+
+    def _join(self, positions: list[int], since: int) -> None:
+        self._dead = not positions
+        if positions:
+            self.journal.join(positions, since)
+
+    def _position(self) -> list[int]:
+        """Where a branch has come out, if it does."""
+        return [] if self._dead else [self.journal.position]
+
+    # -- statements
+
+    def _simple(self, statement: ast.stmt) -> None:
+        self._apply(self.headers[statement])
+        if isinstance(statement, ast.Expr) and self._never_returns(statement.value):
+            self._dead = True
+
+    def _never_returns(self, expr: ast.expr) -> bool:
+        if not isinstance(expr, ast.Call):
+            return False
+        builtin = isinstance(expr.func, ast.Name) and expr.func.id in ("exit", "quit")
+        return builtin or self.module.canonical(expr.func) in _ENDS
+
+    def _assert(self, statement: ast.stmt) -> None:
+        assert isinstance(statement, ast.Assert)
+        self._apply(self.headers[statement])
+        self._dead |= truth_of(statement.test) is False
+
+    def _return(self, statement: ast.stmt) -> None:
+        self._apply(self.headers[statement])
+        if isinstance(statement, ast.Return) and not self._dead:
+            self.exits.append(self.journal.position)
+        self._dead = True
+
+    def _jump(self, statement: ast.stmt) -> None:
+        if self._loops and not self._dead:
+            loop = self._loops[-1]
+            found = loop.breaks if isinstance(statement, ast.Break) else loop.continues
+            found.append(self.journal.position)
+        self._dead = True
+
+    def _if(self, statement: ast.stmt) -> None:
+        """An `if` with its `elif`s, which are as many as the author likes: no recursion."""
+        since, outs = self.journal.position, list[int]()
+        here: list[ast.stmt] = [statement]
+        chain: list[ast.If] = []
+        while len(here) == 1 and isinstance(here[0], ast.If):
+            branch = here[0]
+            if chain:
+                chain.append(branch)
+                self.begins[branch] = self.journal.position
+            else:
+                chain = [branch]
+            self._apply(self.headers[branch])
+            start, dead, truth = self.journal.position, self._dead, truth_of(branch.test)
+            self._dead = dead or truth is False
+            self._block(branch.body)
+            outs += self._position()
+            self.journal.goto(start, start)
+            self._dead = dead or truth is True
+            here = branch.orelse
+        self._block(here)
+        self._join(outs + self._position(), since)
+        for branch in chain:
+            self.ends[branch] = self.journal.position
+
+    def _loop(self, statement: ast.stmt) -> None:
+        assert isinstance(statement, LOOPS)
+        endless = isinstance(statement, ast.While) and truth_of(statement.test) is True
+        if not isinstance(statement, ast.While):
+            self._apply(self.headers[statement])
+        since, dead = self.journal.position, self._dead
+        keys = self._changed_in(statement)
+        before = {key: self.journal.get(key) for key in keys}
+        for key in keys:
+            self.journal.set(key, frozenset((Phi(statement, key),)))
+        self.heads[statement] = self.journal.position
+        if isinstance(statement, ast.While):
+            self._apply(self.headers[statement])
+        head = self.journal.position
+        self._loops.append(_Loop([], []))
+        self._apply(self._opening(statement) if not isinstance(statement, ast.While) else ())
+        self._block(statement.body)
+        loop = self._loops.pop()
+        back = loop.continues + self._position()
+        for key in keys:
+            rounds = (self.journal.at(key, position) for position in back)
+            self.phis[statement, key] = before[key].union(*rounds)
+        self.journal.goto(head, since)
+        self._dead = dead or endless
+        self._block(statement.orelse)
+        self._join(loop.breaks + self._position(), since)
+
+    def _with(self, statement: ast.stmt) -> None:
+        assert isinstance(statement, (ast.With, ast.AsyncWith))
+        self._apply(self.headers[statement])
+        since = self.journal.position
+        self._block(statement.body)
+        made = (i.context_expr for i in statement.items if isinstance(i.context_expr, ast.Call))
+        if any(self.module.canonical(call.func) in _SUPPRESSES for call in made):
+            outs, dead = self._position(), self._dead
+            self.journal.anywhere(since, self.journal.position)
+            self._dead = False
+            self._join(outs + self._position(), since)
+            self._dead |= dead
+
+    def _try(self, statement: ast.stmt) -> None:
+        assert isinstance(statement, _TRIES)
+        since, exits = self.journal.position, len(self.exits)
+        jumps = [(loop, len(loop.breaks), len(loop.continues)) for loop in self._loops]
+        dead = self._dead
+        self._block(statement.body)
+        raised = self.journal.position
+        self._block(statement.orelse)
+        outs = self._position()
+        for handler in statement.handlers:
+            self._handle(handler, since, raised)
+            outs += self._position()
+        self._join(outs, since)
+        if statement.finalbody:
+            self._finally(statement.finalbody, outs, since)
+            for loop, breaks, continues in jumps:
+                self._through(statement.finalbody, loop.breaks, breaks, since)
+                self._through(statement.finalbody, loop.continues, continues, since)
+            self._through(statement.finalbody, self.exits, exits, since)
+        self._dead |= dead
+
+    def _handle(self, handler: ast.ExceptHandler, since: int, raised: int) -> None:
+        """A handler sees what any part of the `try` may have left."""
+        self.journal.anywhere(since, raised)
+        self._dead = False
+        if handler.type is not None:
+            self._apply(self.events.expression(handler.type, self.scope.self_name))
+        self._apply(self._opening(handler))
+        self._block(handler.body)
+        if handler.name and not self._dead:
+            self._assign(handler.name, UNBOUND)
+
+    def _finally(self, block: list[ast.stmt], outs: list[int], since: int) -> None:
+        """The block runs after an exception too, so in it anything may hold; behind it, what
+        came out regularly does, and what the block itself has set.
+        """
+        regular = self.journal.position
+        self.journal.anywhere(since, regular)
+        self._dead = False
+        first = self.journal.position
+        self._block(block)
+        if self._dead or not outs:
+            self._dead = True
+            return
+        changed = self.journal.changed(first)
+        self.journal.goto_but(regular, since, changed)
+
+    def _through(self, block: list[ast.stmt], positions: list[int], first: int, since: int) -> None:
+        """Jumps out of a `try` run its `finally`: what that sets holds at their ends."""
+        here, last = self.journal.position, self.ends[block[-1]]
+        changed = self.journal.changed(self.begins[block[0]], last)
+        for index in range(first, len(positions)) if changed else ():
+            self.journal.goto(last, here)
+            self.journal.goto_but(positions[index], since, changed)
+            positions[index] = self.journal.position
+        self.journal.goto(here, here)
+
+    def _match(self, statement: ast.stmt) -> None:
+        assert isinstance(statement, ast.Match)
+        self._apply(self.headers[statement])
+        since, outs = self.journal.position, list[int]()
+        exhaustive = False
+        for case in statement.cases:
+            self.journal.goto(since, since)
+            dead = self._dead
+            for node in ast.walk(case.pattern):
+                self._apply(self.events.bound(node, self.scope.self_name))
+            self._block(case.body)
+            outs += self._position()
+            self._dead = dead
+            exhaustive |= case.guard is None and is_irrefutable(case.pattern)
+        self.journal.goto(since, since)
+        self._dead |= exhaustive
+        self._join(outs + self._position(), since)
+
+    _handlers: ClassVar[dict[type[ast.stmt], Callable[[BodyFlow, ast.stmt], None]]] = {
+        ast.Assert: _assert,
+        ast.Return: _return,
+        ast.Raise: _return,
+        ast.Break: _jump,
+        ast.Continue: _jump,
+        ast.If: _if,
+        ast.For: _loop,
+        ast.AsyncFor: _loop,
+        ast.While: _loop,
+        ast.With: _with,
+        ast.AsyncWith: _with,
+        ast.Match: _match,
+        **dict.fromkeys(_TRIES, _try),
+    }
+
+
+class _Loop(NamedTuple):
+    """A loop that is being walked: the positions of its jumps."""
+
+    breaks: list[int]
+    continues: list[int]

@@ -1,0 +1,96 @@
+"""What instances of a class are, by its bases and methods."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.kinds import Kind, criterion_name, library_kind, optimizer_name
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Function
+
+if TYPE_CHECKING:
+    from amp_migrate.model.values import Values
+
+
+class ClassKinds:
+    """Answers `of` for the classes of one program."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.module = values.module
+        self.graph = values.graph
+
+    def of(self, cls: ast.ClassDef) -> Kind:
+        """What instances of a class of this module are."""
+        lineage = self.graph.lineage(cls)
+        unseen = [b for c in lineage for b in c.bases if not self._is_in_sight(b)]
+        bases = [self.module.canonical(b) or dotted_name(b) or "" for b in unseen]
+        if any(
+            b.startswith("torch.optim.lr_scheduler") or b.endswith("LRScheduler") for b in bases
+        ):
+            return Kind.SCHEDULER
+        if any(
+            library_kind(b) is Kind.OPTIMIZER or b in ("torch.optim.Optimizer", "Optimizer")
+            for b in bases
+        ):
+            return Kind.OPTIMIZER
+        if any(
+            b.startswith("torch.nn.") or b.rpartition(".")[2].endswith(("Module", "Model", "Net"))
+            for b in bases
+        ):
+            loss = criterion_name(cls.name) and not re.search(
+                r"Model|Net(?![a-z])|Network", cls.name
+            )
+            return Kind.CRITERION if loss or any(b.endswith("Loss") for b in bases) else Kind.MODEL
+        inherited = self._inherited_kind(lineage)
+        if inherited is not None:
+            return inherited
+        if (
+            self.graph.method(cls, "forward") is not None
+            and self.graph.method(cls, "__call__") is None
+            and any(bases)
+        ):
+            return Kind.MODEL  # its base is out of sight, and calling it runs forward
+        if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
+            return Kind.WRAPPER
+        return Kind.OBJECT
+
+    def _is_in_sight(self, base: ast.expr) -> bool:
+        """Whether a base class is defined in this program or beside it, so that no name tells."""
+        scope = self.module.scope_of(base)
+        if self.graph.class_named(base, scope) is not None:
+            return True
+        abroad = self.values.abroad(base, scope.root)
+        return abroad is not None and isinstance(abroad[1], ast.ClassDef)
+
+    def _inherited_kind(self, lineage: list[ast.ClassDef]) -> Kind | None:
+        """The kind of a base class in another module of the project, where it is a telling one."""
+        for base in (b for c in lineage for b in c.bases):
+            abroad = self.values.abroad(base, self.module.scope_of(base).root)
+            if abroad is not None and isinstance(abroad[1], ast.ClassDef):
+                kind = abroad[0].values.class_kind(abroad[1])
+                if kind not in (Kind.OBJECT, Kind.WRAPPER):
+                    return kind
+        return None
+
+    def _wraps_optimizer(self, cls: ast.ClassDef) -> bool:
+        """A `step` that steps something called an optimizer, in a class without `param_groups`."""
+        step = self.graph.method(cls, "step")
+        if step is None or any(self.graph.method(c, "param_groups") for c in [cls]):
+            return False
+        for node in ast.walk(step):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "step"
+            ):
+                inner = dotted_name(node.func.value) or ""
+                if optimizer_name(inner.rpartition(".")[2]):
+                    return not self._is_trainer(cls, step)
+        return False
+
+    def _is_trainer(self, cls: ast.ClassDef, step: Function) -> bool:
+        """A training class may have a `step` that runs backward itself; that is no optimizer."""
+        return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(step))

@@ -1,0 +1,331 @@
+"""What a device expression may be: a `torch.device`, a string, an index, and of which names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Flag, auto
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.calls import argument, default_of
+from amp_migrate.model.command_line import option_of
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_DEEP = 12
+_SPAWN = "torch.multiprocessing.spawn"
+_INDICES = frozenset({"torch.cuda.current_device", "torch.distributed.get_rank", "int"})
+
+
+class Form(Flag):
+    """The types that a device may be written as."""
+
+    DEVICE = auto()
+    STRING = auto()
+    INDEX = auto()
+    NONE = auto()
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True)
+class DeviceValue:
+    """The forms that an expression may have, and the devices that it may name."""
+
+    form: Form
+    names: frozenset[str] = frozenset()
+    """`cuda`, `cpu`, `cuda:` with an index; those that are in sight."""
+    closed: bool = True
+    """Whether `names` are all."""
+
+    @property
+    def is_device(self) -> bool:
+        return self.form is Form.DEVICE
+
+    @property
+    def is_string(self) -> bool:
+        return self.form is Form.STRING
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is the CPU by every definition."""
+        return self.closed and self.names == {"cpu"} and not self.form & ~_NAMED
+
+
+_NAMED = Form.DEVICE | Form.STRING
+UNKNOWN = DeviceValue(Form.UNKNOWN, closed=False)
+
+
+class Devices:
+    """Answers `of` for expressions and `at` for names at a place."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._busy: set[Binding] = set()
+        self._known: dict[Binding, DeviceValue] = {}
+
+    def of(self, expr: ast.expr, scope: Scope) -> DeviceValue:
+        """What `expr` may be where it stands."""
+        if isinstance(expr, ast.Constant):
+            return _constant(expr.value)
+        if isinstance(expr, ast.JoinedStr):
+            return _formatted(expr)
+        if isinstance(expr, ast.IfExp):
+            body = self.of(expr.body, scope)
+            known = self._asks_for_accelerator(expr.test)
+            return _either([_present(body) if known else body, self.of(expr.orelse, scope)])
+        if isinstance(expr, ast.BoolOp):
+            values = [self.of(value, scope) for value in expr.values]
+            first = map(_present, values[:-1]) if isinstance(expr.op, ast.Or) else values[:-1]
+            return _either([*first, values[-1]])
+        if isinstance(expr, ast.Call):
+            return self._call(expr, scope)
+        if isinstance(expr, ast.Attribute) and expr.attr == "type":
+            holder = self.of(expr.value, scope)
+            if holder.is_device:
+                return DeviceValue(Form.STRING, _types(holder.names), holder.closed)
+        if isinstance(expr, ast.Attribute) and expr.attr == "device" and _is_tensor(expr.value):
+            return DeviceValue(Form.DEVICE, closed=False)
+        dotted = dotted_name(expr)
+        if dotted is not None and expr in self.program.module.parents:
+            return self.at(expr, dotted, scope)
+        return UNKNOWN
+
+    def _asks_for_accelerator(self, test: ast.expr) -> bool:
+        made = self.program.canonical(test.func) if isinstance(test, ast.Call) else None
+        return made == "torch.accelerator.is_available"
+
+    def at(
+        self, node: ast.expr | ast.stmt, dotted: str, scope: Scope, *, after: bool = False
+    ) -> DeviceValue:
+        """What the name or attribute `dotted` may hold at `node`, or `after` that statement."""
+        reaching = self.program.reaching
+        if after and isinstance(node, ast.stmt):
+            reach = reaching.after(node, dotted)
+        else:
+            reach = reaching.at(node, dotted)
+        found = [self._bound(b, scope, dotted) for b in reach.bindings]
+        if all(one.how == "import" for one in reach.bindings):
+            foreign = self._of_other_file(dotted, scope)
+            if foreign is not None:
+                return foreign
+        if reach.bindings and reach.complete:
+            return _either(found)
+        option = option_of(self.program, node, dotted)
+        if option is not None:
+            return _either([*found, self._option(option, scope)])
+        return _either([*found, UNKNOWN])
+
+    def _of_other_file(self, dotted: str, scope: Scope) -> DeviceValue | None:
+        """What a variable or a class of another file of the project holds there; what this program
+        writes into it is in sight.
+        """
+        found = self.program.reaching.imported.variable_named(dotted, scope)
+        bindings = list(found[1]) if found is not None else []
+        home = found[0] if found is not None else self.program
+        if found is None:
+            holder = ast.parse(dotted, mode="eval").body
+            held = self._of_class(holder, scope)
+            home, bindings = held if held is not None else (home, [])
+        there = Devices(home)
+        values = [(one.value, home.module.scope_of(one.statement)) for one in bindings]
+        known = [there.of(value, where) for value, where in values if value is not None]
+        if not known:
+            return None
+        return _either([*known, *(self._written(dotted) if "." in dotted else [])])
+
+    def _of_class(self, expr: ast.expr, scope: Scope) -> tuple[Program, list[Binding]] | None:
+        """`Config.device`, or `cfg.device` of an instance, of a class of another file."""
+        if not isinstance(expr, ast.Attribute):
+            return None
+        abroad = self.program.values.abroad(expr.value, scope)
+        foreign = self.program.values.of(expr.value, scope).foreign or abroad
+        if foreign is None or not isinstance(foreign[1], ast.ClassDef):
+            return None
+        held = foreign[0].module.scopes[foreign[1]].bindings
+        found = [*held.get(expr.attr, ()), *held.get(f"self.{expr.attr}", ())]
+        return (foreign[0], found) if found else None
+
+    def _written(self, dotted: str) -> list[DeviceValue]:
+        """What the program assigns to an attribute of that name of anything."""
+        last = dotted.rpartition(".")[2]
+        stores = (
+            self.program.module.parents[node]
+            for node in self.program.module.parents
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if node.attr == last
+        )
+        values = [getattr(one, "value", None) for one in stores]
+        scope_of = self.program.module.scope_of
+        return [
+            self.of(one, scope_of(one)) if isinstance(one, ast.expr) else UNKNOWN for one in values
+        ]
+
+    def _bound(self, binding: Binding, scope: Scope, dotted: str) -> DeviceValue:
+        if binding in self._known:
+            return self._known[binding]
+        if binding in self._busy or len(self._busy) > _DEEP:
+            return DeviceValue(Form(0))
+        self._busy.add(binding)
+        try:
+            found = self._value_of(binding, scope, dotted)
+        finally:
+            self._busy.discard(binding)
+        if not self._busy:  # it rests on no question that is still open
+            self._known[binding] = found
+        return found
+
+    def _value_of(self, binding: Binding, scope: Scope, dotted: str) -> DeviceValue:
+        around = self.program.module.parents
+        where = (
+            self.program.module.scope_of(binding.statement)
+            if binding.statement in around
+            else scope
+        )
+        if binding.how == "parameter" and isinstance(binding.statement, ast.arg):
+            return self._parameter(binding.statement, where)
+        if binding.value is None or binding.index is not None:
+            return UNKNOWN
+        if binding.how == "for":
+            return self._element(binding.value, where)
+        if binding.how in ("assign", "walrus"):
+            return self.of(binding.value, where)
+        return UNKNOWN
+
+    def _element(self, iterable: ast.expr, scope: Scope) -> DeviceValue:
+        if isinstance(iterable, (ast.List, ast.Tuple, ast.Set)):
+            return _either(self.of(element, scope) for element in iterable.elts)
+        ranges = isinstance(iterable, ast.Call) and dotted_name(iterable.func) == "range"
+        return DeviceValue(Form.INDEX) if ranges else UNKNOWN
+
+    def _parameter(self, parameter: ast.arg, scope: Scope) -> DeviceValue:
+        """By its annotation and default; else by what the callers pass."""
+        function = scope.node
+        if not isinstance(function, FUNCTIONS):
+            return UNKNOWN
+        default = default_of(function, parameter.arg)
+        found = [self.of(default, scope)] if default is not None else []
+        annotated = self._annotation(parameter.annotation)
+        sites = self.program.reaching.entry.sites(function)
+        if annotated is not None:  # nothing keeps a caller from passing something else
+            given = [argument(call, scope, parameter.arg, bound) for call, _, bound in sites]
+            passed = [
+                self.of(expr, site[1])
+                for expr, site in zip(given, sites, strict=True)
+                if expr is not None
+            ]
+            known = [one for one in passed if not one.form & Form.UNKNOWN]
+            return _either([*found, annotated, *known])
+        for call, caller, bound in sites:
+            expr = argument(call, scope, parameter.arg, bound)
+            if expr is not None:
+                found.append(self.of(expr, caller))
+            elif default is None:
+                found.append(UNKNOWN)
+        first = next(iter(function.args.args), None)
+        if function in self._spawned and parameter is first:
+            found.append(DeviceValue(Form.INDEX))
+        if not sites or not self.program.reaching.entry.is_followed(function):
+            found.append(UNKNOWN)
+        return _either(found)
+
+    @cached_property
+    def _spawned(self) -> frozenset[ast.AST]:
+        """Functions that `torch.multiprocessing.spawn` runs, each with its rank."""
+        calls = [(c, s) for s in self.program.module.scopes.values() for c in s.calls if c.args]
+        spawns = [(c, s) for c, s in calls if self.program.canonical(c.func) == _SPAWN]
+        found = (self.program.graph.function_at(c.args[0], s) for c, s in spawns)
+        return frozenset(function for function in found if function is not None)
+
+    def _annotation(self, annotation: ast.expr | None) -> DeviceValue | None:
+        if annotation is None:
+            return None
+        name = self.program.canonical(annotation) or dotted_name(annotation)
+        forms = {"torch.device": Form.DEVICE, "str": Form.STRING, "int": Form.INDEX}
+        return DeviceValue(forms[name], closed=False) if name in forms else None
+
+    def _option(self, option: ast.Call, scope: Scope) -> DeviceValue:
+        """What `--device` of a command line may be: by its type, default and choices."""
+        given = {keyword.arg: keyword.value for keyword in option.keywords}
+        kind = given.get("type")
+        named = (self.program.canonical(kind) or dotted_name(kind)) if kind is not None else "str"
+        default = given.get("default")
+        value = self.of(default, scope) if default is not None else DeviceValue(Form.NONE)
+        choices = given.get("choices")
+        if isinstance(choices, (ast.List, ast.Tuple)):
+            return _either([value, *(self.of(choice, scope) for choice in choices.elts)])
+        forms = {"torch.device": Form.DEVICE, "str": Form.STRING, "int": Form.INDEX}
+        if named not in forms or "action" in given:
+            return UNKNOWN
+        form = forms[named]
+        if default is not None and value.form & Form.STRING:
+            value = DeviceValue(form, value.names, closed=False)
+        return _either([value, DeviceValue(form, value.names, closed=False)])
+
+    def _call(self, expr: ast.Call, scope: Scope) -> DeviceValue:
+        name = self.program.canonical(expr.func) or dotted_name(expr.func) or ""
+        if name == "torch.device":
+            return self._device(expr, scope)
+        if name == "torch.accelerator.current_accelerator":
+            return DeviceValue(Form.DEVICE | Form.NONE, closed=False)
+        if name in _INDICES:
+            return DeviceValue(Form.INDEX)
+        if name == "str":
+            return DeviceValue(Form.STRING, closed=False)
+        function = self.program.values.callee(expr, scope)
+        if function is None:
+            return UNKNOWN
+        inner = self.program.scope(function)
+        return _either([self.of(value, inner) for value in returned(function)] or [UNKNOWN])
+
+    def _device(self, expr: ast.Call, scope: Scope) -> DeviceValue:
+        """`torch.device(x)` is a device, whatever `x` is."""
+        if not expr.args:
+            return DeviceValue(Form.DEVICE, closed=False)
+        inner = self.of(expr.args[0], scope)
+        if inner.form is Form.INDEX:
+            return DeviceValue(Form.DEVICE, frozenset({"cuda:"}))
+        return DeviceValue(Form.DEVICE, inner.names, inner.closed and not inner.form & ~_NAMED)
+
+
+def _constant(value: object) -> DeviceValue:
+    if isinstance(value, str):
+        head, colon, _ = value.partition(":")
+        return DeviceValue(Form.STRING, frozenset({head + colon}))
+    if value is None:
+        return DeviceValue(Form.NONE)
+    return DeviceValue(Form.INDEX) if isinstance(value, int) else UNKNOWN
+
+
+def _formatted(expr: ast.JoinedStr) -> DeviceValue:
+    first = expr.values[0] if expr.values else None
+    if isinstance(first, ast.Constant) and ":" in str(first.value):
+        return DeviceValue(Form.STRING, frozenset({str(first.value).partition(":")[0] + ":"}))
+    return DeviceValue(Form.STRING, closed=False)
+
+
+def _is_tensor(expr: ast.expr) -> bool:
+    """`next(model.parameters())`, whose `.device` is one."""
+    return isinstance(expr, ast.Call) and dotted_name(expr.func) == "next"
+
+
+def _types(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(name.rstrip(":") for name in names)
+
+
+def _present(value: DeviceValue) -> DeviceValue:
+    """What is left where `x or y` takes `x`."""
+    return DeviceValue(value.form & ~Form.NONE, value.names, value.closed)
+
+
+def _either(values: Iterable[DeviceValue]) -> DeviceValue:
+    form, names, closed = Form(0), frozenset[str](), True
+    for value in values:
+        form |= value.form
+        names |= value.names
+        closed &= value.closed
+    return DeviceValue(form, names, closed) if form else UNKNOWN

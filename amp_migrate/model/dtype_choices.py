@@ -1,0 +1,72 @@
+"""Which dtypes an expression may name: by literals, choices, tables and variables."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Choices = frozenset[str]
+_ALIASES = {"half": "float16", "float": "float32"}
+_HOPS = 4
+
+
+def dtype_choices(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+) -> Choices | None:
+    """Names such as `bfloat16`; None where some value is not in sight."""
+    name = program.canonical(expr)
+    if name is not None and name.startswith("torch."):
+        name = name.removeprefix("torch.")
+        return frozenset({_ALIASES.get(name, name)})
+    parts = _parts(program, expr, scope) if hops else None
+    if not parts:
+        return None
+    found = [dtype_choices(program, one, where, hops - 1) for one, where in parts]
+    known = [one for one in found if one is not None]
+    return frozenset().union(*known) if len(known) == len(found) else None
+
+
+def _parts(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]] | None:
+    if isinstance(expr, ast.IfExp):
+        return [(expr.body, scope), (expr.orelse, scope)]
+    if isinstance(expr, ast.Subscript):
+        return _table(program, expr.value, scope)
+    if isinstance(expr, ast.Dict):
+        return [(value, scope) for value in expr.values]
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        if expr.func.attr == "get" and expr.args:
+            table = _table(program, expr.func.value, scope)
+            rest = [(one, scope) for one in expr.args[1:]]
+            return [*table, *rest] if table else None
+    return _bound(program, expr, scope)
+
+
+def _table(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]] | None:
+    if isinstance(expr, ast.Dict):
+        return [(value, scope) for value in expr.values]
+    bound = _bound(program, expr, scope)
+    if bound is None or not all(isinstance(one, ast.Dict) for one, _ in bound):
+        return None
+    return [(value, where) for one, where in bound for value in one.values]  # type: ignore[attr-defined]
+
+
+def _bound(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]] | None:
+    """Everything that is assigned to a name or to an attribute of `self`."""
+    name = dotted_name(expr)
+    if name is None:
+        return None
+    home = scope.lookup(name)
+    if home is None and name.partition(".")[0] == scope.self_name:
+        cls = program.graph.class_around(scope)
+        home = program.module.scopes[cls] if cls is not None else None
+        name = "self." + name.partition(".")[2]
+    bindings = home.bindings.get(name, []) if home is not None else []
+    if home is None or any(b.how != "assign" or b.index is not None for b in bindings):
+        return None
+    return [(b.value, home) for b in bindings if b.value is not None] or None

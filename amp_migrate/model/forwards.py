@@ -1,0 +1,224 @@
+"""Which calls run a model: by the definition behind them, wherever it stands; where none is in
+sight, by what is called and handed over; last, by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind, criterion_name
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Function, Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.effects import Effects
+    from amp_migrate.model.neighbours import Definition
+
+_PLAIN_METHODS = {
+    "parameters", "named_parameters", "train", "eval", "zero_grad", "state_dict", "load_state_dict",
+    "to", "cuda", "cpu",
+    "half", "float", "double", "requires_grad_", "apply", "modules", "children", "named_modules",
+    "named_children", "buffers",
+    "share_memory", "register_buffer", "add_module", "type", "extra_repr", "init_hidden",
+    "initHidden", "init_weights", "size",
+    "reset_parameters", "save", "load", "save_pretrained", "print_networks", "save_networks",
+    "summary", "reset",
+}  # fmt: skip
+_ACTIVATIONS = {
+    f"torch.nn.{name}"
+    for name in (
+        "Sigmoid",
+        "ReLU",
+        "LeakyReLU",
+        "Tanh",
+        "Softmax",
+        "LogSoftmax",
+        "GELU",
+        "ELU",
+        "Softplus",
+    )
+}
+# Functions of torch that run the module they are given.
+_RUNNERS = {"data_parallel", "checkpoint", "functional_call", "checkpoint_sequential"}
+# Libraries that take a model and do not run it.
+_KEEPERS = ("torch.nn.init", "torch.save", "copy.", "numpy.", "os.", "logging.", "wandb.")
+# Methods of a model out of sight that do not run it.
+_UPKEEP = ("init_", "set_", "reset", "save", "load", "update_", "get_optim", "configure")
+_MODEL_NAME = re.compile(
+    r"(?i)net|model|encod|decod|actor|critic|policy|generator|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
+)
+
+
+class Forwards:
+    """Answers for the calls of one program."""
+
+    def __init__(self, effects: Effects) -> None:
+        self.effects = effects
+        self.module, self.graph, self.values = effects.module, effects.graph, effects.values
+
+    def is_forward(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether `call` runs a model, itself or inside what it calls."""
+        return bool(self.of_call(call, scope) & EventKind.FORWARD)
+
+    def of_call(self, call: ast.Call, scope: Scope) -> EventKind:
+        """FORWARD for a model, CALLABLE for a variable that may hold one."""
+        if self.values.of(call.func, scope).name in _ACTIVATIONS:
+            return EventKind.NONE
+        if _constructs(self.definition(call, scope)):
+            return EventKind.NONE
+        defined = self._defined(call, scope)
+        if defined is not None:
+            return self._of_definition(call, scope, *defined)
+        if self._is_imported(call.func, scope):
+            return self._sure(self._is_library_forward(call, scope))
+        if isinstance(call.func, ast.Attribute):
+            return self._of_method(call, call.func, scope)
+        return self._of_variable(call, scope)
+
+    def _sure(self, forward: bool) -> EventKind:
+        return EventKind.FORWARD if forward else EventKind.NONE
+
+    # -- what a definition says
+
+    def definition(self, call: ast.Call, scope: Scope) -> Definition | None:
+        """The function or class of another file that `call` names."""
+        return self.values.abroad(call.func, scope)
+
+    def _defined(self, call: ast.Call, scope: Scope) -> tuple[Effects, Function] | None:
+        """The function that `call` runs, in this program or in a file beside it."""
+        own = self.values.callee(call, scope)
+        if own is not None:
+            return self.effects, own
+        abroad = self.definition(call, scope)
+        if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
+            return abroad[0].effects, abroad[1]
+        return self._foreign_method(call.func, scope)
+
+    def _foreign_method(self, func: ast.expr, scope: Scope) -> tuple[Effects, Function] | None:
+        """`self.diffusion.loss(x)` of an object whose class is in another file."""
+        if not isinstance(func, ast.Attribute):
+            return None
+        foreign = self.values.of(func.value, scope).foreign
+        method = foreign[0].graph.method(foreign[1], func.attr) if foreign is not None else None
+        return (foreign[0].effects, method) if foreign is not None and method is not None else None
+
+    def _of_definition(
+        self, call: ast.Call, scope: Scope, effects: Effects, function: Function
+    ) -> EventKind:
+        if function.name == "forward" and effects.is_module_method(function):
+            return EventKind.FORWARD
+        found = effects.of_function(function) & (EventKind.FORWARD | EventKind.CALLABLE)
+        if found & EventKind.CALLABLE and self._brings_model(call, scope):
+            return EventKind.FORWARD
+        return EventKind.FORWARD if found & EventKind.FORWARD else found
+
+    def _brings_model(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether the call hands a model over, or its receiver was made of one."""
+        origin = None
+        if isinstance(call.func, ast.Attribute):
+            origin = self.values.of(call.func.value, scope).origin
+        made = isinstance(origin, ast.Call) and self._is_given_model(origin, scope)
+        return made or self._is_given_model(call, scope)
+
+    # -- what is known without one
+
+    def _is_imported(self, func: ast.expr, scope: Scope) -> bool:
+        head = (dotted_name(func) or "").partition(".")[0]
+        home = scope.lookup(head)
+        return self.module.canonical(func) is not None and (
+            home is None or all(b.how == "import" for b in home.bindings[head])
+        )
+
+    def _is_library_forward(self, call: ast.Call, scope: Scope) -> bool:
+        """A function out of sight that is handed a model; of torch's own, those that run it."""
+        canonical = self.module.canonical(call.func) or ""
+        last = canonical.rpartition(".")[2]
+        if canonical.startswith("torch.") and last not in _RUNNERS:
+            return False
+        if canonical.startswith(_KEEPERS) or last[:1].isupper():
+            return False
+        return self._is_given_model(call, scope)
+
+    def _is_given_model(self, call: ast.Call, scope: Scope) -> bool:
+        given = [*call.args, *(k.value for k in call.keywords)]
+        return any(self.values.is_model(a, scope) for a in given)
+
+    def _of_method(self, call: ast.Call, func: ast.Attribute, scope: Scope) -> EventKind:
+        value = self.values.of(func, scope)
+        if self.values.is_model(func, scope):
+            return EventKind.FORWARD
+        if value.kind is Kind.CRITERION or func.attr in _PLAIN_METHODS:
+            return EventKind.NONE
+        if value.kind is Kind.OBJECT:
+            return self._of_object(func, scope)
+        if self.values.is_model(func.value, scope):
+            return self._sure(not func.attr.startswith(_UPKEEP))
+        named = (dotted_name(func) or "").startswith("self.") and not value
+        if named and _MODEL_NAME.search(func.attr):
+            return EventKind.FORWARD
+        if criterion_name(func.attr):
+            return self._of_loss_method(call, func, scope)
+        return EventKind.CALLABLE if named and self._is_stored(func, scope) else EventKind.NONE
+
+    def _of_loss_method(self, call: ast.Call, func: ast.Attribute, scope: Scope) -> EventKind:
+        """`agent.loss(model, batch)`: a method out of sight computes from the model it is given;
+        `self.diffusion.loss(x)` from what its object holds, as far as anybody can see.
+        """
+        holder = func.value
+        if self._is_given_model(call, scope):
+            return EventKind.FORWARD
+        held = isinstance(holder, ast.Attribute) and not self.values.of(holder, scope)
+        return EventKind.CALLABLE if held else EventKind.NONE
+
+    def _is_stored(self, func: ast.Attribute, scope: Scope) -> bool:
+        """An attribute that holds something callable, and is no method of a class in sight."""
+        around = self.graph.class_around(scope)
+        bindings = self.module.scopes[around].bindings if around is not None else {}
+        return f"self.{func.attr}" in bindings and not criterion_name(func.attr)
+
+    def _of_variable(self, call: ast.Call, scope: Scope) -> EventKind:
+        func = call.func
+        value = self.values.of(func, scope)
+        if value.kind is Kind.OBJECT:
+            return self._of_object(func, scope)
+        if value or self.values.is_model(func, scope):
+            return self._sure(value.kind is Kind.MODEL or not value)
+        if isinstance(func, ast.Subscript):
+            return self._of_element(call, func, scope)
+        if not isinstance(func, ast.Name):
+            return EventKind.NONE
+        home = scope.lookup(func.id)
+        held = home is not None and any(
+            b.how in ("parameter", "assign", "for") for b in home.bindings[func.id]
+        )
+        if held and not criterion_name(func.id):
+            return EventKind.FORWARD if _MODEL_NAME.search(func.id) else EventKind.CALLABLE
+        return self._sure(held and self._is_given_model(call, scope))
+
+    def _of_element(self, call: ast.Call, func: ast.Subscript, scope: Scope) -> EventKind:
+        """`nets[i](x)`; `LOSSES[kind](model, batch)`."""
+        holder = dotted_name(func.value) or ""
+        if self.values.is_model(func.value, scope) or self._is_given_model(call, scope):
+            return EventKind.FORWARD
+        if self.values.of(func.value, scope) or criterion_name(holder):
+            return EventKind.NONE
+        return EventKind.FORWARD if _MODEL_NAME.search(holder) else EventKind.CALLABLE
+
+    def _of_object(self, func: ast.expr, scope: Scope) -> EventKind:
+        """`obj(x)` runs `__call__` of its class."""
+        value = self.values.of(func, scope)
+        program = value.foreign[0] if value.foreign is not None else None
+        graph = program.graph if program is not None else self.graph
+        effects = program.effects if program is not None else self.effects
+        cls = value.foreign[1] if value.foreign is not None else value.cls
+        call = graph.method(cls, "__call__") if cls is not None else None
+        if call is None:
+            return EventKind.NONE
+        return effects.of_function(call) & (EventKind.FORWARD | EventKind.CALLABLE)
+
+
+def _constructs(definition: Definition | None) -> bool:
+    return definition is not None and isinstance(definition[1], ast.ClassDef)

@@ -1,0 +1,105 @@
+"""Which nodes read or rewrite gradients."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_readers import called_reader
+from amp_migrate.model.syntax import Module
+from amp_migrate.torch_facts.gradients import SCALE_FREE, WRITES
+
+_LOGGERS = re.compile(
+    r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
+)
+_GRADIENTS = {"grad", "_grad"}
+
+
+def reads_gradients(module: Module, node: ast.AST) -> bool:
+    """Whether this one node reads `.grad`, or is a call of a known clipper or
+    gradient logger.
+    """
+    if (
+        isinstance(node, ast.Attribute)
+        and node.attr in _GRADIENTS
+        and isinstance(node.ctx, ast.Load)
+    ):
+        return module.canonical(node) is None and not _only_tested(module, node)
+    if not isinstance(node, ast.Call):
+        return False
+    if _says_gradient(node):
+        return True
+    last = last_name(node.func)
+    if called_reader(module, node.func, last) is EventKind.CLIP:
+        return True
+    return bool(_LOGGERS.search(last)) and last not in (
+        "set_grad_enabled",
+        "no_grad",
+        "enable_grad",
+        "zero_grad",
+    )
+
+
+def _says_gradient(call: ast.Call) -> bool:
+    """`getattr(p, "grad")`"""
+    name = call.args[1] if len(call.args) > 1 else None
+    is_getattr = isinstance(call.func, ast.Name) and call.func.id == "getattr"
+    return is_getattr and isinstance(name, ast.Constant) and name.value in _GRADIENTS
+
+
+def _only_tested(module: Module, node: ast.Attribute) -> bool:
+    """`p.grad is None`, resets (`p.grad.zero_()`) and constant factors (`p.grad /= n`) make no
+    use of the values.
+    """
+    parent = module.parents[node]
+    if isinstance(parent, ast.Compare):
+        return any(isinstance(c, ast.Constant) and c.value is None for c in parent.comparators)
+    if isinstance(parent, ast.Attribute) and parent.attr == "data":
+        node, parent = parent, module.parents[parent]
+    if isinstance(parent, ast.AugAssign) and parent.target is node:
+        return isinstance(parent.op, (ast.Mult, ast.Div))
+    return isinstance(parent, ast.Attribute) and parent.attr in SCALE_FREE
+
+
+def writes_gradients(module: Module, node: ast.AST) -> bool:
+    """Whether gradients are rewritten other than by bounding or scaling them."""
+    if (
+        isinstance(node, ast.Attribute)
+        and node.attr in _GRADIENTS
+        and isinstance(node.ctx, ast.Store)
+    ):
+        parent = module.parents[node]
+        value = getattr(parent, "value", None)
+        if isinstance(parent, ast.AugAssign):
+            return not isinstance(parent.op, (ast.Mult, ast.Div))
+        return not (isinstance(value, ast.Constant) and value.value is None) and not _bounded(value)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in WRITES
+    ):
+        inner = node.func.value
+        if isinstance(inner, ast.Attribute) and inner.attr == "data":
+            inner = inner.value
+        return isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS
+    return False
+
+
+def _bounded(value: ast.AST | None) -> bool:
+    """`p.grad = p.grad.clamp(...)`, `torch.clamp(p.grad, ...)`, `p.grad / n`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        return True
+    return isinstance(value, ast.Call) and last_name(value.func) in (
+        "clamp",
+        "clip",
+        "clamp_",
+        "clip_",
+    )
+
+
+def last_name(func: ast.expr) -> str:
+    """What a call is called by: the attribute, or the name."""
+    if isinstance(func, ast.Attribute):
+        return func.attr
+    return func.id if isinstance(func, ast.Name) else ""

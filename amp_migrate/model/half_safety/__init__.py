@@ -1,0 +1,55 @@
+"""Which operations of a region break in half precision, and which cast mends each.
+
+`hazards` answers for the nodes that a region runs. The planner renders the answers as casts,
+refusals or notes, the rules as findings. Sources: amp-pitfalls sections 3.4 and 5, and the rows of
+`torch_facts.ops`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from amp_migrate.model.half_safety import (
+    constants,
+    demands,
+    distances,
+    kernels,
+    overflow,
+    products,
+    singular,
+    writes,
+)
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.calls import spelled
+
+__all__ = ["Asked", "Hazard", "apart", "hazards"]
+
+
+def apart(asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]) -> Iterator[Hazard]:
+    """What must be computed with autocast off, before anything else is asked."""
+    for node, scope in nodes:
+        yield from distances.hazards(asked, node, scope)
+
+
+def hazards(asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]) -> Iterator[Hazard]:
+    """What breaks among `nodes`, each with the scope that it stands in."""
+    for node, scope in nodes:
+        if asked.float16:
+            yield from singular.hazards(asked, node, scope)
+            yield from constants.hazards(asked, node, scope)
+            yield from overflow.hazards(asked, node, scope)
+        yield from demands.hazards(asked, node, scope)
+        if isinstance(node, ast.Call):
+            found = spelled(asked.inference, node, scope)
+            if found is not None:
+                yield from kernels.hazards(asked, node, found, scope)
+                yield from writes.of_call(asked, node, found, scope)
+                yield from products.of_call(asked, node, found, scope)
+            else:
+                yield from products.of_layer(asked, node, scope)
+        elif isinstance(node, ast.BinOp):
+            yield from products.of_operator(asked, node, scope)
+        elif isinstance(node, ast.Assign):
+            yield from writes.by_index(asked, node, scope)

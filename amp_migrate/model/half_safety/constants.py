@@ -1,0 +1,115 @@
+"""Constants beyond float16's largest value, which are turned into the dtype of a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.literals import number
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.torch_facts.amp_api import HALF_MAX
+from amp_migrate.torch_facts.ops import Spelling
+
+_RULE = "big-constant-in-half"
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Fills, bounds, choices, writes, factors and summands."""
+    if isinstance(node, ast.Call):
+        found = spelled(asked.inference, node, scope)
+        if found is not None and found.op.constants:
+            yield from _of_call(asked, node, found, scope)
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        if is_huge(node.value, scope):
+            yield from _in_place(asked, node, node.targets[0].value, node.value, scope)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+        for constant, tensor in ((node.left, node.right), (node.right, node.left)):
+            if is_huge(constant, scope) and asked.fact(tensor, scope).seen_half:
+                yield _hazard(node, constant, (tensor,))
+
+
+def is_huge(expr: ast.expr, scope: Scope) -> bool:
+    """Whether a number is beyond float16, and finite."""
+    value = number(expr, scope)
+    return value is not None and HALF_MAX < abs(value) < float("inf")
+
+
+def _of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+    given = arguments(call, found)
+    huge = [
+        one
+        for one in constant_arguments(call, found, given)
+        if one is not None and is_huge(one, scope)
+    ]
+    if not huge or not given:
+        return
+    if found.op.name == "where":
+        others = [one for one in given[1:3] if one not in huge and _is_cast(asked, one, scope)]
+        if others:
+            yield _hazard(call, huge[0], tuple(others))
+    elif found.form == "in-place":
+        yield from _in_place(asked, call, given[0], huge[0], scope)
+    elif _is_cast(asked, given[0], scope) and _is_float(asked, given[0], huge[0], scope):
+        yield _hazard(call, huge[0], (given[0],))
+
+
+def _is_cast(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+    return asked.needs_cast(expr, scope) and not asked.fact(expr, scope).container
+
+
+def _is_float(asked: Asked, tensor: ast.expr, constant: ast.expr, scope: Scope) -> bool:
+    """A whole number may fill integers, which stay integers, where nothing tells."""
+    if asked.fact(tensor, scope).seen_half:
+        return True
+    return any(isinstance(one, ast.Constant) and isinstance(one.value, (float, str))
+               for one in ast.walk(constant)) or isinstance(constant, ast.Name)  # fmt: skip
+
+
+def arguments(call: ast.Call, found: Spelling) -> list[ast.expr]:
+    """The arguments in the order of the function form."""
+    if found.form == "function" or not isinstance(call.func, ast.Attribute):
+        return list(call.args)
+    if found.op.name == "where":
+        return [*call.args[:1], call.func.value, *call.args[1:]]
+    return [call.func.value, *call.args]
+
+
+def constant_arguments(
+    call: ast.Call, found: Spelling, given: list[ast.expr]
+) -> list[ast.expr | None]:
+    """Those that are turned into the tensor's dtype, by place or by name."""
+    named = {one.arg: one.value for one in call.keywords}
+    return [
+        given[place] if place < len(given) else named.get(name)
+        for place, name in found.op.constants
+    ]
+
+
+def _in_place(
+    asked: Asked, node: ast.AST, tensor: ast.expr, constant: ast.expr, scope: Scope
+) -> Iterator[Hazard]:
+    """A tensor that is written in place becomes float32 where it is made."""
+    if _is_cast(asked, tensor, scope) and asked.fact(tensor, scope).may_be_tensor:
+        yield _hazard(node, constant, where_made(asked, tensor, scope))
+
+
+def where_made(asked: Asked, tensor: ast.expr, scope: Scope) -> tuple[ast.expr, ...]:
+    """The expressions that a local gets its values from, where each can be cast; else none."""
+    if not isinstance(tensor, ast.Name) or not scope.is_function and scope.parent is not None:
+        return ()
+    bindings = asked.inference.program.reaching.at(tensor, tensor.id).bindings
+    values = [one.value for one in bindings if one.how == "assign" and one.index is None]
+    if not bindings or len(values) != len(bindings):
+        return ()
+    found = [one for one in values if one is not None]
+    if any(isinstance(one, (ast.Tuple, ast.List, ast.Constant)) for one in found):
+        return ()
+    home = asked.inference.program.module.scope_of
+    return tuple(one for one in found if asked.needs_cast(one, home(one)))
+
+
+def _hazard(node: ast.AST, constant: ast.expr, casts: tuple[ast.expr, ...]) -> Hazard:
+    message = f"`{ast.unparse(constant)}` does not fit into float16"
+    return Hazard(_RULE, node, casts, message)

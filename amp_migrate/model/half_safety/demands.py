@@ -1,0 +1,71 @@
+"""What a program demands of dtypes itself: float32 where autocast gives half, and gradients that
+GradScaler has no kernel for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.fact import DType
+from amp_migrate.torch_facts.amp_api import FLOAT32, RAW_POINTER
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`assert out.dtype == torch.float32`, `if h.dtype != torch.float32: raise ...`, and raw
+    pointers, behind which foreign code expects float32.
+    """
+    if isinstance(node, ast.Call) and is_raw_pointer(node):
+        assert isinstance(node.func, ast.Attribute)
+        if asked.fact(node.func.value, scope).seen_half:
+            message = f"`{ast.unparse(node)}` hands the bytes of a half tensor to code out of sight"
+            yield Hazard("ops-without-half-kernel", node, (), message)
+    if isinstance(node, ast.Assert):
+        tests: list[ast.expr] = [node.test]
+    elif isinstance(node, ast.If) and any(isinstance(one, ast.Raise) for one in node.body):
+        tests = [node.test]
+    else:
+        return
+    for compared in (one for test in tests for one in ast.walk(test)):
+        if isinstance(compared, ast.Compare):
+            yield from _demanded(asked, compared, scope)
+
+
+def is_raw_pointer(node: ast.AST) -> bool:
+    """`x.data_ptr()`"""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == RAW_POINTER
+    )
+
+
+def _demanded(asked: Asked, test: ast.Compare, scope: Scope) -> Iterator[Hazard]:
+    sides = [test.left, *test.comparators]
+    canonical = asked.inference.program.canonical
+    if not any(canonical(side) in FLOAT32 for side in sides):
+        return
+    for side in sides:
+        if isinstance(side, ast.Attribute) and side.attr == "dtype":
+            if asked.fact(side.value, scope).seen_half:
+                message = (
+                    f"the program demands that `{ast.unparse(side.value)}` is float32, and "
+                    "autocast makes it half"
+                )
+                yield Hazard("unsupported-shape", test, (), message, demanded=True)
+
+
+def complex_parameters(asked: Asked) -> Iterator[Hazard]:
+    """`nn.Parameter(torch.randn(n, dtype=torch.cfloat))`: its gradient cannot be unscaled."""
+    program = asked.inference.program
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            name = program.canonical(call.func) or ""
+            if name.startswith("torch.nn.") and name.endswith(".Parameter") and call.args:
+                if asked.fact(call.args[0], scope).dtypes == DType.COMPLEX:
+                    message = (
+                        "GradScaler has no kernel that unscales the gradients of complex numbers"
+                    )
+                    yield Hazard("ops-without-half-kernel", call, (), message)

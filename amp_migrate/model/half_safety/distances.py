@@ -1,0 +1,85 @@
+"""Squared distances by their expansion, `|a|^2 + |b|^2 - 2 a.b`: large numbers that nearly cancel,
+of which half precision leaves nothing where points are close.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.literals import number
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.calls import operands, spelled
+
+_SUMS = ("sum",)
+_SQUARES = ("pow", "square")
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Products of two tensors whose squares are summed up in the same function."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        yield from _of_product(asked, node, [node.left, node.right], scope)
+    elif isinstance(node, ast.Call):
+        found = spelled(asked.inference, node, scope)
+        if found is not None and found.policy == "lower" and found.form != "in-place":
+            yield from _of_product(asked, node, operands(found, node), scope)
+
+
+def _of_product(
+    asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
+) -> Iterator[Hazard]:
+    if not asked.inference.inside(node):
+        return
+    roots = {_root(one) for one in given}
+    if len(given) != 2 or None in roots or not roots <= set(_summed_squares(asked, scope)):
+        return
+    casts = tuple(one for one in given if asked.needs_cast(one, scope))
+    message = (
+        f"`{ast.unparse(node)}` is part of a squared distance, whose terms nearly cancel: in half "
+        "precision close points are no longer told apart"
+    )
+    yield Hazard("unsupported-shape", node, casts, message)
+
+
+def _root(expr: ast.expr) -> str | None:
+    """`points` of `points.permute(0, 2, 1)`, of `points.t()`, of `points`."""
+    while not isinstance(expr, ast.Name):
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+            expr = expr.func.value
+        elif isinstance(expr, (ast.Attribute, ast.Subscript)):
+            expr = expr.value
+        else:
+            return None
+    return expr.id
+
+
+def _summed_squares(asked: Asked, scope: Scope) -> Iterator[str]:
+    """The names of which `(x**2).sum(-1)` or the like stands in the function."""
+    for call in scope.calls:
+        found = spelled(asked.inference, call, scope)
+        if found is None or found.op.name not in _SUMS:
+            continue
+        for one in operands(found, call)[:1]:
+            squared = _squared(asked, one, scope)
+            name = _root(squared) if squared is not None else None
+            if name is not None:
+                yield name
+
+
+def _squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:
+    """What `x ** 2`, `x * x`, `x.pow(2)` and `torch.square(x)` square."""
+    if isinstance(expr, ast.BinOp):
+        if isinstance(expr.op, ast.Pow) and number(expr.right, scope) == 2:
+            return expr.left
+        is_same = ast.unparse(expr.left) == ast.unparse(expr.right)
+        return expr.left if isinstance(expr.op, ast.Mult) and is_same else None
+    if not isinstance(expr, ast.Call):
+        return None
+    found = spelled(asked.inference, expr, scope)
+    if found is None or found.op.name not in _SQUARES:
+        return None
+    given = [one for one in nodes_in(expr) if isinstance(one, ast.Constant)]
+    is_square = found.op.name == "square" or any(one.value == 2 for one in given)
+    return operands(found, expr)[0] if is_square else None

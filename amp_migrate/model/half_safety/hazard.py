@@ -1,0 +1,46 @@
+"""What breaks in half precision, and the cast that mends it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from amp_migrate.model.literals import number
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.fact import Fact
+from amp_migrate.model.tensors.inference import Inference
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One operation that breaks, or gives other values, where it gets half precision.
+
+    `casts` are the expressions that mend it as `x.float()`; without any, nothing written there
+    mends it. `message` says what breaks.
+    """
+
+    rule: str
+    node: ast.AST
+    casts: tuple[ast.expr, ...]
+    message: str
+    certain: bool = True
+    """Whether the operands are half on a path in sight; else nothing in sight excludes it."""
+    demanded: bool = False
+    """Whether the program itself tests for it, wherever it does."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the searches share: the inference, and whether the half type is float16."""
+
+    inference: Inference
+    float16: bool = True
+    """False leaves out what only float16's range forbids: bfloat16 has float32's."""
+
+    def fact(self, expr: ast.expr, scope: Scope) -> Fact:
+        """What an expression may be."""
+        return self.inference.of(expr, scope)
+
+    def needs_cast(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether an operand of an operator, which is a tensor or a number, may be half."""
+        return self.fact(expr, scope).may_be_half and number(expr, scope) is None

@@ -1,0 +1,41 @@
+"""Sums and products of half values whose range is known, and passes float16's: areas of boxes in
+pixels, whose sides come from a scaled sigmoid.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.bounds import reach
+from amp_migrate.torch_facts.amp_api import HALF_MAX
+from amp_migrate.torch_facts.ops.row import INFINITY
+
+WIDE = HALF_MAX**0.5
+"""From there on, the product of two values may be too large."""
+
+
+def is_wide(asked: Asked, node: ast.AST, scope: Scope) -> bool:
+    """Whether a half value is made here whose known range invites a product that overflows."""
+    if not isinstance(node, ast.BinOp) or not asked.inference.inside(node):
+        return False
+    made = asked.fact(node, scope)
+    return made.seen_half and WIDE < reach(made.bounds) < INFINITY
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`(left + right) * (top + bottom)`, each below 65504, but not their product."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+        return
+    if not asked.inference.inside(node):
+        return
+    made = asked.fact(node, scope)
+    if not made.seen_half or not HALF_MAX < reach(made.bounds) < INFINITY:
+        return
+    sides = (node.left, node.right)
+    casts = [one for one in sides if asked.fact(one, scope).seen_half]
+    if casts and all(reach(asked.fact(one, scope).bounds) <= HALF_MAX for one in casts):
+        message = f"`{ast.unparse(node)}` may pass float16's largest value"
+        yield Hazard("big-constant-in-half", node, (casts[0],), message)

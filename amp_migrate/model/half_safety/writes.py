@@ -1,0 +1,136 @@
+"""Writes that demand one dtype: by tensor index, by `scatter_` and its like, of products
+in place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.buffers import is_tensor_index
+from amp_migrate.model.half_safety.half_buffers import written_with_float
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.fact import DType
+from amp_migrate.torch_facts.ops import EVERY, Spelling
+
+_RULE = "dtype-strict-inplace"
+
+
+def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
+    """`buffer[mask] = half`, `u.data = half`; slices and integers convert."""
+    for target in node.targets:
+        if isinstance(target, ast.Attribute) and target.attr == "data":
+            yield from _kept(asked, node, target, scope)
+        if isinstance(target, ast.Subscript) and _is_by_tensor(asked, target.slice, scope):
+            if _differ(asked, target.value, node.value, scope):
+                yield _hazard(node, target.value, node.value)
+            else:
+                yield from written_with_float(asked, node, target.value, node.value, scope)
+
+
+def _kept(asked: Asked, node: ast.Assign, target: ast.Attribute, scope: Scope) -> Iterator[Hazard]:
+    """Values that become those of a parameter or a buffer, with their dtype; `copy_` converts."""
+    is_half = asked.fact(node.value, scope).seen_half
+    if is_half and not asked.fact(target.value, scope).seen_half:
+        name = ast.unparse(target.value)
+        message = f"`{name}` would become half precision here, and be read outside of autocast, too"
+        yield Hazard(_RULE, node, (node.value,), message)
+
+
+def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
+    """Whether an index is a tensor or a mask: by what it is, else by how it is written."""
+    if isinstance(index, ast.Tuple):
+        return any(_is_by_tensor(asked, one, scope) for one in index.elts)
+    if isinstance(index, (ast.Slice, ast.Constant)):
+        return False
+    dtypes = asked.fact(index, scope).dtypes
+    if dtypes in (DType.NUMBER, DType.INTEGER):
+        return dtypes == DType.INTEGER
+    return is_tensor_index(index, scope)
+
+
+def of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+    """`buffer.index_add_(0, index, half)`, `distances.addmm_(a, b)`, computed parameters."""
+    if found.op.strict == EVERY:
+        yield from _product(asked, call, found, scope)
+    elif found.op.strict is not None and not _is_promoted(asked, call, found):
+        pair = written(call, found)
+        if pair is not None and _differ(asked, *pair, scope):
+            yield _hazard(call, *pair)
+        elif pair is not None:
+            yield from written_with_float(asked, call, *pair, scope)
+    if found.op.float_parameters and found.form == "function":
+        yield from _parameters(asked, call, found, scope)
+
+
+def _is_promoted(asked: Asked, call: ast.Call, found: Spelling) -> bool:
+    """Out of place, autocast brings the operands of `scatter_add` together."""
+    return found.policy == "promote" and asked.inference.inside(call)
+
+
+def written(call: ast.Call, found: Spelling) -> tuple[ast.expr, ast.expr] | None:
+    """The tensor that is written, and the values."""
+    is_method = found.form != "function" and isinstance(call.func, ast.Attribute)
+    given = [call.func.value, *call.args] if is_method else list(call.args)  # type: ignore[attr-defined]
+    place = found.op.strict
+    assert isinstance(place, int)
+    named = [one.value for one in call.keywords if one.arg in _SOURCES]
+    if not given or not (named or place < len(given)):
+        return None
+    return given[0], named[0] if named else given[place]
+
+
+_SOURCES = ("src", "source", "values", "tensor")
+
+
+def _hazard(node: ast.AST, buffer: ast.expr, value: ast.expr) -> Hazard:
+    message = f"`{ast.unparse(buffer)}` is float32, and a write by index converts nothing"
+    return Hazard(_RULE, node, (value,), message)
+
+
+def _differ(asked: Asked, buffer: ast.expr, value: ast.expr, scope: Scope) -> bool:
+    """Whether half values meet a buffer that is float32 on a path in sight."""
+    held = asked.fact(buffer, scope)
+    if held.container or DType.FLOAT not in held.dtypes or held.dtypes & DType.OTHER:
+        return False
+    return asked.fact(value, scope).seen_half
+
+
+def _product(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+    """`distances.addmm_(x, x.t())` is not autocast: the factors must have the tensor's dtype."""
+    is_out = any(one.arg == "out" for one in call.keywords)
+    if found.form != "in-place" or not isinstance(call.func, ast.Attribute) or is_out:
+        return
+    factors = [*call.args, *(one.value for one in call.keywords if one.arg in _FACTORS)]
+    casts = [one for one in factors if asked.needs_cast(one, scope)]
+    if not casts:
+        return
+    held = asked.fact(call.func.value, scope)
+    message = (
+        f"`{call.func.attr}` is not autocast, and half operands would not match: use the form "
+        "without the underscore"
+    )
+    is_float = held.dtypes == DType.FLOAT
+    yield Hazard(
+        _RULE if is_float else "out=-or-inplace-matmul",
+        call,
+        tuple(casts) if is_float else (),
+        message,
+    )
+
+
+_FACTORS = ("mat1", "mat2", "batch1", "batch2", "mat", "vec", "vec1", "vec2")
+
+
+def _parameters(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+    """`F.batch_norm(h, mean, var, weight, bias)` with a weight that a layer computed."""
+    named = {one.arg: one.value for one in call.keywords}
+    given = [call.args[i] for i in found.op.float_parameters if i < len(call.args)]
+    given += [
+        named[name] for name in ("running_mean", "running_var", "weight", "bias") if name in named
+    ]
+    casts = tuple(one for one in given if asked.fact(one, scope).seen_half)
+    if casts:
+        message = f"`{ast.unparse(call.func)}` wants its parameters in float32"
+        yield Hazard(_RULE, call, casts, message)

@@ -1,0 +1,195 @@
+"""Losses: every callable that may be behind a call, whichever branch, caller, attribute or file
+puts it there, and whether it is a binary cross-entropy on probabilities.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.sources import Part, held
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.targets import parts
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Behind: TypeAlias = "tuple[Program, ast.expr | Function | ast.ClassDef | ast.Lambda]"
+"""A program, and in it the name of a library's callable, or the definition of one of its own."""
+
+BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
+_LAYER = "torch.nn.BCELoss"
+_DEEP = 8
+_BOUND_LATER = ("parameter", "for", "with")
+
+
+def callables(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
+    """What `call` may run, where its callee is a variable, a parameter or an attribute; where
+    nothing in sight says what that holds, any binary cross-entropy that the program names.
+    """
+    func = call.func
+    if program.graph.class_named(func, scope) is not None or _is_library(program, func, scope):
+        return []
+
+    def found() -> list[Behind]:
+        behind = list(_behind((program, func, scope), _DEEP))
+        return behind or (_named(program) if _is_open(program, call, scope) else [])
+
+    return program.remembered((callables, func), found)
+
+
+def _is_library(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """A name of a library, and no variable of another file of the project."""
+    if program.canonical(func) is None:
+        return False
+    if program.module.elsewhere(dotted_name(func) or "", scope) is not None:
+        return False
+    return program.reaching.imported.variable(func, scope) is None
+
+
+def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """A variable with an unknown value that is called with outputs and targets."""
+    func = call.func
+    many = len(call.args) + len(call.keywords) > 1
+    if not many or not isinstance(func, ast.Name) or program.values.of(func, scope):
+        return False
+    home = scope.lookup(func.id)
+    return home is not None and any(b.how in _BOUND_LATER for b in home.bindings[func.id])
+
+
+def _named(program: Program) -> list[Behind]:
+    """Every mention of the loss in the program."""
+
+    def found() -> list[Behind]:
+        nodes = [n for n in program.module.parents if isinstance(n, (ast.Name, ast.Attribute))]
+        return [(program, n) for n in nodes if program.canonical(n) in {*BCE, _LAYER}]
+
+    return program.remembered(_named, found)
+
+
+def bce_behind(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
+    """Those of them that compute a binary cross-entropy on probabilities."""
+    return [one for one in callables(program, call, scope) if _computes_bce(one)]
+
+
+def is_library_bce(behind: Behind) -> bool:
+    """`F.binary_cross_entropy` or `nn.BCELoss` itself."""
+    program, node = behind
+    return isinstance(node, ast.expr) and program.canonical(node) in {*BCE, _LAYER}
+
+
+def body_of(behind: Behind) -> Function | ast.Lambda | None:
+    """The definition that a call of it runs; None for a library's."""
+    program, node = behind
+    if isinstance(node, ast.ClassDef):
+        return program.graph.method(node, "forward") or program.graph.method(node, "__call__")
+    return node if isinstance(node, (*FUNCTIONS, ast.Lambda)) else None
+
+
+def body_effects(behind: Behind) -> EventKind:
+    """What running it does, as far as its body is in sight."""
+    program, body = behind[0], body_of(behind)
+    if isinstance(body, ast.Lambda):
+        return program.effects.of_statement(body.body, program.module.scopes[body])
+    return program.effects.of_function(body) if body is not None else EventKind.NONE
+
+
+def _computes_bce(behind: Behind) -> bool:
+    return is_library_bce(behind) or bool(body_effects(behind) & EventKind.BCE)
+
+
+def _behind(part: Part, deep: int) -> tuple[Behind, ...]:
+    """What an expression may be. Asked once per part and depth: where many callers pass on what
+    many callers gave them, there are far more ways to a part than parts.
+    """
+    program, expr, scope = part
+    if deep == 0:
+        return ()
+    return program.remembered(
+        (_behind, expr, scope, deep), lambda: tuple(dict.fromkeys(_found(part, deep)))
+    )
+
+
+def _found(part: Part, deep: int) -> Iterator[Behind]:
+    program, expr, _ = part
+    if isinstance(expr, ast.Lambda):
+        yield program, expr
+        return
+    definition = _definition(part) if dotted_name(expr) is not None else None
+    if definition is not None:
+        yield definition
+        return
+    if program.canonical(expr) is not None:
+        yield program, expr
+    for one in _origins(part):
+        yield from _behind(one, deep - 1)
+    if isinstance(expr, ast.Attribute):
+        yield from _attribute(part, expr, deep)
+
+
+def _definition(part: Part) -> Behind | None:
+    """The class or function that a name is, here or in another file."""
+    program, expr, scope = part
+    own = program.graph.class_named(expr, scope) or program.graph.function_at(expr, scope)
+    return (program, own) if own is not None else program.values.abroad(expr, scope)
+
+
+def _origins(part: Part) -> Iterator[Part]:
+    """The expressions that an expression gets its value from."""
+    if dotted_name(part[1]) is not None:
+        yield from held(*part)
+    else:
+        yield from _made(part)
+
+
+def _made(part: Part) -> Iterator[Part]:
+    """The same of what is no name; a factory of another file makes what it returns there, and a
+    class in sight an object of its own, whatever it is given.
+    """
+    program, expr, scope = part
+    if isinstance(expr, ast.Call) and _is_class(program, expr.func, scope):
+        yield program, expr.func, scope
+        return
+    factory = program.values.abroad(expr.func, scope) if isinstance(expr, ast.Call) else None
+    if factory is not None and not isinstance(factory[1], ast.ClassDef):
+        inner = factory[0].scope(factory[1])
+        yield from ((factory[0], one, inner) for one in returned(factory[1]))
+    else:
+        yield from ((program, one, where) for one, where in parts(program, expr, scope))
+
+
+def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
+    named = _definition((program, func, scope)) if dotted_name(func) is not None else None
+    return named is not None and isinstance(named[1], ast.ClassDef)
+
+
+def _attribute(part: Part, expr: ast.Attribute, deep: int) -> Iterator[Behind]:
+    """`model.loss`: a method or an attribute of any class that the model may be of."""
+    program, _, scope = part
+    value = program.values.of(expr.value, scope)
+    owners: list[Behind] = [(program, value.cls)] if value.cls is not None else []
+    owners += [value.foreign] if value.foreign is not None else []
+    owners += _behind((program, expr.value, scope), deep - 1)
+    for owner in dict.fromkeys(owners):
+        if isinstance(owner[1], ast.ClassDef):
+            yield from _member(owner[0], owner[1], expr.attr, deep - 1)
+
+
+def _member(program: Program, cls: ast.ClassDef, name: str, deep: int) -> Iterator[Behind]:
+    methods = [program.graph.method(one, name) for one in (cls, *program.graph.heirs(cls))]
+    yield from ((program, one) for one in dict.fromkeys(methods) if one is not None)
+    if methods[0] is not None:
+        return
+    for owner in dict.fromkeys([*program.graph.lineage(cls), *program.graph.heirs(cls)]):
+        scope = program.module.scopes[owner]
+        for binding in [*scope.bindings.get(f"self.{name}", ()), *scope.bindings.get(name, ())]:
+            if binding.value is not None:
+                where = program.module.scope_of(binding.value)
+                yield from _behind((program, binding.value, where), deep)
+        for base in owner.bases if deep else ():
+            above = program.values.abroad(base, scope.parent or program.module.root)
+            if above is not None and isinstance(above[1], ast.ClassDef):
+                yield from _member(above[0], above[1], name, deep - 1)

@@ -1,0 +1,179 @@
+"""Canonical dotted names, whatever the import form: `th.optim.Adam`, `optim.Adam` and `Adam` are
+all `torch.optim.Adam`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+# Several public paths of one thing; the model knows the right-hand one.
+_ALIASES = (
+    ("torch.nn.modules.loss.", "torch.nn."),
+    ("torch.nn.utils.clip_grad.", "torch.nn.utils."),
+    ("torch.nn.parallel.distributed.", "torch.nn.parallel."),
+    ("torch.optim.adam.", "torch.optim."),
+    ("torch.optim.adamw.", "torch.optim."),
+    ("torch.optim.sgd.", "torch.optim."),
+    ("torch.optim.optimizer.", "torch.optim."),
+    ("torch.amp.autocast_mode.", "torch.amp."),
+    ("torch.amp.grad_scaler.", "torch.amp."),
+    ("torch.cuda.amp.autocast_mode.", "torch.cuda.amp."),
+    ("torch.cuda.amp.grad_scaler.", "torch.cuda.amp."),
+)
+
+# What `from <module> import *` binds, as far as training code uses it.
+_STAR = {
+    "torch": {
+        "nn",
+        "optim",
+        "autograd",
+        "cuda",
+        "device",
+        "no_grad",
+        "autocast",
+        "tensor",
+        "sigmoid",
+    },
+    "torch.nn": {
+        "Module",
+        "Linear",
+        "Sequential",
+        "ModuleList",
+        "Sigmoid",
+        "functional",
+        "init",
+        "utils",
+        "DataParallel",
+    },
+    "torch.optim": {
+        "Adam",
+        "AdamW",
+        "SGD",
+        "RMSprop",
+        "Adagrad",
+        "Adadelta",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "LBFGS",
+        "ASGD",
+        "Rprop",
+    },
+    "torch.optim.lr_scheduler": {
+        "StepLR",
+        "MultiStepLR",
+        "ExponentialLR",
+        "CosineAnnealingLR",
+        "ReduceLROnPlateau",
+        "LambdaLR",
+    },
+    "torch.cuda.amp": {"autocast", "GradScaler", "custom_fwd", "custom_bwd"},
+    "torch.amp": {"autocast", "GradScaler", "custom_fwd", "custom_bwd"},
+}
+
+# Names that a project's own `from utils import *` usually brings along.
+_CONVENTIONS = {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "optim": "torch.optim",
+    "F": "torch.nn.functional",
+}
+
+
+class Imports(NamedTuple):
+    """What the import statements of one module bind, wherever they stand."""
+
+    names: dict[str, str]
+    stars: tuple[str, ...]
+
+    def canonical(self, expr: ast.expr) -> str | None:
+        """The dotted name that `expr` refers to, or None where it is no imported name."""
+        dotted = dotted_name(expr) or _by_getattr(expr)
+        if dotted is None:
+            return None
+        head, _, rest = dotted.partition(".")
+        origin = self.names.get(head) or self._from_star(head)
+        if origin is None:
+            return None
+        return _normal(f"{origin}.{rest}" if rest else origin)
+
+    def _from_star(self, name: str) -> str | None:
+        if name in _CONVENTIONS and any(not module.startswith("torch") for module in self.stars):
+            return _CONVENTIONS[name]
+        for module in self.stars:
+            losses = module == "torch.nn" and name.endswith("Loss")
+            if losses or name in _STAR.get(module, ()):
+                return f"{module}.{name}"
+        return None
+
+    def local(self, canonical: str) -> str | None:
+        """The shortest name by which this module already knows `canonical`, or None."""
+        return min(
+            (name for name, origin in self.names.items() if origin == canonical),
+            key=len,
+            default=None,
+        )
+
+
+def _normal(name: str) -> str:
+    for long, short in _ALIASES:
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name
+
+
+def dotted_name(expr: ast.expr) -> str | None:
+    """`a.b.c` as text, or None for anything but names and attributes."""
+    if type(expr) is ast.Name:
+        return expr.id
+    if type(expr) is not ast.Attribute:
+        return None
+    parts: list[str] = []
+    while isinstance(expr, ast.Attribute):
+        parts.append(expr.attr)
+        expr = expr.value
+    if not isinstance(expr, ast.Name):
+        return None
+    return ".".join([expr.id, *reversed(parts)])
+
+
+def imports_of(statements: Iterable[ast.Import | ast.ImportFrom]) -> Imports:
+    """Join the import statements of one module."""
+    names: dict[str, str] = {}
+    stars: list[str] = []
+    for statement in statements:
+        for local, origin in _bound(statement):
+            if local == "*":
+                stars.append(origin)
+            else:
+                names.setdefault(local, origin)
+    return Imports(names, tuple(stars))
+
+
+def _bound(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            head = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (head, head)
+        return
+    module = "." * statement.level + (statement.module or "")
+    joint = "" if module.endswith(".") or not module else "."
+    for alias in statement.names:
+        yield (
+            alias.asname or alias.name,
+            module if alias.name == "*" else f"{module}{joint}{alias.name}",
+        )
+
+
+def _by_getattr(expr: ast.expr) -> str | None:
+    """`getattr(nn, "BCELoss")` is `nn.BCELoss`."""
+    if not isinstance(expr, ast.Call) or not isinstance(expr.func, ast.Name):
+        return None
+    if expr.func.id != "getattr" or len(expr.args) != 2:
+        return None
+    holder, name = dotted_name(expr.args[0]), expr.args[1]
+    if holder is None or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        return None
+    return f"{holder}.{name.value}"

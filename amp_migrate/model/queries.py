@@ -1,0 +1,67 @@
+"""Questions about what stands in a node, nested functions included, without walking a tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+Wanted = Callable[[ast.AST], bool]
+
+
+def nodes_in(node: ast.AST) -> Iterator[ast.AST]:
+    """`node` and everything in it."""
+    return ast.walk(node)
+
+
+def holds(node: ast.AST, wanted: Wanted) -> bool:
+    """Whether `wanted` is true of anything in `node`."""
+    return any(wanted(inner) for inner in ast.walk(node))
+
+
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below `node`, contexts and operators included."""
+    return list(ast.iter_child_nodes(node))
+
+
+def fields_of(node: ast.AST) -> list[tuple[str, object]]:
+    """The fields of a node that it has, with their names."""
+    return list(ast.iter_fields(node))
+
+
+def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Every node of a tree but the first, with the node above it."""
+    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+
+
+def any_in(node: ast.AST, *kinds: type[ast.AST]) -> bool:
+    """Whether `node`, or anything in it, is of one of the kinds."""
+    return any(isinstance(inner, kinds) for inner in ast.walk(node))
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Every variable that is named."""
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def names_stored(node: ast.AST) -> set[str]:
+    """Every variable that gets a value."""
+    return {
+        inner.id
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+    }
+
+
+def calls_in(node: ast.AST) -> list[ast.Call]:
+    """Every call."""
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+
+
+def constants_in(node: ast.AST) -> set[object]:
+    """Every literal value."""
+    return {inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)}
+
+
+def asks_for_absence(test: ast.expr) -> bool:
+    """Whether a condition holds `not` or `is`: `if scaler is None`."""
+    return holds(test, lambda inner: isinstance(inner, (ast.Is, ast.Not)))

@@ -1,0 +1,23 @@
+"""What is known about a name at a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amp_migrate.model.syntax import Binding
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The bindings that may reach a place."""
+
+    bindings: tuple[Binding, ...] = ()
+    certain: bool = False
+    """Whether the name is bound there on every path."""
+    complete: bool = False
+    """Whether these are all: no caller, object or file out of sight may bind it as well."""
+
+
+UNKNOWN = Reach()
+ASSUMED = Reach((), certain=True, complete=True)
+"""The answer to a question that is being answered: it adds nothing."""

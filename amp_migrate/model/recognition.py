@@ -1,0 +1,397 @@
+"""Which calls are events of the AMP protocol, and which statements lead to any, through the
+functions in sight.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from enum import Flag, auto
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_readers import called_reader
+from amp_migrate.model.gradient_uses import BOUNDS, is_gradient, read_of_values
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, heads, shallow
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_SCALER_METHODS: dict[str, EventKind] = {
+    "scale": EventKind.SCALE,
+    "unscale_": EventKind.UNSCALE,
+    "step": EventKind.SCALER_STEP,
+    "update": EventKind.UPDATE,
+}
+_SCALER_NAME = re.compile(r"(?i)scaler")
+_OTHER_SCALERS = {
+    "fit",
+    "transform",
+    "fit_transform",
+    "inverse_transform",
+    "minimize",
+    "partial_fit",
+}
+_OWN_CLIPPERS = re.compile(r"(?i)accelerat|fabric|engine|scaler")
+
+
+class Trait(Flag):
+    """EventKind running a statement involves."""
+
+    NONE = 0
+    SCALER = auto()
+    """A method of a scaler."""
+    PLAIN = auto()
+    """A plain backward, or a step past the scaler."""
+    OTHER = auto()
+    """Clipping, reading or clearing gradients."""
+    JUMP = auto()
+    """Leaves the block: continue, break, return."""
+    END = auto()
+    """Raises, or ends the program."""
+
+
+EVENTS = Trait.SCALER | Trait.PLAIN | Trait.OTHER
+
+
+class _Own(NamedTuple):
+    traits: Trait
+    callees: tuple[Function, ...]
+
+
+class Events:
+    """Recognizes the events of one module."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._whats: dict[int, EventKind | None] = {}
+        self._traits: dict[int, Trait] = {}
+        self._functions: dict[Function, Trait] = {}
+        self._owns: dict[Function, _Own] = {}
+        self._scalers: dict[tuple[int, int], bool] = {}
+
+    def scaler_scopes(self) -> list[Scope]:
+        """Functions, and the module, that call a method of a scaler themselves."""
+        return [
+            s
+            for s in self.program.module.scopes.values()
+            if any(self._on_scaler(c, s) for c in s.calls)
+        ]
+
+    def _on_scaler(self, call: ast.Call, scope: Scope) -> bool:
+        func = call.func
+        return (
+            isinstance(func, ast.Attribute)
+            and func.attr in _SCALER_METHODS
+            and self.is_scaler(func.value, scope)
+        )
+
+    def is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether `expr` is a GradScaler that may be enabled: by what it is; failing that, by name
+        and use.
+        """
+        key = (id(expr), id(scope))
+        if key not in self._scalers:
+            self._scalers[key] = self._is_scaler(expr, scope)
+        return self._scalers[key]
+
+    def _is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        value = self.program.values.of(expr, scope)
+        if value.kind is Kind.SCALER:
+            return not (
+                isinstance(value.origin, ast.Call) and is_disabled(value.origin)
+            ) or self._handed(expr, scope)
+        if value or self._is_other_scaler(expr, scope):
+            return False
+        named = expr
+        while isinstance(named, ast.Subscript):
+            named = named.value
+        name = dotted_name(named)
+        if name is None or not _SCALER_NAME.search(name.rpartition(".")[2]):
+            return False
+        return (
+            not self.program.values.methods_used(name, scope) & _OTHER_SCALERS
+            and "torch" in self.program.module.text
+        )
+
+    def _handed(self, expr: ast.expr, scope: Scope) -> bool:
+        """A parameter `scaler=None` that is disabled only where it is absent."""
+        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
+        return (
+            home is not None
+            and isinstance(expr, ast.Name)
+            and home.bindings[expr.id][0].how == "parameter"
+        )
+
+    def _is_other_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        """Made by a class in sight of the imports that is no GradScaler: `DynamicLossScaler()`."""
+        name = dotted_name(expr)
+        around = self.program.graph.class_around(scope)
+        home = scope.lookup(name) if name else None
+        if name and around is not None and name.partition(".")[0] == scope.self_name:
+            home, name = self.program.module.scopes[around], "self." + name.partition(".")[2]
+        made = (
+            [b.value for b in home.bindings.get(name, ()) if isinstance(b.value, ast.Call)]
+            if home and name
+            else []
+        )
+        makers = [_last(call.func) for call in made]
+        return any(maker[:1].isupper() and "GradScaler" not in maker for maker in makers)
+
+    def what(self, call: ast.AST, scope: Scope) -> EventKind | None:
+        """The event that a call (or a `.grad` read) is, if any; helpers in sight are none
+        themselves.
+        """
+        key = id(call)
+        if key not in self._whats:
+            self._whats[key] = self._what(call, scope)
+        return self._whats[key]
+
+    def _what(self, node: ast.AST, scope: Scope) -> EventKind | None:
+        if isinstance(node, ast.Attribute):
+            return read_of_values(self.program, node)
+        if not isinstance(node, ast.Call):
+            return None
+        if self._on_scaler(node, scope):
+            return self._of_scaler(node)
+        effects = self.program.effects
+        if effects.is_backward(node, scope):
+            return EventKind.BACKWARD
+        func = node.func
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == "step"
+            and self._is_bare_step(node, func, scope)
+        ):
+            return EventKind.BARE_STEP
+        if isinstance(func, ast.Attribute) and func.attr == "zero_grad":
+            return EventKind.ZERO_GRAD
+        if (
+            "caler" in _last(func)
+            and self.program.values.kind(node, scope) is Kind.SCALER
+            and self._makes(node, scope)
+        ):
+            return EventKind.SCALER_CREATED
+        return self._of_reader(node, scope)
+
+    def _is_bare_step(self, call: ast.Call, func: ast.Attribute, scope: Scope) -> bool:
+        value = self.program.values.of(func.value, scope)
+        if value.cls is not None and self.program.graph.method(value.cls, "step") is not None:
+            return False  # runs code in sight, or wraps an optimizer in its own way
+        if value.kind is Kind.WRAPPER:
+            return False
+        given = any(self.is_scaler(k.value, scope) for k in call.keywords)
+        return not call.args and not given and self.program.effects.is_step(call, scope)
+
+    def _makes(self, call: ast.Call, scope: Scope) -> bool:
+        """A constructor, not a function that returns a scaler."""
+        return self.program.values.callee(call, scope) is None
+
+    def _of_scaler(self, call: ast.Call) -> EventKind | None:
+        assert isinstance(call.func, ast.Attribute)
+        found = _SCALER_METHODS[call.func.attr]
+        if (
+            found in {EventKind.SCALER_STEP, EventKind.UNSCALE, EventKind.SCALE}
+            and not call.args
+            and not call.keywords
+        ):
+            return None
+        return found
+
+    def _of_reader(self, call: ast.Call, scope: Scope) -> EventKind | None:
+        """Clippers and norms out of sight, and what bounds a gradient in place."""
+        last = _last(call.func)
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if last in BOUNDS:
+            return EventKind.CLIP if holder is not None and is_gradient(holder) else None
+        if not (call.args or call.keywords):
+            return None
+        found = called_reader(self.program.module, call.func, last)
+        if found is None or self.program.values.callee(call, scope) is not None:
+            return None
+        if found is EventKind.CLIP:
+            name = (dotted_name(holder) or "") if holder is not None else ""
+            return None if _OWN_CLIPPERS.search(name) else found
+        return found if call.args and not _mentions_gradient(call) else None
+
+    def callee(self, call: ast.Call, scope: Scope) -> Function | None:
+        """The function in sight that `call` runs, `__call__` of an object too, if it
+        holds events.
+        """
+        function = self._run_by(call, scope)
+        return function if function is not None and self.of_function(function) else None
+
+    def _run_by(self, call: ast.Call, scope: Scope) -> Function | None:
+        function = self.in_sight(call, scope)
+        if function is not None or "__call__" not in self._defined:
+            return function
+        value = self.program.values.of(call.func, scope)
+        if (
+            value.cls is None
+            or value.kind is Kind.OPTIMIZER
+            or self.program.graph.class_named(call.func, scope) is value.cls
+        ):
+            return None
+        return self.program.graph.method(value.cls, "__call__")
+
+    def in_sight(self, call: ast.Call, scope: Scope) -> Function | None:
+        """The definition behind a call; asked for names that are defined at all."""
+        return (
+            self.program.values.callee(call, scope) if _last(call.func) in self._defined else None
+        )
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        return {node.name for node in self.program.module.scopes if isinstance(node, FUNCTIONS)}
+
+    def of_function(self, function: Function) -> Trait:
+        """Events that calling a function in sight may cause, through what it calls; generators
+        and optimizers' own methods cause none.
+        """
+        known = self._functions.get(function)
+        if known is None:
+            known = Trait.NONE
+            for one in self._runs(function):
+                known |= self._own(one).traits
+            self._functions[function] = known
+        return known
+
+    def _runs(self, function: Function) -> list[Function]:
+        """The function and those that it calls, however deep."""
+        found = {function: None}
+        wanted = [function]
+        while wanted:
+            for callee in self._own(wanted.pop()).callees:
+                if callee not in found:
+                    found[callee] = None
+                    wanted.append(callee)
+        return list(found)
+
+    def _own(self, function: Function) -> _Own:
+        """EventKind a function does itself, and which functions it calls."""
+        if function not in self._owns:
+            scope = self.program.module.scopes[function]
+            traits, callees = Trait.NONE, list[Function]()
+            if not self._is_apart(function, scope):
+                for statement in function.body:
+                    for node in shallow(statement):
+                        traits |= self._itself(node, scope) & EVENTS
+                        callee = self._run_by(node, scope) if isinstance(node, ast.Call) else None
+                        callees += [callee] if callee is not None else []
+            self._owns[function] = _Own(traits, tuple(callees))
+        return self._owns[function]
+
+    def _is_apart(self, function: Function, scope: Scope) -> bool:
+        owner = scope.owner
+        if owner is not None and isinstance(owner.node, ast.ClassDef):
+            bases = [self.program.canonical(b) or dotted_name(b) or "" for b in owner.node.bases]
+            if any(
+                b.startswith("torch.optim") or b.endswith(("Optimizer", "GradScaler"))
+                for b in bases
+            ):
+                return True
+        return any(
+            isinstance(n, (ast.Yield, ast.YieldFrom)) for s in function.body for n in shallow(s)
+        )
+
+    def of_block(self, block: Iterable[ast.stmt], scope: Scope) -> Trait:
+        """The traits of several statements together."""
+        found = Trait.NONE
+        for statement in block:
+            found |= self.of_node(statement, scope)
+        return found
+
+    def of_node(self, node: ast.AST, scope: Scope) -> Trait:
+        """The traits of a statement or expression with everything in it."""
+        known = self._traits.get(id(node))
+        if known is not None:
+            return known
+        for inner in reversed(self._unknown_blocks(node)):
+            self._traits[id(inner)] = self._sum(inner, scope)
+        return self._traits[id(node)]
+
+    def _unknown_blocks(self, node: ast.AST) -> list[ast.AST]:
+        """`node` and the statements in it, outermost first: a chain of `elif` is deep."""
+        found = [node]
+        for one in found:
+            if not isinstance(one, (*FUNCTIONS, ast.ClassDef)):
+                found += [s for block in blocks(one) for s in block if id(s) not in self._traits]
+        return found
+
+    def _sum(self, node: ast.AST, scope: Scope) -> Trait:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            return Trait.NONE
+        found = Trait.NONE
+        inner = [statement for block in blocks(node) for statement in block]
+        for statement in inner:
+            found |= self._traits[id(statement)]
+        for part in heads(node) if inner else (node,):
+            for one in shallow(part):
+                found |= self._trait(one, scope)
+        return found
+
+    def _trait(self, node: ast.AST, scope: Scope) -> Trait:
+        found = self._itself(node, scope)
+        if found or not isinstance(node, ast.Call) or self.what(node, scope) is not None:
+            return found
+        function = self.callee(node, scope)
+        return self.of_function(function) if function is not None else Trait.NONE
+
+    def _itself(self, node: ast.AST, scope: Scope) -> Trait:
+        """The traits of one node without what it calls."""
+        if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
+            return Trait.JUMP
+        if isinstance(node, ast.Raise):
+            return Trait.END
+        if not isinstance(node, (ast.Call, ast.Attribute)):
+            return Trait.NONE
+        what = self.what(node, scope)
+        if what is None:
+            ends = isinstance(node, ast.Call) and ends_program(node, self.program)
+            return Trait.END if ends else Trait.NONE
+        if what in {
+            EventKind.SCALE,
+            EventKind.UNSCALE,
+            EventKind.SCALER_STEP,
+            EventKind.UPDATE,
+            EventKind.SCALER_CREATED,
+        }:
+            return Trait.SCALER
+        if what == EventKind.BACKWARD:
+            return Trait.NONE if _is_scaled(node) else Trait.PLAIN
+        return Trait.PLAIN if what == EventKind.BARE_STEP else Trait.OTHER
+
+
+def ends_program(call: ast.Call, program: Program) -> bool:
+    """`sys.exit(...)` and its like."""
+    name = program.canonical(call.func) or dotted_name(call.func)
+    return name in {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
+
+
+def is_disabled(call: ast.Call) -> bool:
+    """`GradScaler(..., enabled=False)`, `autocast(..., enabled=False)`."""
+    return any(
+        k.arg == "enabled" and isinstance(k.value, ast.Constant) and not k.value.value
+        for k in call.keywords
+    )
+
+
+def _is_scaled(node: ast.AST) -> bool:
+    """`scaler.scale(loss).backward()`, as written."""
+    func = node.func if isinstance(node, ast.Call) else None
+    inner = func.value if isinstance(func, ast.Attribute) else None
+    return isinstance(inner, ast.Call) and _last(inner.func) == "scale"
+
+
+def _mentions_gradient(call: ast.Call) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(call))
+
+
+def _last(func: ast.expr) -> str:
+    if isinstance(func, ast.Attribute):
+        return func.attr
+    return func.id if isinstance(func, ast.Name) else ""

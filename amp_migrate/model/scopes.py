@@ -1,0 +1,93 @@
+"""The names that a module, function, class or lambda binds."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from amp_migrate.model.syntax import Module
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+ScopeNode: TypeAlias = ast.Module | Function | ast.ClassDef | ast.Lambda
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """One place where a name (or `self.attribute`) gets a value."""
+
+    statement: ast.AST
+    value: ast.expr | None
+    """The right-hand side; the iterable for a loop target; None for a parameter, an import or a
+    definition.
+    """
+    how: str
+    """`assign`, `for`, `with`, `augmented`, `parameter`, `import`, `def` or `walrus`."""
+    index: int | None = None
+    """Position in the unpacked value (`a, b = f()`)."""
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module, function, class or lambda, and the names that it binds."""
+
+    node: ScopeNode
+    parent: Scope | None
+    module: Module
+    qualname: str
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    outer: set[str] = field(default_factory=set)
+    """Names declared `global` or `nonlocal`."""
+    calls: list[ast.Call] = field(default_factory=list)
+
+    @property
+    def root(self) -> Scope:
+        """The scope of the file."""
+        return self.module.root
+
+    @property
+    def is_function(self) -> bool:
+        return isinstance(self.node, (*FUNCTIONS, ast.Lambda))
+
+    @cached_property
+    def owner(self) -> Scope | None:
+        """The class of a method."""
+        return self.parent if self.parent and isinstance(self.parent.node, ast.ClassDef) else None
+
+    @cached_property
+    def self_name(self) -> str | None:
+        """The first parameter of a method, usually `self`."""
+        if self.owner is None or not isinstance(self.node, FUNCTIONS):
+            return None
+        if any(
+            isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod")
+            for d in self.node.decorator_list
+        ):
+            return None
+        positional = [*self.node.args.posonlyargs, *self.node.args.args]
+        return positional[0].arg if positional else None
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        return [] if isinstance(self.node, ast.Lambda) else self.node.body
+
+    def parameters(self) -> list[ast.arg]:
+        """All parameters but `*args` and `**kwargs`."""
+        if not isinstance(self.node, (*FUNCTIONS, ast.Lambda)):
+            return []
+        return [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]
+
+    def lookup(self, name: str) -> Scope | None:
+        """The scope that binds `name` as seen from here; class bodies are not seen from their
+        methods.
+        """
+        scope: Scope | None = self
+        while scope is not None:
+            visible = scope is self or not isinstance(scope.node, ast.ClassDef)
+            if visible and name in scope.bindings and name not in scope.outer:
+                return scope
+            scope = scope.parent
+        return None

@@ -1,0 +1,12 @@
+"""Where a syntax node stands in its module."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """Half-open byte range of one syntax node in the UTF-8 source."""
+
+    start: int
+    end: int

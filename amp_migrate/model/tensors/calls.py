@@ -1,0 +1,345 @@
+"""What calls give: operators of torch, layers, functions and models in sight, and the rest."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.kinds import Kind, Value
+from amp_migrate.model.literals import number
+from amp_migrate.model.syntax import Binding, Function, Scope, returned
+from amp_migrate.model.tensors.bounds import clamped, hull
+from amp_migrate.model.tensors.fact import (
+    ANY_BUT_HALF,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    OTHER,
+    UNKNOWN,
+    DType,
+    Fact,
+    join,
+    promoted,
+)
+from amp_migrate.model.tensors.results import in_region, named_dtype, result
+from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts.ops import EVERY, Op, Policy, Spelling
+from amp_migrate.torch_facts.ops.row import Bounds
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+    from amp_migrate.model.tensors.inference import Inference
+
+_NUMBERS = frozenset({"len", "int", "float", "bool", "round", "isinstance", "hasattr", "id", "ord"})
+_SEQUENCES = frozenset({"list", "tuple", "reversed", "sorted", "iter", "set"})
+
+
+def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
+    """The fact of a call."""
+    found = spelled(inference, call, scope)
+    if found is not None:
+        return operator(inference, found, call, scope)
+    if isinstance(call.func, ast.Name) and scope.lookup(call.func.id) is None:
+        builtin = _builtin(inference, call.func.id, call, scope)
+        if builtin is not None:
+            return builtin
+    canonical = inference.program.canonical(call.func)
+    if canonical is not None and canonical.startswith(("numpy.", "math.", "random.", "time.")):
+        return OTHER
+    if canonical in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+        made = inference.of(call.args[0], scope) if call.args else FLOAT
+        return made if made.dtypes == DType.COMPLEX else FLOAT
+    return _object(inference, call, scope)
+
+
+def spelled(inference: Inference, call: ast.Call, scope: Scope) -> Spelling | None:
+    """The operator of torch that a call spells."""
+    program = inference.program
+    canonical = program.canonical(call.func)
+    if canonical is not None:
+        return ops.function(canonical)
+    func = call.func
+    if not isinstance(func, ast.Attribute):
+        return None
+    found = ops.method(func.attr)
+    if found is None or program.values.callee(call, scope) is not None:
+        return None
+    held = inference.of(func.value, scope)
+    value = program.values.of(func.value, scope)
+    objects = (Kind.MODEL, Kind.OBJECT, Kind.CRITERION, Kind.OPTIMIZER, Kind.SCALER)
+    is_object = value.kind in objects or held.dtypes in (DType.OTHER, DType.NUMBER)
+    return None if is_object or held.container else found
+
+
+def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    """The tensors that a call of an operator works on, the method's own first."""
+    op = found.op
+    if not _is_method(found, call):
+        given: list[ast.expr] = list(call.args)
+    else:
+        assert isinstance(call.func, ast.Attribute)
+        given = [call.func.value, *call.args]
+    if op.sequence:
+        first = given[0] if given else None
+        return list(first.elts) if isinstance(first, (ast.List, ast.Tuple)) else given[:1]
+    if op.tensors == EVERY:
+        return [one for one in given if not isinstance(one, ast.Constant)]
+    places = (0,) if op.result == "like" else op.tensors
+    return [given[place] for place in places if isinstance(place, int) and place < len(given)]
+
+
+def _is_method(found: Spelling, call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    root = call.func.value
+    return found.form != "function" and not _is_module_path(root, call)
+
+
+def _is_module_path(root: ast.expr, call: ast.Call) -> bool:
+    """`torch.relu_(x)` is in place, and a function."""
+    name = root.id if isinstance(root, ast.Name) else getattr(root, "attr", "")
+    return bool(call.args) and name in ("torch", "functional", "F")
+
+
+def operator(inference: Inference, found: Spelling, call: ast.Call, scope: Scope) -> Fact:
+    """What an operator gives where it is called."""
+    op = found.op
+    asked = named_dtype(inference, call, scope, first=op.result == "cast")
+    facts = [inference.of(one, scope) for one in operands(found, call)]
+    if op.sequence:
+        facts = [replace(fact, container=False, elements=()) for fact in facts]
+    if op.result == "cast":
+        return asked if asked is not None else join(facts)
+    if asked is not None and (op.own_dtype or op.result in ("default", "data", "like")):
+        return replace(asked, bounds=op.bounds)
+    if op.result in ("default", "data"):
+        made = FLOAT if op.result == "default" else _of_data(inference, op, call, scope)
+        return replace(made, sparse=op.sparse)
+    policy: Policy = "keeps" if _has_out(call) else found.policy
+    made = result(op, policy, facts, inference.where(call))
+    return replace(
+        made,
+        sparse=op.sparse or _stays_sparse(op, facts),
+        bounds=_bounds(found, call, scope, facts) or made.bounds,
+    )
+
+
+def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
+    """A product of a sparse matrix is sparse where both are."""
+    asked = facts if op.always_breaks else facts[:1]
+    return op.policy == "keeps" and bool(asked) and all(fact.sparse for fact in asked)
+
+
+def _has_out(call: ast.Call) -> bool:
+    return any(one.arg == "out" for one in call.keywords)
+
+
+def _bounds(found: Spelling, call: ast.Call, scope: Scope, facts: list[Fact]) -> Bounds | None:
+    """Views keep the bounds of what they show, as copies and parts do."""
+    if found.op.name in _SAME_VALUES:
+        return hull(fact.bounds for fact in facts)
+    if found.op.name in _CLAMPS:
+        limits = [_limit(found, call, scope, place, name) for place, name in _CLAMPS[found.op.name]]
+        return clamped(facts[0].bounds if facts else None, *limits)
+    return None
+
+
+def _limit(
+    found: Spelling, call: ast.Call, scope: Scope, place: int | None, name: str
+) -> float | None:
+    """A bound that `clamp` is given, by place in the function form or by name."""
+    given = operands_and_others(found, call)
+    named = next((one.value for one in call.keywords if one.arg == name), None)
+    if named is None and place is not None and place < len(given):
+        named = given[place]
+    return None if named is None else number(named, scope)
+
+
+def operands_and_others(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    """All arguments in the order of the function form."""
+    if not _is_method(found, call):
+        return list(call.args)
+    assert isinstance(call.func, ast.Attribute)
+    return [call.func.value, *call.args]
+
+
+_SAME_VALUES = frozenset(row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")) - {
+    "sum_to_size"
+}
+_CLAMPS: dict[str, tuple[tuple[int | None, str], tuple[int | None, str]]] = {
+    "clamp": ((1, "min"), (2, "max")),
+    "clamp_min": ((1, "min"), (None, "max")),
+    "clamp_max": ((None, "min"), (1, "max")),
+}
+
+
+def _of_data(inference: Inference, op: Op, call: ast.Call, scope: Scope) -> Fact:
+    """`torch.tensor(data)`, `torch.arange(n)`: integers or float32, or the tensor that is given."""
+    if not call.args:
+        return ANY_BUT_HALF
+    if all(number(arg, scope) is not None for arg in call.args):
+        return INTEGER if all(_is_whole(arg) for arg in call.args) else FLOAT
+    given = inference.of(call.args[0], scope)
+    if given.dtypes & DType.HALF:
+        return replace(given, container=False, elements=())
+    arrays = [inference.of(one, scope) for one in _made_arrays(call.args[0])]
+    if half := join(arrays).dtypes & DType.HALF if arrays else DType.NONE:
+        return replace(ANY_BUT_HALF, dtypes=ANY_BUT_HALF.dtypes | half)
+    return INTEGER if op.name == "arange" else ANY_BUT_HALF
+
+
+def _made_arrays(expr: ast.expr) -> list[ast.expr]:
+    """The tensors that become NumPy arrays in an expression, which keep their dtype."""
+    calls = [node for node in ast.walk(expr) if isinstance(node, ast.Call)]
+    funcs = [call.func for call in calls if isinstance(call.func, ast.Attribute)]
+    return [func.value for func in funcs if func.attr == "numpy"]
+
+
+def _is_whole(expr: ast.expr) -> bool:
+    return not (isinstance(expr, ast.Constant) and isinstance(expr.value, float))
+
+
+def _builtin(inference: Inference, name: str, call: ast.Call, scope: Scope) -> Fact | None:
+    if name in _NUMBERS:
+        return NUMBER
+    if name in _SEQUENCES and call.args:
+        return replace(inference.of(call.args[0], scope), elements=(), container=True)
+    if name in ("sum", "max", "min", "abs", "next", "pow", "divmod"):
+        facts = [inference.of(arg, scope) for arg in call.args]
+        return promoted(replace(fact, container=False, elements=()) for fact in facts)
+    return OTHER if name in ("print", "range", "str", "dict", "open", "type", "repr") else None
+
+
+# -- functions, layers and models
+
+
+def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
+    program = inference.program
+    if program.graph.class_named(call.func, scope) is not None:
+        return OTHER
+    function = program.values.callee(call, scope)
+    if function is not None and function.name != "__init__":
+        return returns(inference.called_at(call), function)
+    value = program.values.of(call.func, scope)
+    if value.kind in (Kind.MODEL, Kind.CRITERION):
+        return _module(inference, value, call, scope)
+    if program.effects.is_forward(call, scope):
+        region = inference.where(call)
+        if region is None:
+            return _handed(inference, call, scope)
+        return Fact(in_region(region).dtypes | DType.UNKNOWN)
+    if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
+        return OTHER
+    return _handed(inference, call, scope)
+
+
+def returns(inference: Inference, function: Function) -> Fact:
+    """What a function in sight gives back."""
+    inner = inference.program.scope(function)
+    return join(inference.of(one, inner) for one in returned(function))
+
+
+def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
+    """A call out of sight: half where it may be, outside of a region, only by what it is given."""
+    if inference.inside(call):
+        return UNKNOWN
+    given = [*call.args, *(one.value for one in call.keywords)]
+    if isinstance(call.func, ast.Attribute):
+        given.append(call.func.value)
+    is_half = any(inference.of(one, scope).dtypes & DType.HALF for one in given)
+    return UNKNOWN if is_half else ANY_BUT_HALF
+
+
+def _module(inference: Inference, value: Value, call: ast.Call, scope: Scope) -> Fact:
+    """The output of a layer of torch.nn or of a model in sight."""
+    program = inference.program
+    if value.cls is not None:
+        forward = program.graph.method(value.cls, "forward")
+        inner = inference.called_at(call)
+        return returns(inner, forward) if forward is not None else inference.unseen(call)
+    if value.foreign is not None:
+        return _elsewhere(inference, *value.foreign, call)
+    given = inference.of(call.args[0], scope) if call.args else UNKNOWN
+    name = value.name or ""
+    if name.endswith(".Sequential") and isinstance(value.origin, ast.Call):
+        return _sequential(inference, value.origin, given, call, scope)
+    return through_layer(inference, name, given, call)
+
+
+def _elsewhere(inference: Inference, program: Program, cls: ast.ClassDef, call: ast.Call) -> Fact:
+    """The output of a model in another file, whose callers there say little of what it gets."""
+    forward = program.graph.method(cls, "forward")
+    region = inference.where(call)
+    if forward is None or region is None:
+        return inference.unseen(call)
+    found = returns(inference.abroad(program, region), forward)
+    return replace(found, dtypes=found.dtypes | DType.UNKNOWN, bounds=None)
+
+
+def through_layer(inference: Inference, name: str, given: Fact, call: ast.Call) -> Fact:
+    """What a layer makes of its input."""
+    row = layers.layer(name)
+    if row is None or row.op is None:
+        return inference.unseen(call)
+    if row.operator.endswith(("embedding", "embedding_bag")):
+        return FLOAT
+    return result(row.op, row.op.policy, [given], inference.where(call))
+
+
+def _sequential(
+    inference: Inference, origin: ast.Call, given: Fact, call: ast.Call, scope: Scope
+) -> Fact:
+    fact = given
+    program = inference.program
+    for layer in origin.args:
+        made = program.values.of(layer, program.module.scope_of(origin))
+        if made.cls is not None:
+            forward = program.graph.method(made.cls, "forward")
+            inner = inference.called_at(call)
+            fact = returns(inner, forward) if forward is not None else UNKNOWN
+        elif made.name is not None:
+            fact = through_layer(inference, made.name, fact, call)
+        else:
+            fact = inference.unseen(call)
+    return fact if origin.args else inference.unseen(call)
+
+
+def iterated(inference: Inference, binding: Binding, fact: Fact, scope: Scope) -> Fact:
+    """What a loop gives its variable."""
+    value = binding.value
+    if value is None:
+        return UNKNOWN
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+        return _rows(inference, value, scope)
+    place = _place(inference, binding)
+    if value.func.id == "range":
+        return NUMBER
+    if value.func.id == "enumerate" and value.args:
+        return NUMBER if place == 0 else _rows(inference, value.args[0], scope)
+    if value.func.id == "zip" and place is not None and place < len(value.args):
+        return _rows(inference, value.args[place], scope)
+    return _rows(inference, value, scope)
+
+
+def _place(inference: Inference, binding: Binding) -> int | None:
+    """The place of a name in the target of its loop, on the outermost level: 1 for `x` in
+    `for index, (x, y) in ...`.
+    """
+    target = getattr(binding.statement, "target", None)
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    scope = inference.program.module.scope_of(target)
+    names = {name for name, held in scope.bindings.items() if any(b is binding for b in held)}
+    for place, element in enumerate(target.elts):
+        if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(element)):
+            return place
+    return None
+
+
+def _rows(inference: Inference, expr: ast.expr, scope: Scope) -> Fact:
+    """The elements of a list, or the rows of a tensor; of anything else they are unseen."""
+    fact = inference.of(expr, scope)
+    if fact.dtypes == DType.OTHER:
+        return inference.unseen(expr)
+    return fact.element(None)

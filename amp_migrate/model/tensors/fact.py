@@ -1,0 +1,118 @@
+"""What is known of a value: the dtypes that it may have, and between which numbers it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Flag, auto
+
+from amp_migrate.model.tensors.bounds import hull
+from amp_migrate.torch_facts.ops.row import Bounds
+
+
+class DType(Flag):
+    """Families of dtypes, as far as half precision cares."""
+
+    NONE = 0
+    FLOAT16 = auto()
+    BFLOAT16 = auto()
+    FLOAT = auto()
+    """float32 or float64."""
+    INTEGER = auto()
+    """Integers and truth values."""
+    COMPLEX = auto()
+    NUMBER = auto()
+    """A Python number."""
+    OTHER = auto()
+    """No tensor: a string, an array, an object of the project."""
+    UNKNOWN = auto()
+    """Nothing in sight tells: it may be any of these."""
+    HALF = FLOAT16 | BFLOAT16
+
+
+NOT_HALF = DType.FLOAT | DType.INTEGER | DType.OTHER
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What one expression may be."""
+
+    dtypes: DType = DType.UNKNOWN
+    elements: tuple[Fact, ...] = ()
+    """Of a tuple or list of known length."""
+    container: bool = False
+    """A list or tuple of tensors, whose dtypes are those of its elements."""
+    sparse: bool = False
+    bounds: Bounds | None = None
+    """Of a container: of each tensor in it."""
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it is half precision for certain."""
+        return bool(self.dtypes) and not self.dtypes & ~DType.HALF and not self.container
+
+    @property
+    def seen_half(self) -> bool:
+        """Whether it is half precision on a path in sight."""
+        return bool(self.dtypes & DType.HALF) and not self.container
+
+    @property
+    def may_be_half(self) -> bool:
+        """Whether nothing in sight excludes half precision."""
+        return bool(self.dtypes & (DType.HALF | DType.UNKNOWN)) and not self.container
+
+    @property
+    def may_be_tensor(self) -> bool:
+        """Whether it may be a floating-point tensor."""
+        return bool(self.dtypes & (DType.HALF | DType.FLOAT | DType.UNKNOWN))
+
+    def element(self, index: int | None) -> Fact:
+        """What unpacking or indexing gives."""
+        if self.elements and index is not None and index < len(self.elements):
+            return self.elements[index]
+        return replace(self, elements=(), container=False)
+
+
+UNKNOWN = Fact()
+NUMBER = Fact(DType.NUMBER)
+OTHER = Fact(DType.OTHER)
+INTEGER = Fact(DType.INTEGER)
+FLOAT = Fact(DType.FLOAT)
+FLOAT16 = Fact(DType.FLOAT16)
+BFLOAT16 = Fact(DType.BFLOAT16)
+COMPLEX = Fact(DType.COMPLEX)
+ANY_BUT_HALF = Fact(NOT_HALF)
+
+
+def join(facts: Iterable[Fact]) -> Fact:
+    """What holds of a value that is one of several."""
+    found = list(facts)
+    if not found:
+        return UNKNOWN
+    dtypes = DType.NONE
+    for fact in found:
+        dtypes |= fact.dtypes
+    bounds = hull(fact.bounds for fact in found)
+    lengths = {len(fact.elements) for fact in found}
+    elements = (
+        tuple(join(parts) for parts in zip(*(fact.elements for fact in found), strict=True))
+        if len(lengths) == 1
+        else ()
+    )
+    container = any(fact.container for fact in found)
+    return Fact(dtypes, elements, container, any(fact.sparse for fact in found), bounds)
+
+
+def promoted(facts: Iterable[Fact]) -> Fact:
+    """What arithmetic gives: half only of half operands, or beside numbers and single values."""
+    dtypes = DType.NONE
+    for fact in facts:
+        dtypes |= fact.dtypes
+    tensors = dtypes & ~(DType.NUMBER | DType.OTHER)
+    if not tensors:
+        return NUMBER if DType.NUMBER in dtypes and DType.OTHER not in dtypes else OTHER
+    if DType.COMPLEX in tensors:
+        return Fact(DType.COMPLEX | (tensors & DType.UNKNOWN))
+    if tensors & (DType.HALF | DType.FLOAT):
+        tensors &= ~DType.INTEGER
+    return Fact(tensors)

@@ -1,0 +1,373 @@
+"""Which dtypes the expressions of a program may have, given where autocast is on.
+
+Values are followed through assignments (reaching definitions), calls of functions and models in
+sight, and parameters to what the callers pass. What is made outside of autocast, of nothing that
+was half, is not half. Sources: `torch_facts.ops` and `torch_facts.layers`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from amp_migrate.model.literals import number
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.tensors import calls, parameters
+from amp_migrate.model.tensors.bounds import negated, of_operation
+from amp_migrate.model.tensors.fact import (
+    ANY_BUT_HALF,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    OTHER,
+    UNKNOWN,
+    DType,
+    Fact,
+    join,
+    promoted,
+)
+from amp_migrate.model.tensors.fixpoint import Fixpoint
+from amp_migrate.model.tensors.results import result
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops.row import Bounds
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Where: TypeAlias = Callable[[ast.AST], str | None]
+"""The dtype of the region that a node runs in (`half` where it cannot be told); None outside."""
+_DEEP = 40
+_BUDGET = 20_000
+
+
+class Inference:
+    """Answers `of` for one program and one set of regions."""
+
+    def __init__(self, program: Program, where: Where, own: Where) -> None:
+        """`where` knows the regions that functions are called in, `own` only those that are
+        written around a node in its own function.
+        """
+        self.program = program
+        self.where = where
+        self.own = own
+        self.casts: set[ast.expr] = set()
+        """Expressions that are going to be `.float()`."""
+        self._abroad: dict[tuple[int, str], Inference] = {}
+        self.outside: Inference | None = None
+        """The same for the bodies of functions that are called outside of autocast."""
+        self._facts = Fixpoint()
+        self._depth = 0
+        self._steps = 0
+
+    def of(self, expr: ast.expr, scope: Scope) -> Fact:
+        """What `expr`, evaluated in `scope`, may be."""
+        if expr in self.casts:
+            return FLOAT
+        return self._facts.of(expr, lambda: self._bounded(expr, scope))
+
+    def _bounded(self, expr: ast.expr, scope: Scope) -> Fact:
+        self._steps += 1
+        if self._depth > _DEEP or self._steps > _BUDGET:
+            return UNKNOWN
+        self._depth += 1
+        try:
+            return self._infer(expr, scope)
+        finally:
+            self._depth -= 1
+
+    def inside(self, node: ast.AST) -> bool:
+        """Whether autocast may be on where `node` runs."""
+        return self.where(node) is not None
+
+    def called_at(self, call: ast.Call) -> Inference:
+        """The inference for the body of what `call` runs: outside of autocast, if the call is."""
+        if self.inside(call):
+            return self
+        if self.outside is None:
+            self.outside = Inference(self.program, self.own, self.own)
+            self.outside.casts = self.casts
+            self.outside.outside = self.outside
+        return self.outside
+
+    def abroad(self, program: Program, region: str) -> Inference:
+        """The inference for another file of the project, all of which runs in the region."""
+        key = (id(program), region)
+        if key not in self._abroad:
+            self._abroad[key] = Inference(program, lambda _: region, lambda _: None)
+        return self._abroad[key]
+
+    def cast(self, expr: ast.expr) -> None:
+        """`expr` is going to be `.float()`, so what is computed from it may be, too."""
+        self.casts.add(expr)
+        self.forget()
+        if self.outside is not None:
+            self.outside.forget()
+
+    def forget(self) -> None:
+        """Start over, after a cast."""
+        self._facts.forget()
+
+    def _infer(self, expr: ast.expr, scope: Scope) -> Fact:
+        if isinstance(expr, ast.Call):
+            return calls.called(self, expr, scope)
+        if isinstance(expr, ast.BinOp):
+            return self._operation(expr, scope)
+        if isinstance(expr, (ast.Name, ast.Attribute)):
+            return self._named(expr, scope)
+        if isinstance(expr, ast.Subscript):
+            return self._item(expr, scope)
+        if isinstance(expr, (ast.NamedExpr, ast.Starred, ast.Await)):
+            return self.of(expr.value, scope)
+        if isinstance(expr, ast.UnaryOp):
+            inner = self.of(expr.operand, scope)
+            return NUMBER if isinstance(expr.op, ast.Not) else _signed(expr.op, inner)
+        if isinstance(expr, ast.IfExp):
+            return join([self.of(expr.body, scope), self.of(expr.orelse, scope)])
+        return self._plain(expr, scope)
+
+    def _plain(self, expr: ast.expr, scope: Scope) -> Fact:
+        if isinstance(expr, ast.Constant):
+            return NUMBER if isinstance(expr.value, (bool, int, float)) else OTHER
+        if isinstance(expr, (ast.Tuple, ast.List)):
+            return self.display(expr.elts, scope)
+        if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
+            return replace(self.of(expr.elt, scope), elements=(), container=True)
+        if isinstance(expr, ast.Compare):
+            return INTEGER
+        if isinstance(expr, ast.BoolOp):
+            return join(self.of(value, scope) for value in expr.values)
+        return OTHER
+
+    def display(self, elements: list[ast.expr], scope: Scope) -> Fact:
+        """A tuple or list; an empty one is filled later, with what nobody follows."""
+        facts = [self.of(one, scope) for one in elements]
+        if not facts:
+            return Fact(DType.UNKNOWN, container=True)
+        is_open = any(isinstance(one, ast.Starred) for one in elements)
+        known = () if is_open else tuple(facts)
+        joined = join(facts)
+        return Fact(joined.dtypes, known, container=True, bounds=joined.bounds)
+
+    def _operation(self, expr: ast.BinOp, scope: Scope) -> Fact:
+        op = ops.operator(expr.op)
+        left, right = self.of(expr.left, scope), self.of(expr.right, scope)
+        if op is None or promoted([left, right]).dtypes in (DType.NUMBER, DType.OTHER):
+            return promoted([left, right])
+        found = result(op, op.policy, [left, right], self.where(expr))
+        sides = (self._bounds(expr.left, left, scope), self._bounds(expr.right, right, scope))
+        return replace(found, bounds=of_operation(expr.op, *sides))
+
+    def _bounds(self, expr: ast.expr, fact: Fact, scope: Scope) -> Bounds | None:
+        """The bounds of an operand: of a number, the number itself."""
+        if fact.dtypes & ~(DType.NUMBER | DType.OTHER):
+            return fact.bounds
+        value = number(expr, scope)
+        if value is None and isinstance(expr, (ast.Name, ast.Attribute)):
+            value = self._constant(expr)
+        return None if value is None else (value, value)
+
+    def _constant(self, expr: ast.Name | ast.Attribute) -> float | None:
+        """`self.scope` of `self.scope = 512`, where nothing else sets it."""
+        dotted = dotted_name(expr)
+        bindings = self.program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+        values = [one.value for one in bindings if one.how == "assign" and one.index is None]
+        if len(values) != 1 or len(bindings) != 1 or values[0] is None:
+            return None
+        return number(values[0], self.program.module.scope_of(values[0]))
+
+    def _item(self, expr: ast.Subscript, scope: Scope) -> Fact:
+        held = self.of(expr.value, scope)
+        place = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+        if held.container or held.elements and isinstance(place, int):
+            return held.element(place if isinstance(place, int) else None)
+        if isinstance(place, str):
+            entries = self._entries(expr, place)
+            return join(entries) if entries else self.unseen(expr)
+        return held if held.dtypes != DType.OTHER else self.unseen(expr)
+
+    def _entries(self, expr: ast.Subscript, key: str) -> list[Fact]:
+        """What the displays that a dictionary was made by hold under a key; nothing where it is
+        stored anew.
+        """
+        dotted = dotted_name(expr.value)
+        if dotted is None or (dotted, key) in self.program.remembered("stored keys", self._stores):
+            return []
+        reach = self.program.reaching.at(expr.value, dotted)
+        shown = [_under(one.value, key) for one in reach.bindings]
+        if not reach.complete or any(one is None for one in shown):
+            return []
+        home = self.program.module.scope_of
+        return [self.of(one, home(one)) for one in shown if one is not None]
+
+    def _stores(self) -> frozenset[tuple[str, str]]:
+        """The dictionaries and keys that the program writes by `name[key] = ...`."""
+        return frozenset(
+            (name, node.slice.value)
+            for node in self.program.module.parents
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+            if (name := dotted_name(node.value)) is not None
+        )
+
+    def unseen(self, node: ast.AST) -> Fact:
+        """A value that nobody follows: made outside of a region, it is not half."""
+        return UNKNOWN if self.inside(node) else ANY_BUT_HALF
+
+    # -- names
+
+    def _named(self, expr: ast.Name | ast.Attribute, scope: Scope) -> Fact:
+        dotted = dotted_name(expr)
+        if dotted is not None:
+            reach = self.program.reaching.at(expr, dotted)
+            if reach.bindings:
+                return join(self.bound(one) for one in reach.bindings)
+        if isinstance(expr, ast.Attribute):
+            return self._attribute(expr, scope)
+        return UNKNOWN if self.inside(expr) else ANY_BUT_HALF
+
+    def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
+        buffer = self.registered(expr, scope)
+        if buffer is not None:
+            return self.of(*buffer)
+        spelling = ops.method(expr.attr)
+        if spelling is not None and spelling.op.result in ("number", "same", "real"):
+            held = self.of(expr.value, scope)
+            if spelling.op.result == "number":
+                return NUMBER
+            return OTHER if held.dtypes == DType.OTHER else held
+        if self.program.canonical(expr) is not None:
+            return NUMBER
+        return FLOAT if _is_parameter(expr) else self.unseen(expr)
+
+    def registered(self, expr: ast.Attribute, scope: Scope) -> tuple[ast.expr, Scope] | None:
+        """What `self.bank` is made of, by `self.register_buffer("bank", torch.zeros(9))`."""
+        cls = self.program.graph.class_around(scope)
+        if cls is None or not isinstance(expr.value, ast.Name):
+            return None
+        if expr.value.id != scope.self_name:
+            return None
+        for call, where in self.program.remembered((_buffers, cls), lambda: _buffers(self, cls)):
+            if isinstance(call.args[0], ast.Constant) and call.args[0].value == expr.attr:
+                return call.args[1], where
+        return None
+
+    def passed(self, binding: Binding) -> list[tuple[ast.expr, Scope]]:
+        """What the callers in sight pass for a parameter."""
+        return parameters.arguments(self.program, binding)
+
+    def bound(self, binding: Binding) -> Fact:
+        """What a binding gives its name."""
+        return self._facts.of(binding, lambda: self._of_binding(binding))
+
+    def _of_binding(self, binding: Binding) -> Fact:
+        statement = binding.statement
+        if binding.how == "parameter":
+            return parameters.passed(self, binding)
+        if binding.value is None or statement not in self.program.module.parents:
+            # Nested targets have no value of their own: `for index, (x, y) in enumerate(loader)`.
+            return OTHER if binding.how in ("import", "def") else self.unseen(statement)
+        scope = self.program.module.scope_of(binding.value)
+        fact = self.of(binding.value, scope)
+        if binding.how == "augmented" and isinstance(statement, ast.AugAssign):
+            return self._augmented(statement, fact, scope)
+        if binding.how == "for":
+            return calls.iterated(self, binding, fact, scope)
+        if binding.how in ("assign", "walrus"):
+            whole = fact if binding.index is None else self._unpacked(fact, binding)
+            return self._filled(binding, whole) if fact.container else whole
+        return self.unseen(binding.value)
+
+    def _filled(self, binding: Binding, made: Fact) -> Fact:
+        """A list with what is appended to it later."""
+        value = binding.value
+        if not isinstance(value, (ast.List, ast.Call)):
+            return made
+        added = self.program.remembered("appended", self._appended)
+        scope = self.program.module.scope_of(binding.statement)
+        found = [
+            self.of(one, where)
+            for name in _targets(binding.statement)
+            for one, where in added.get(name, ())
+            if _same_home(name, scope, where)
+        ]
+        if not found:
+            return made
+        held = join([replace(one, elements=(), container=False) for one in found])
+        before = made.dtypes if isinstance(value, ast.List) and value.elts else DType.NONE
+        return Fact(held.dtypes | before, container=True)
+
+    def _appended(self) -> dict[str, list[tuple[ast.expr, Scope]]]:
+        """What is appended to each name and attribute."""
+        found: dict[str, list[tuple[ast.expr, Scope]]] = {}
+        for scope in self.program.module.scopes.values():
+            for call in scope.calls:
+                func = call.func
+                if isinstance(func, ast.Attribute) and func.attr == "append" and call.args:
+                    name = dotted_name(func.value) or ""
+                    found.setdefault(name, []).append((call.args[0], scope))
+        return found
+
+    def _unpacked(self, fact: Fact, binding: Binding) -> Fact:
+        return fact.element(binding.index)
+
+    def _augmented(self, statement: ast.AugAssign, added: Fact, scope: Scope) -> Fact:
+        """`x += y` keeps the dtype of a tensor; a number becomes what is added."""
+        name = dotted_name(statement.target)
+        before = self.program.reaching.at(statement, name).bindings if name is not None else ()
+        held = join([self.bound(one) for one in before]) if before else UNKNOWN
+        if held.dtypes & (DType.NUMBER | DType.OTHER):
+            return replace(promoted([held, added]), bounds=None)
+        return replace(held, bounds=None)
+
+
+def _signed(op: ast.unaryop, fact: Fact) -> Fact:
+    if isinstance(op, ast.USub):
+        return replace(fact, bounds=negated(fact.bounds))
+    return fact if isinstance(op, ast.UAdd) else replace(fact, bounds=None)
+
+
+def _buffers(inference: Inference, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
+    """The calls in a class, and in its bases, that register buffers."""
+    scopes = inference.program.module.scopes
+    owners = inference.program.graph.lineage(cls)
+    methods = [one for owner in owners for one in owner.body if isinstance(one, FUNCTIONS)]
+    return [
+        (call, scopes[method])
+        for method in methods
+        for call in scopes[method].calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr == "register_buffer"
+        and len(call.args) > 1
+    ]
+
+
+def _targets(statement: ast.AST) -> list[str]:
+    """The names and attributes that an assignment gives a list; of `a, b = [], []` both, each of
+    which is as long as what is appended to it.
+    """
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return [name for one in parts if (name := dotted_name(one)) is not None]
+
+
+def _same_home(name: str, scope: Scope, other: Scope) -> bool:
+    """Whether a name means the same in two scopes; an attribute does in one class."""
+    if "." in name:
+        return scope.owner is other.owner
+    return scope.lookup(name) is other.lookup(name)
+
+
+def _under(display: ast.expr | None, key: str) -> ast.expr | None:
+    """The value of `{"key": value}`."""
+    if not isinstance(display, ast.Dict):
+        return None
+    pairs = zip(display.keys, display.values, strict=True)
+    return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
+
+
+def _is_parameter(expr: ast.Attribute) -> bool:
+    """`layer.weight`, `layer.bias`: parameters are float32."""
+    return expr.attr in ("weight", "bias", "running_mean", "running_var")

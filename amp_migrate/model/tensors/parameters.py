@@ -1,0 +1,138 @@
+"""What parameters hold: what the callers in sight pass."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.tensors.fact import ANY_BUT_HALF, OTHER, UNKNOWN, DType, Fact, join
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+    from amp_migrate.model.tensors.inference import Inference
+
+_MOST = 30
+_RUN = (Kind.MODEL, Kind.CRITERION)
+
+
+def passed(inference: Inference, binding: Binding) -> Fact:
+    """What a parameter may be; unknown where a caller is out of sight."""
+    program = inference.program
+    found = _parameter(program, binding)
+    if found is None:
+        return UNKNOWN
+    function, scope, name = found
+    if name == scope.self_name:
+        return OTHER
+    packed = function.args.vararg
+    if packed is not None and packed.arg == name:
+        return _packed(inference, function, scope)
+    given = arguments(program, binding)
+    here = [one for one in given if inference.inside(one[0]) == inference.inside(function.body[0])]
+    facts = [inference.of(expr, where) for expr, where in here or given]
+    default = _default(scope, name)
+    if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
+        facts.append(inference.of(default, scope))
+    if not facts:
+        # An entry point, or a method that a library calls.
+        return UNKNOWN if inference.inside(function.body[0]) else ANY_BUT_HALF
+    is_open = function.name != "forward" and program.graph.escapes(function)
+    return join([*facts, Fact(DType.UNKNOWN)]) if is_open else join(facts)
+
+
+def _packed(inference: Inference, function: Function, scope: Scope) -> Fact:
+    """`*args`: place by place what the callers pass behind the named parameters."""
+    calls = list(islice(_sites(inference.program, function), _MOST))
+    named = len(function.args.posonlyargs) + len(function.args.args)
+    given = [(call.args[named - (1 if bound else 0) :], where) for call, where, bound in calls]
+    lengths = {len(args) for args, _ in given}
+    if len(lengths) != 1 or any(isinstance(a, ast.Starred) for args, _ in given for a in args):
+        return UNKNOWN
+    places = range(lengths.pop())
+    elements = tuple(join([inference.of(args[i], where) for args, where in given]) for i in places)
+    whole = join(list(elements)) if elements else UNKNOWN
+    return Fact(whole.dtypes, elements, container=True)
+
+
+def arguments(program: Program, binding: Binding) -> list[tuple[ast.expr, Scope]]:
+    """What the callers in sight pass for a parameter, with the scopes of the calls."""
+    found = _parameter(program, binding)
+    if found is None:
+        return []
+    function, scope, name = found
+    given = [
+        (argument(call, scope, name, bound), where)
+        for call, where, bound in islice(_sites(program, function), _MOST)
+    ]
+    return [(expr, where) for expr, where in given if expr is not None]
+
+
+def _parameter(program: Program, binding: Binding) -> tuple[Function, Scope, str] | None:
+    function = _function_of(program, binding)
+    if function is None:
+        return None
+    scope = program.scope(function)
+    named = (n for n, held in scope.bindings.items() if any(b is binding for b in held))
+    name = next(named, None)
+    return None if name is None else (function, scope, name)
+
+
+def _function_of(program: Program, binding: Binding) -> Function | None:
+    node: ast.AST | None = binding.statement
+    while node is not None and not isinstance(node, FUNCTIONS):
+        node = program.module.parents.get(node)
+    return node
+
+
+def _sites(program: Program, function: Function) -> Iterator[tuple[ast.Call, Scope, bool]]:
+    for site in program.graph.runs(function):
+        if function.name not in ("forward", "__call__") or _calls_forward(program, site.call):
+            yield site.call, site.scope, site.bound
+    owner = program.scope(function).owner
+    if function.name in ("forward", "__call__") and owner is not None:
+        assert isinstance(owner.node, ast.ClassDef)
+        for call, scope in _runs(program).get(owner.node, ()):
+            yield call, scope, True
+
+
+def _calls_forward(program: Program, call: ast.Call) -> bool:
+    """`model.forward(x)`, not `super().forward(x)` of another class."""
+    func = call.func
+    return isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
+
+
+def _runs(program: Program) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
+    """The calls that run a model, by its class."""
+    return program.remembered(_runs, lambda: _found_runs(program))
+
+
+def _found_runs(program: Program) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
+    found: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if program.canonical(call.func) is not None:
+                continue
+            value = program.values.of(call.func, scope)
+            is_made = program.graph.class_named(call.func, scope) is not None
+            if value.cls is not None and value.kind in _RUN and not is_made:
+                found.setdefault(value.cls, []).append((call, scope))
+    return found
+
+
+def _default(scope: Scope, name: str) -> ast.expr | None:
+    if not isinstance(scope.node, FUNCTIONS):
+        return None
+    arguments = scope.node.args
+    places = [*arguments.posonlyargs, *arguments.args]
+    for arg, default in zip(reversed(places), reversed(arguments.defaults), strict=False):
+        if arg.arg == name:
+            return default
+    for arg, keyword in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if arg.arg == name:
+            return keyword
+    return None

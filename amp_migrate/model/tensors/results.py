@@ -1,0 +1,126 @@
+"""The dtype of what an operator gives, from its row and its operands."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.tensors.fact import (
+    BFLOAT16,
+    COMPLEX,
+    FLOAT,
+    FLOAT16,
+    INTEGER,
+    NUMBER,
+    UNKNOWN,
+    DType,
+    Fact,
+    join,
+    promoted,
+)
+from amp_migrate.torch_facts import amp_api
+from amp_migrate.torch_facts.ops import Op, Policy, Trait
+
+if TYPE_CHECKING:
+    from amp_migrate.model.syntax import Scope
+    from amp_migrate.model.tensors.inference import Inference
+
+_FIXED = {
+    "float32": FLOAT,
+    "double": FLOAT,
+    "half": FLOAT16,
+    "int": INTEGER,
+    "bool": INTEGER,
+    "number": NUMBER,
+}
+
+
+def in_region(region: str) -> Fact:
+    """What a region casts to; `half` where its dtype cannot be told."""
+    return {"float16": FLOAT16, "bfloat16": BFLOAT16}.get(region, Fact(DType.HALF))
+
+
+def result(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> Fact:
+    """What comes out of an operator. `region`: the dtype of the autocast that may be on."""
+    if op.result in _FIXED:
+        return _FIXED[op.result]
+    if op.result == "complex":
+        return COMPLEX
+    made = replace(_made(op, policy, operands, region), bounds=op.bounds)
+    if made.dtypes & ~_NO_TENSORS:
+        made = replace(made, dtypes=made.dtypes & ~_NO_TENSORS)
+    if op.result == "values":
+        return Fact(made.dtypes, (replace(made, elements=()), INTEGER), container=True)
+    if op.result == "either":
+        return replace(made, elements=(made, INTEGER))
+    if op.result == "tuple":
+        return Fact(made.dtypes, container=True)
+    if op.result == "real" and DType.COMPLEX in made.dtypes:
+        return FLOAT
+    return made
+
+
+def _made(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> Fact:
+    known = [fact for fact in operands if fact.dtypes != DType.NONE]
+    if op.always_breaks and any(fact.sparse for fact in known):
+        return FLOAT
+    if region is not None and policy == "lower":
+        return in_region(region)
+    if region is not None and policy == "fp32":
+        return FLOAT
+    if op.result == "like":
+        return known[0] if known else UNKNOWN
+    if not known:
+        return UNKNOWN
+    if op.traits & Trait.DIVIDES and len(known) == 2 and op.policy == "keeps":
+        known = [INTEGER_QUOTIENT if fact.dtypes == DType.INTEGER else fact for fact in known]
+    return promoted(known)
+
+
+_NO_TENSORS = DType.OTHER | DType.NUMBER
+INTEGER_QUOTIENT = Fact(DType.FLOAT)
+
+
+def named_dtype(
+    inference: Inference, call: ast.Call, scope: Scope, *, first: bool = False
+) -> Fact | None:
+    """The dtype that a call asks for: `dtype=torch.float32`, `.to(x.dtype)`, `.to(other)`.
+
+    Returns None where it asks for none. `first` counts positional arguments, too.
+    """
+    given = [one.value for one in call.keywords if one.arg == "dtype"]
+    given += [arg for arg in call.args if not isinstance(arg, ast.Starred)] if first else []
+    found = [fact for one in given if (fact := _dtype(inference, one, scope)) is not None]
+    return join(found) if found else None
+
+
+def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
+    """What a dtype expression names; None for a device or a flag."""
+    name = inference.program.canonical(expr) or ""
+    if name in amp_api.HALVES:
+        return FLOAT16 if amp_api.HALVES[name] == "float16" else BFLOAT16
+    if name in amp_api.FLOATS:
+        return FLOAT
+    if name in amp_api.INTEGERS:
+        return INTEGER
+    if name in amp_api.COMPLEX:
+        return COMPLEX
+    if isinstance(expr, ast.Attribute) and expr.attr in ("dtype", "device"):
+        return inference.of(expr.value, scope) if expr.attr == "dtype" else None
+    if isinstance(expr, ast.Constant) or name.startswith("torch."):
+        return None
+    value = inference.program.values.of(expr, scope)
+    if value.kind in (Kind.DEVICE, Kind.DEVICE_NAME, Kind.INDEX):
+        return None
+    fact = inference.of(expr, scope)
+    if fact.dtypes & (DType.OTHER | DType.NUMBER) or fact.dtypes == DType.UNKNOWN:
+        # Mostly a device; a dtype that no one can follow is seldom handed on like this.
+        return None if _called_device(expr) else UNKNOWN
+    return fact
+
+
+def _called_device(expr: ast.expr) -> bool:
+    last = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr, "id", "")
+    return "dtype" not in last and "type" not in last

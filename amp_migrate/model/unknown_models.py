@@ -1,0 +1,206 @@
+"""What a call may run of a model whose class nobody can tell: a parameter that no call in sight
+binds, an attribute that is set from one.
+
+Such a model may be of any module class of the program, or of one that its files import.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind, library_kind
+from amp_migrate.model.looked_up import module_searched
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.neighbours import Definition
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import Function, Module, Scope
+from amp_migrate.model.targets import forwards, makers
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.torch_facts import layers
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_SAY_NO_CLASS = (None, "torch.nn.Module", *layers.WRAPPERS)
+
+
+def possible(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
+    """What `call` may run in this program, where the class of the model is not known."""
+    method = _method(program, call, scope)
+    if method is not None:
+        for cls in module_classes(program):
+            yield from _bodies(program, cls, method)
+
+
+def methods_abroad(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """What `call` runs of a class in another file of the project: the method of that class, or of
+    any that the program imports, where it is not known.
+    """
+    func = call.func
+    if isinstance(func, ast.Attribute):
+        foreign = program.values.of(func.value, scope).foreign
+        if foreign is not None:
+            yield from ((foreign[0], one) for one in _bodies(*foreign, func.attr))
+            return
+    method = _method(program, call, scope)
+    if method is not None:
+        for home, cls in _imported_classes(program):
+            yield from ((home, one) for one in _bodies(home, cls, method))
+
+
+def _bodies(program: Program, cls: ast.ClassDef, method: str) -> Iterator[Function]:
+    if method == "forward":
+        yield from forwards(program, cls)
+        return
+    found = program.graph.method(cls, method)
+    if found is not None:
+        yield found
+
+
+def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
+    """The method that a call runs of a model whose class is not known; None for other calls."""
+    func = call.func
+    if program.canonical(func) is not None or program.values.callee(call, scope) is not None:
+        return None
+    runs = program.effects.forward_of(call, scope)
+    if not runs & (EventKind.FORWARD | EventKind.CALLABLE):
+        return None
+    if isinstance(func, ast.Attribute) and program.values.is_model(func.value, scope):
+        return func.attr if _is_unknown(program, func.value, scope) else None
+    return "forward" if _is_unknown(program, func, scope) else None
+
+
+def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    value = program.values.of(expr, scope)
+    if value.cls is not None or value.foreign is not None or value.name not in _SAY_NO_CLASS:
+        return False
+    if value.kind not in (Kind.MODEL, Kind.UNKNOWN):
+        return False
+    made = makers(program, expr, scope)
+    return all(isinstance(one, ast.expr) and _says_no_class(program, one) for one in made)
+
+
+def _says_no_class(program: Program, name: ast.expr) -> bool:
+    """A table or a factory of another file says no more than that it is one; `torch.device(0)` and
+    what the standard library holds are no class of a model either.
+    """
+    canonical = program.canonical(name)
+    is_torch = canonical is not None and canonical.startswith("torch.")
+    is_standard = (canonical or "").partition(".")[0] in sys.stdlib_module_names
+    if canonical in _SAY_NO_CLASS or is_standard:
+        return True
+    if is_torch and library_kind(canonical or "") is not Kind.MODEL:
+        return True
+    scope = program.module.scope_of(name)
+    imported = program.reaching.imported
+    searched = module_searched(name) or name
+    made = imported.definition(name, scope)
+    is_factory = made is not None and not isinstance(made[1], ast.ClassDef)
+    is_table = imported.variable(name, scope) is not None
+    return is_factory or is_table or bool(imported.exported(searched, scope))
+
+
+def module_classes(program: Program) -> list[ast.ClassDef]:
+    """The classes of the program whose instances are models."""
+
+    def found() -> list[ast.ClassDef]:
+        kind = program.values.class_kind
+        return [cls for cls in program.graph.classes() if kind(cls) is Kind.MODEL]
+
+    return program.remembered(module_classes, found)
+
+
+def _imported_classes(program: Program) -> list[tuple[Program, ast.ClassDef]]:
+    """The model classes that the program's calls name in other files of the project; of a function
+    there, those of its file, any of which it may make.
+    """
+
+    def found() -> list[tuple[Program, ast.ClassDef]]:
+        named = [one for scope in program.module.scopes.values() for one in _named(program, scope)]
+        named += [one for file in program.module.files for one in _in_tables(file)]
+        named += [one for file in program.module.files for one in _in_modules(program, file)]
+        named += [one for file in program.module.files for one in _evaluated(program, file)]
+        return list(dict.fromkeys(pair for one in named for pair in _classes_of(*one)))
+
+    return program.remembered(_imported_classes, found)
+
+
+def _named(program: Program, scope: Scope) -> Iterator[Definition]:
+    for call in scope.calls:
+        one = program.values.abroad(call.func, scope)
+        if one is not None:
+            yield one
+        elif isinstance(call.func, ast.Attribute) and scope.module.neighbours is not None:
+            if _is_computed_module(program, call.func.value):
+                own = {resolved(file.path) for file in program.module.files}
+                near = scope.module.neighbours.definers(call.func.attr)
+                yield from (one for one in near if resolved(one[0].module.path) not in own)
+
+
+def _is_computed_module(program: Program, expr: ast.expr) -> bool:
+    """`importlib.import_module(args.model)`, or a variable that holds it."""
+    if isinstance(expr, ast.Call):
+        return program.canonical(expr.func) in _IMPORTERS
+    dotted = dotted_name(expr)
+    bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    values = [one.value for one in bindings if one.how == "assign"]
+    return any(isinstance(one, ast.Call) and _is_computed_module(program, one) for one in values)
+
+
+_IMPORTERS = ("importlib.import_module", "importlib.__import__")
+
+
+def _in_modules(program: Program, file: Module) -> Iterator[Definition]:
+    """What the modules hold in which a file looks up names: `getattr(models, name)()`. What the
+    program holds itself is not abroad.
+    """
+    own = {resolved(one.path) for one in program.module.files}
+    for node in nodes_in(file.tree):
+        searched = module_searched(node) if isinstance(node, (ast.Call, ast.Attribute)) else None
+        if searched is not None:
+            scope = program.module.scope_of(node)
+            found = program.reaching.imported.exported(searched, scope)
+            yield from (one for one in found if resolved(one[0].module.path) not in own)
+
+
+def _evaluated(program: Program, file: Module) -> Iterator[Definition]:
+    """What `eval(name)` may be: any name that the file imports, and what imported modules hold."""
+    scopes = (one for one in program.module.scopes.values() if one.module is file)
+    calls = (call for scope in scopes for call in scope.calls)
+    if file.neighbours is None or not any(dotted_name(call.func) == "eval" for call in calls):
+        return
+    own = {resolved(one.path) for one in program.module.files}
+    for origin in file.imports.names.values():
+        found = file.neighbours.find(origin)
+        several = [found] if found is not None else file.neighbours.exported(origin)
+        yield from (one for one in several if resolved(one[0].module.path) not in own)
+
+
+def _in_tables(file: Module) -> Iterator[Definition]:
+    """The classes that the variables hold which a file imports: `MODELS["unet"]()`."""
+    for origin in file.imports.names.values() if file.neighbours is not None else ():
+        found = file.neighbours.variable(origin) if file.neighbours is not None else None
+        home, bindings = found if found is not None else (None, ())
+        for value in (one.value for one in bindings if one.value is not None):
+            for node in ast.walk(value):
+                if home is not None and isinstance(node, (ast.Name, ast.Attribute)):
+                    scope = home.module.root
+                    own = home.graph.class_named(node, scope)
+                    one = (home, own) if own is not None else home.values.abroad(node, scope)
+                    if one is not None:
+                        yield one
+
+
+def _classes_of(
+    home: Program, node: Function | ast.ClassDef
+) -> Iterator[tuple[Program, ast.ClassDef]]:
+    if not isinstance(node, ast.ClassDef):
+        yield from ((home, cls) for cls in module_classes(home))
+    elif home.values.class_kind(node) is Kind.MODEL:
+        yield home, node

@@ -1,0 +1,159 @@
+"""Which files are planned as one program: each group once, whoever asked for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from amp_migrate.pipeline.one_file import Rewritten
+from amp_migrate.pipeline.programs import MOST_FILES, Task, Together
+from amp_migrate.project.module_graph import Project
+
+
+class _Group(NamedTuple):
+    """Files that asked for others, and all that they asked for."""
+
+    seeds: dict[str, None]
+    files: dict[str, None]
+
+
+def tasks_of(
+    related: Mapping[str, tuple[str, ...]], training: Collection[str], project: Project
+) -> list[Task]:
+    """The programs that files belong to, by resolved path.
+
+    Args:
+        related: for each file that was planned by itself, the files with which more of its loops
+            might be migrated.
+        training: files that may hold a loop; two programs that share one, or a file that imports
+            one, are one program, as long as it does not become a library. What else they share is
+            a helper, which is read and seldom changed.
+        project: who imports whom.
+    """
+
+    def binds(file: str) -> bool:
+        return file in training or any(one in training for one in project.imports.get(file, ()))
+
+    groups: dict[int, _Group] = {}
+    of: dict[str, int] = {}
+    for number, (seed, own) in enumerate(related.items()):
+        group = _Group({seed: None}, _closure(seed, own, related))
+        binding = list(filter(binds, group.files))
+        for file in binding:
+            other = groups.get(of.get(file, -1))
+            if other is not None and other is not group:
+                joint = _Group(other.seeds | group.seeds, other.files | group.files)
+                if len(joint.files) <= MOST_FILES:
+                    groups = {key: one for key, one in groups.items() if one is not other}
+                    group = joint
+        groups[number] = group
+        of.update((file, number) for file in filter(binds, group.files))
+    return [
+        Task(tuple(one.seeds), tuple(file for file in one.files if file not in one.seeds))
+        for one in groups.values()
+    ]
+
+
+def _closure(
+    seed: str, own: tuple[str, ...], related: Mapping[str, tuple[str, ...]]
+) -> dict[str, None]:
+    """All files that `seed` leads to; only those that it names itself where they become
+    too many.
+    """
+    found, waiting = dict.fromkeys((seed, *own)), deque(own)
+    while waiting:
+        for file in related.get(waiting.popleft(), ()):
+            if file not in found:
+                found[file] = None
+                waiting.append(file)
+        if len(found) > MOST_FILES:
+            return dict.fromkeys((seed, *own))
+    return found
+
+
+def apart(task: Task, related: Mapping[str, tuple[str, ...]]) -> list[Task]:
+    """The same files each with what it asked for itself, where they did not come out together."""
+    return [
+        Task(
+            (seed,), tuple(file for file in _closure(seed, related[seed], related) if file != seed)
+        )
+        for seed in task.paths
+    ]
+
+
+# -- programs that were planned apart and share files
+
+
+def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
+    """Programs that would write one file differently, in the groups in which they have to be
+    planned anew.
+    """
+    parent: dict[int, int] = {}
+    held: list[Together] = [p for p in programs if p.changed]
+    by_file: dict[str, list[int]] = {}
+    for index, program in enumerate(held):
+        for real in program.changed:
+            by_file.setdefault(real, []).append(index)
+    for real, users in by_file.items():
+        for one, other in itertools.combinations(users, 2):
+            if held[one].changed[real].after != held[other].changed[real].after and not _covers(
+                held[one], held[other]
+            ):
+                parent[_root(parent, one)] = _root(parent, other)
+    groups: dict[int, list[Together]] = {}
+    for index in parent.keys() | set(parent.values()):
+        groups.setdefault(_root(parent, index), []).append(held[index])
+    return list(groups.values())
+
+
+def _covers(one: Together, other: Together) -> bool:
+    """Whether the larger program holds all files of the smaller one, so that it was planned with
+    them.
+    """
+    large, small = sorted((one.members.keys(), other.members.keys()), key=len, reverse=True)
+    return len(large) > len(small) and large >= small
+
+
+def _root(parent: dict[int, int], index: int) -> int:
+    while parent.get(index, index) != index:
+        index = parent[index]
+    return index
+
+
+def merged(groups: Iterable[Iterable[Together]]) -> list[Task]:
+    """Tasks in which programs that are in conflict are planned as one."""
+    return [
+        Task(tuple(dict.fromkeys(real for program in group for real in program.members)))
+        for group in groups
+    ]
+
+
+def joined(programs: Iterable[Together]) -> tuple[dict[str, Rewritten], list[list[str]]]:
+    """One result for each file, and the files that have to be written together."""
+    ordered = sorted(programs, key=lambda p: -len(p.members))
+    results: dict[str, Rewritten] = {}
+    chains: list[list[str]] = []
+    for program in ordered:
+        changed = program.changed
+        shared = [real for real in changed if real in results]
+        if changed and all(results[real].after == changed[real].after for real in shared):
+            touched = [chain for chain in chains if any(real in chain for real in shared)]
+            own = [real for real in changed if real not in results]
+            chains = [chain for chain in chains if chain not in touched] + [
+                [*itertools.chain(*touched), *own]
+            ]
+            results |= changed
+    for program in ordered:
+        for real, one in program.members.items():
+            known = results.get(real)
+            if known is None or (known.outcome.status != "migrated" and _tells_more(one, known)):
+                results[real] = one
+    return results, chains
+
+
+def _tells_more(one: Rewritten, known: Rewritten) -> bool:
+    return len(one.outcome.loops) > len(known.outcome.loops) or (
+        one.outcome.status == "failed" and known.outcome.status != "failed"
+    )

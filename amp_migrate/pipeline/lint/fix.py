@@ -1,0 +1,255 @@
+"""Fixes, applied to a fixed point: overlapping ones wait for the next round, and none may bring in
+an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from amp_migrate.checks._finding import Finding
+from amp_migrate.config import Settings
+from amp_migrate.pipeline.lint.engine import Linted, lint
+from amp_migrate.rewrite.edits import InsertAfter, InsertBefore, ReplaceStatement
+
+if TYPE_CHECKING:
+    from amp_migrate.project.module_graph import Project
+    from amp_migrate.rewrite.edits import Edit
+
+# A fix may uncover a mistake that has a fix; more rounds than this mean that two fixes undo each
+# other.
+ROUNDS = 20
+
+
+Look = Callable[[str], Linted]
+
+
+class Left(NamedTuple):
+    """A fix that was wanted and not made, and why."""
+
+    finding: Finding
+    why: str
+
+
+class Fixed(NamedTuple):
+    """The mended text, what was mended, what could not be, and what the rules say about the new
+    text.
+    """
+
+    text: str
+    applied: tuple[Finding, ...]
+    left: tuple[Left, ...]
+    linted: Linted
+
+
+class NotFixedError(Exception):
+    """A fix cannot be made; the message says why."""
+
+
+def fix(
+    text: str,
+    path: str,
+    settings: Settings,
+    unsafe: bool,
+    project: Project | None = None,
+    look: Look | None = None,
+) -> Fixed:
+    """Mend `text` with safe fixes, and with `unsafe` the others, until a round finds nothing to
+    do.
+
+    `project` is the tree around the file: what belongs to other files as well is left to `migrate`.
+    `look` lints a text in the place of this one; by default, by itself.
+    """
+    look = look or partial(lint, path=path, settings=settings)
+    applied: list[Finding] = []
+    left: list[Left] = []
+    linted = look(text)
+    for _ in range(ROUNDS):
+        wanted = [
+            one for one in linted.findings if one.fix and (unsafe or one.fix.safety == "safe")
+        ]
+        new, done, left = _round(text, path, settings, wanted, linted, unsafe, project)
+        if new == text:
+            break
+        applied += done
+        text, linted = new, look(new)
+    return Fixed(text, tuple(applied), tuple(left), linted)
+
+
+_Round = tuple[str, list[Finding], list[Left]]
+
+
+def _round(
+    text: str,
+    path: str,
+    settings: Settings,
+    wanted: Sequence[Finding],
+    linted: Linted,
+    unsafe: bool,
+    project: Project | None,
+) -> _Round:
+    """Edits first; comments only where none is left, since edits move them; the migration last of
+    all.
+    """
+    edits = [one for one in wanted if one.fix and one.fix.edits]
+    comments = [one for one in wanted if one.fix and one.fix.comments]
+    loops = [one for one in wanted if one.fix and one.fix.migrates]
+    left: list[Left] = []
+    for some, mend in (
+        (edits, partial(_edited, careful=not unsafe)),
+        (comments, _commented),
+        (loops, partial(_migrated, project=project)),
+    ):
+        if some:
+            new, done, more = mend(text, path, settings, some, linted)
+            left += more
+            if new != text:
+                return new, done, left
+    return text, [], left
+
+
+def _edited(
+    text: str,
+    path: str,
+    settings: Settings,
+    wanted: Sequence[Finding],
+    linted: Linted,
+    careful: bool,
+) -> _Round:
+    """All at once where they get on with each other, else as many as do, in source order."""
+    try:
+        return _applied(text, path, settings, wanted, careful), list(wanted), []
+    except NotFixedError as error:
+        if len(wanted) == 1:
+            return text, [], [Left(wanted[0], str(error))]
+    new, done, left = text, list[Finding](), list[Left]()
+    for one in wanted:
+        try:
+            new = _applied(text, path, settings, [*done, one], careful)
+            done.append(one)
+        except NotFixedError as error:
+            left.append(Left(one, str(error)))
+    return new, done, left
+
+
+def _applied(
+    text: str, path: str, settings: Settings, fixes: Sequence[Finding], careful: bool
+) -> str:
+    from amp_migrate.rewrite.writer import (
+        EditConflict,
+        SpanNotFound,
+        UnparsableModule,
+        WriteError,
+        apply,
+    )
+
+    wanted: list[Edit] = [edit for one in fixes if one.fix for edit in one.fix.edits]
+    edits = list(dict.fromkeys(wanted))  # several findings may ask for the same move
+    _moves_once(edits)
+    try:
+        new = apply(text, edits)
+    except EditConflict as error:
+        raise NotFixedError(f"it overlaps with another fix: {error}") from error
+    except (SpanNotFound, UnparsableModule, WriteError) as error:
+        raise NotFixedError(str(error)) from error
+    if careful:
+        _keeps_comments(text, new)
+    _prove(text, new, path, settings)
+    return new
+
+
+def _moves_once(edits: Sequence[Edit]) -> None:
+    """What is taken out of its place is put back in one place only, or it would run twice."""
+    gone = {edit.target for edit in edits if isinstance(edit, ReplaceStatement)}
+    put = Counter(
+        part
+        for edit in edits
+        if isinstance(edit, (InsertAfter, InsertBefore, ReplaceStatement))
+        for template in edit.statements
+        for part in template.parts
+    )
+    if any(put[span] > 1 for span in gone):
+        raise NotFixedError("two fixes would move the same statement")
+
+
+def _keeps_comments(text: str, new: str) -> None:
+    """What is mended without asking loses no comment."""
+    lost = _comments(text) - _comments(new)
+    if lost:
+        raise NotFixedError(
+            f"it would drop the comment `{next(iter(lost))}`: fix this by hand, or with "
+            "--unsafe-fixes"
+        )
+
+
+def _comments(text: str) -> Counter[str]:
+    import io
+    import tokenize
+
+    if "#" not in text:
+        return Counter()
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    except (tokenize.TokenError, SyntaxError):
+        return Counter()
+    return Counter(token.string for token in tokens if token.type == tokenize.COMMENT)
+
+
+def _prove(text: str, new: str, path: str, settings: Settings) -> None:
+    """The new text must compile and hold no mistake that the old one lacks."""
+    import warnings
+
+    from amp_migrate.pipeline.new_findings import brought_in
+    from amp_migrate.rewrite.proof.step_counts import miscounted
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(new, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise NotFixedError(f"the result would not compile: {error}") from error
+    worse = brought_in(text, new, path, settings)
+    if worse:
+        raise NotFixedError(f"the result would break {worse[0].rule} in line {worse[0].line}")
+    wrong = miscounted(text, new, path)
+    if wrong is not None:
+        raise NotFixedError(f"in the result {wrong}")
+
+
+def _commented(
+    text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted
+) -> _Round:
+    data = text.encode()
+    changes = {change for one in wanted if one.fix for change in one.fix.comments}
+    for span, new in sorted(changes, reverse=True):
+        data = data[: span.start] + new.encode() + data[span.end :]
+    return data.decode(), list(wanted), []
+
+
+def _migrated(
+    text: str,
+    path: str,
+    settings: Settings,
+    wanted: Sequence[Finding],
+    linted: Linted,
+    project: Project | None,
+) -> _Round:
+    """What `migrate` makes of the file; nothing where it would look at other files as well."""
+    from amp_migrate.pipeline.migrate import migrate_texts
+
+    if wanted[0].rule in linted.suppressed:
+        why = "another loop of this file is ignored, and a file is migrated as a whole"
+        return text, [], [Left(one, why) for one in wanted]
+    joint = migrate_texts({path: text}, settings, project, hold=project is not None)
+    if path not in joint.outcomes:
+        near = ", ".join(os.path.relpath(file) for file in joint.company[:3])
+        why = f"it depends on other files ({near}): `amp-migrate` rewrites them together"
+        return text, [], [Left(one, why) for one in wanted]
+    outcome = joint.outcomes[path]
+    if outcome.output is None:
+        why = outcome.error or "the migrator leaves it alone"
+        return text, [], [Left(one, why) for one in wanted]
+    return outcome.output, list(wanted), []

@@ -1,0 +1,92 @@
+"""The tree around the files that are linted: which of them the rules concern, and who imports
+whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from amp_migrate.display import shown
+from amp_migrate.pipeline.lint import files
+from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.units import Around, units
+from amp_migrate.project.discovery import Found, surroundings
+from amp_migrate.project.errors import reading
+from amp_migrate.project.module_graph import Index, Project
+from amp_migrate.project.prefilter import is_notebook, matters_to_others, trains_with_amp
+from amp_migrate.regular_files import read, read_nearby
+
+
+class Task(NamedTuple):
+    """Files that are linted in one go."""
+
+    paths: tuple[Path, ...]
+    near: tuple[Path, ...] = ()
+    """What is read with them."""
+    others: frozenset[Path] = frozenset()
+    """Those of `near` that have a task of their own, in better company."""
+    size: int = 0
+    """In bytes, of all."""
+
+
+class Tree:
+    """Files that were found, read once."""
+
+    def __init__(self, found: Sequence[Found]) -> None:
+        self.found = [one for one in found if not one.error]
+        self.paths = {one.real: one.path for one in self.found}
+        """As they are shown, by resolved path."""
+        self._index = Index(self.paths)
+        self._sizes: dict[str, int] = {}
+        self._wanted: dict[str, int] = {}
+        self._seeds: set[str] = set()
+        self._helpers: set[str] = set()
+
+    def sift(self, one: Found) -> Report | None:
+        """Note what a file imports; the report of one that needs no parser."""
+        try:
+            data = read(one.path)
+        except OSError as error:
+            return files.unreadable(shown(one.path), reading(error))
+        self._note(one.real, data)
+        if not files.concerns(data, one.path.name):
+            return Report(shown(one.path))
+        self._wanted[one.real] = len(data)
+        if trains_with_amp(data) and not is_notebook(one.path.name):
+            self._seeds.add(one.real)
+        return None
+
+    def _note(self, real: str, data: bytes) -> None:
+        self._sizes[real] = len(data)
+        self._index.add(real, data)
+        if matters_to_others(data):
+            self._helpers.add(real)
+
+    @cached_property
+    def project(self) -> Project:
+        """Who imports whom, in the tree and around the files that are of interest."""
+        for real in surroundings(self._wanted, self._index.known):
+            self._note(real, read_nearby(real) or b"")
+        return self._index.project({one.real: str(one.path) for one in self.found})
+
+    def tasks(self) -> list[Task]:
+        """What there is to lint, the largest first, so that the last worker is not left alone with
+        it.
+        """
+        around = Around(self.project, self._sizes, self._seeds, self._helpers)
+        seeds = [real for real in self._wanted if real in self._seeds]
+        tasks = [self._task((real,), ()) for real in self._wanted if real not in self._seeds]
+        tasks += [self._task(unit.seeds, unit.near) for unit in units(seeds, around)]
+        return sorted(tasks, key=lambda task: -task.size)
+
+    def _task(self, seeds: Iterable[str], near: Iterable[str]) -> Task:
+        own, beside = tuple(seeds), tuple(file for file in near if not is_notebook(file))
+        return Task(
+            tuple(self.paths[real] for real in own),
+            tuple(self.paths.get(real, Path(real)) for real in beside),
+            frozenset(self.paths[real] for real in beside if real in self._seeds),
+            sum(self._sizes[real] for real in (*own, *beside)),
+        )

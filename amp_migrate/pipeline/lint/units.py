@@ -1,0 +1,88 @@
+"""Which files are linted as one program: those that train with mixed precision, with their callers
+and what they import, as far as a bound on the size allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from amp_migrate.project.module_graph import Project
+
+_MOST_BYTES = 80_000
+"""Text around one file that is read with it."""
+_MOST_SHARED = 160_000
+"""Text of files that are linted together."""
+_MOST_USERS = 8
+_MOST_HELPERS = 24
+
+
+class Around(NamedTuple):
+    """What is known of the files of a tree, by resolved path."""
+
+    project: Project
+    sizes: Mapping[str, int]
+    """In bytes, of all files that may be read."""
+    seeds: AbstractSet[str]
+    """The files that train with mixed precision."""
+    helpers: AbstractSet[str]
+    """Files whose definitions may matter to those that import them."""
+
+
+class Unit(NamedTuple):
+    """Files that are linted together, by resolved path."""
+
+    seeds: tuple[str, ...]
+    near: tuple[str, ...] = ()
+    """What is read with them."""
+
+
+def units(seeds: Iterable[str], around: Around) -> list[Unit]:
+    """Each of `seeds` in one unit; a unit grows as long as its files have to do with each other
+    and are few.
+    """
+    made: list[tuple[list[str], dict[str, None]]] = []
+    homes: dict[str, int] = {}
+    for seed in seeds:
+        members = dict.fromkeys(_near(seed, around))
+        home = homes.get(seed)
+        if home is None or not _fits(made[home][1], members, around):
+            home = len(made)
+            made.append(([], {}))
+        made[home][0].append(seed)
+        made[home][1].update(members)
+        homes.update((file, home) for file in members if file not in homes)
+    return [
+        Unit(tuple(own), tuple(file for file in members if file not in own))
+        for own, members in made
+    ]
+
+
+def _fits(held: Iterable[str], more: Iterable[str], around: Around) -> bool:
+    return sum(around.sizes.get(file, 0) for file in {*held, *more}) <= _MOST_SHARED
+
+
+def _near(seed: str, around: Around) -> Iterator[str]:
+    """The file itself, its users, what it imports and what they import, nearest first."""
+    left = _MOST_BYTES
+    yield seed
+    users = list(_users(seed, around))[:_MOST_USERS]
+    helpers = around.project.helpers(seed, _MOST_HELPERS)
+    theirs = (one for user in users for one in around.project.imports.get(user, ()))
+    for file in dict.fromkeys((*users, *helpers, *theirs)):
+        size = around.sizes.get(file)
+        wanted = file in users or file in around.helpers
+        if size is not None and wanted and file != seed and size <= left:
+            left -= size
+            yield file
+
+
+def _users(seed: str, around: Around) -> Iterator[str]:
+    """The files that import `seed`, through packages as well; those that use mixed precision
+    first.
+    """
+    direct = dict.fromkeys(around.project.importers.get(seed, ()))
+    for package in [file for file in direct if file.endswith("__init__.py")]:
+        direct |= dict.fromkeys(around.project.importers.get(package, ()))
+    yield from sorted(direct, key=lambda file: (file not in around.seeds, file))

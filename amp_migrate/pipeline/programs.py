@@ -1,0 +1,320 @@
+"""Files on their way through the migrator in company: those that belong together are read, planned
+and kept together.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from amp_migrate import regular_files
+from amp_migrate.config import Settings
+from amp_migrate.display import shown
+from amp_migrate.outcome import FileOutcome
+from amp_migrate.pipeline.deep_stack import with_deep_stack
+from amp_migrate.pipeline.one_file import (
+    Rewritten,
+    crashed,
+    failed,
+    nested,
+    settled,
+    syntax_error,
+    told,
+)
+from amp_migrate.project.errors import SourceError, reading
+from amp_migrate.project.module_graph import Project
+from amp_migrate.project.text import Decoded, decode
+from amp_migrate.project.torch_floor import target_for
+
+if TYPE_CHECKING:
+    from amp_migrate.project.notebook import Notebook
+
+# A program of more files than this is no program but a library: its loops are planned by
+# themselves.
+MOST_FILES = 150
+_ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class Together:
+    """What became of the files of one program, by resolved path; the first are those that were
+    asked for.
+    """
+
+    members: Mapping[str, Rewritten]
+    needed: bool = True
+    """Whether the files that were asked for become something else in the company of the others."""
+
+    whole: bool = True
+    """Whether all came out as they were planned together."""
+
+    @property
+    def changed(self) -> dict[str, Rewritten]:
+        """The members that are rewritten."""
+        return _changed(self.members)
+
+    @property
+    def broken(self) -> bool:
+        """Whether planning them together did not work out."""
+        return not self.whole or any(
+            one.outcome.status == "failed" for one in self.members.values()
+        )
+
+
+class Task(NamedTuple):
+    """Files to be planned as one program: those whose loops are asked for, by resolved path, and
+    others that are known to be needed.
+    """
+
+    paths: tuple[str, ...]
+    related: tuple[str, ...] = ()
+
+
+def first_look(task: Task, settings: Settings, project: Project) -> Together | tuple[str, ...]:
+    """What becomes of a file by itself; or the other files with which more of it may be migrated,
+    and then it is planned with these.
+    """
+    try:
+        return with_deep_stack(_first_look, task.paths[0], settings, project)
+    finally:
+        _forget()
+
+
+def _first_look(real: str, settings: Settings, project: Project) -> Together | tuple[str, ...]:
+    path = project.writable.get(real, real)
+    try:
+        texts = {real: _read(path)}
+    except SourceError as error:
+        return Together({real: failed(path, error)})
+    look = _migrated(texts, _for_program((path,), settings, project), project, hold=True)
+    return look.company or Together(look.members, needed=False)
+
+
+def rewrite_task(task: Task, settings: Settings, project: Project) -> Together:
+    """Plan and rewrite the files of a task; see `rewrite_together`."""
+    paths = [project.writable.get(real, real) for real in task.paths]
+    return rewrite_together(paths, settings, project, task.related)
+
+
+@dataclass(frozen=True)
+class _Text:
+    path: str
+    data: bytes
+    source: Decoded | Notebook
+
+
+def rewrite_together(
+    paths: Sequence[str], settings: Settings, project: Project, related: Sequence[str] = ()
+) -> Together:
+    """Migrate the files at `paths` in memory, with as many others of `project` as their loops need.
+
+    `related` are such others, by resolved path, where some are known already; then the files are
+    planned by themselves only if it does not work out together. Never raises for what a file or the
+    migrator does wrong: that is told of the file.
+    """
+    try:
+        return with_deep_stack(_rewritten_together, paths, settings, project, related)
+    finally:
+        _forget()
+
+
+def _forget() -> None:
+    migrator = sys.modules.get("amp_migrate.pipeline.migrate")
+    if migrator is not None and hasattr(migrator, "forget"):
+        migrator.forget()
+
+
+def _rewritten_together(
+    paths: Sequence[str], settings: Settings, project: Project, related: Sequence[str]
+) -> Together:
+    settings = _for_program(paths, settings, project)
+    texts: dict[str, _Text] = {}
+    for path in paths:
+        try:
+            texts[_real(path)] = _read(path)
+        except SourceError as error:
+            return Together(
+                {_real(p): failed(p, error) if p == path else _unchanged(p) for p in paths}
+            )
+    alone = None if related else _migrated(texts, settings, project)
+    grown = _grown(texts, related if alone is None else alone.company, settings, project)
+    if alone is not None and len(grown) == len(texts):
+        return Together(alone.members, needed=False)
+    best = _migrated(grown, settings, project)
+    # Whoever names one file wants no other one rewritten.
+    locked = any(real not in texts and real not in project.writable for real in best.changed)
+    if alone is None and not (locked or best.broken):
+        return Together(best.members)
+    alone = alone or _migrated(texts, settings, project)
+    best = _better(alone, alone if locked else best, len(paths))
+    needed = any(best.members[real].after != one.after for real, one in alone.members.items())
+    return Together(best.members, needed, whole=not locked)
+
+
+def _grown(
+    texts: Mapping[str, _Text], company: Sequence[str], settings: Settings, project: Project
+) -> dict[str, _Text]:
+    """The files with those that they ask for, and those that these ask for, as long as it is a
+    program and no library.
+    """
+    grown = dict(texts)
+    for _ in range(_ROUNDS):
+        more = {
+            real: text
+            for real in company
+            if real not in grown and (text := _readable(real, project))
+        }
+        if not more or len(grown) + len(more) > MOST_FILES:
+            break
+        grown |= more
+        company = _company(grown, settings, project)
+    return grown
+
+
+def _company(texts: Mapping[str, _Text], settings: Settings, project: Project) -> tuple[str, ...]:
+    """The files that those at hand ask for; none where planning them fails, which the rewrite will
+    tell of.
+    """
+    from amp_migrate.pipeline.migrate import company_of
+
+    try:
+        return company_of(
+            {text.path: text.source.text for text in texts.values()}, settings, project
+        )
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return ()
+
+
+def _for_program(paths: Sequence[str], settings: Settings, project: Project) -> Settings:
+    """Settings with the oldest torch that the program's own requirements name, where the user
+    named none.
+    """
+    if settings.target_torch is not None:
+        return settings
+    folders = [Path(_real(path)).parent for path in paths]
+    bounds = [
+        bound
+        for folder in folders
+        if (bound := target_for(folder, project.top or folder)) is not None
+    ]
+    return settings._replace(target_torch=min(bounds)) if bounds else settings
+
+
+def _changed(members: Mapping[str, Rewritten]) -> dict[str, Rewritten]:
+    return {real: one for real, one in members.items() if one.outcome.status == "migrated"}
+
+
+@dataclass(frozen=True)
+class _Round:
+    members: Mapping[str, Rewritten]
+    company: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> dict[str, Rewritten]:
+        return _changed(self.members)
+
+    @property
+    def broken(self) -> bool:
+        return any(one.outcome.status == "failed" for one in self.members.values())
+
+
+def _migrated(
+    texts: Mapping[str, _Text], settings: Settings, project: Project, *, hold: bool = False
+) -> _Round:
+    """Migrate files as one program; with `hold`, only plan them where they ask for others."""
+    first = next(iter(texts.values()))
+    try:
+        from amp_migrate.pipeline.migrate import migrate_texts
+
+        joint = migrate_texts(
+            {text.path: text.source.text for text in texts.values()},
+            settings,
+            project,
+            hold=hold,
+        )
+        if hold and joint.company:
+            return _Round({}, joint.company)
+        members = {
+            real: _placed(text, told(joint.outcomes[text.path], text.source.text, settings))
+            for real, text in texts.items()
+        }
+    except SyntaxError as error:
+        return _lost(texts, failed(first.path, syntax_error(error)))
+    except (RecursionError, MemoryError):
+        return _lost(texts, failed(first.path, nested()))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except (
+        BaseException
+    ) as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
+        return _lost(texts, crashed(first.path, error))
+    return _Round(members, joint.company)
+
+
+def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
+    """The outcome of a text as that of its file."""
+    try:
+        placed = settled(text.source.placed(outcome))
+        if outcome.output is None:
+            return Rewritten(placed, encoding=text.source.encoding)
+        return Rewritten(
+            placed, text.data, text.source.encode(outcome.output), text.source.encoding
+        )
+    except SourceError as error:
+        return failed(text.path, error)
+
+
+def _lost(texts: Mapping[str, _Text], first: Rewritten) -> _Round:
+    reals = list(texts)
+    return _Round({reals[0]: first, **{real: _unchanged(texts[real].path) for real in reals[1:]}})
+
+
+def _better(alone: _Round, joint: _Round, asked: int) -> _Round:
+    """The joint result, unless something in it failed that did not fail alone: then the others
+    keep what they had.
+    """
+    if not joint.broken:
+        return joint
+    own = list(alone.members)[:asked]
+    members = {
+        r: joint.members[r] if alone.members[r].outcome.status != "migrated" else alone.members[r]
+        for r in own
+    }
+    return _Round(members)
+
+
+def _read(path: str) -> _Text:
+    try:
+        data = regular_files.read(path)
+    except OSError as error:
+        raise reading(error) from None
+    return _Text(shown(path), data, decode(data, path))
+
+
+def _readable(real: str, project: Project) -> _Text | None:
+    """A file that joins; None where it cannot be read, which is told where it is asked
+    for itself.
+    """
+    try:
+        text = _read(project.writable.get(real, real))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text.source.text)
+    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return text
+
+
+def _unchanged(path: str) -> Rewritten:
+    return Rewritten(FileOutcome(shown(path), "unchanged"))
+
+
+def _real(path: str) -> str:
+    return str(Path(path).resolve())

@@ -1,0 +1,156 @@
+"""Models, or whole programs, that are not float32 to begin with: what stands on the way to the loop
+decides, not an inference function beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.vicinity import callers_of_scope, files_near
+
+_HALF = {"half", "bfloat16", "double"}
+_HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
+_MENTIONED = re.compile("half|double|float16|float64")
+_NETWORK = re.compile(
+    r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$"
+)
+
+
+def refuse_half(program: Program, scope: Scope) -> None:
+    """Raise Refusal where the model that a loop trains is made or turned into another dtype."""
+    if not _MENTIONED.search(program.module.text):
+        return
+    for where in _on_the_way(program, scope):
+        for call in where.calls:
+            if program.canonical(call.func) == "torch.set_default_dtype" and call.args:
+                if program.canonical(call.args[0]) in _HALF_DTYPES:
+                    what = f"`{ast.unparse(call)}`: the default dtype is not float32"
+                    raise Refusal("already-half", call, what)
+            if _makes_half(program, call, where) and not _turned_back(program, call, where):
+                raise Refusal(
+                    "already-half",
+                    call,
+                    f"`{ast.unparse(call.func)}` makes the model another dtype: GradScaler and "
+                    "autocast are for float32 parameters",
+                )
+
+
+def _on_the_way(program: Program, scope: Scope) -> Iterator[Scope]:
+    """The loop's scope, those that lead to it, the files' own, and those that make a
+    model there.
+    """
+    leading = [program.module.scopes[node] for node in callers_of_scope(program, scope)]
+    files = [file.root for file in files_near(program, scope)]
+    makers = [m for one in [*leading, *files] for m in _makers(program, one)]
+    methods = [m for one in leading for m in _setters(program, one)]
+    yield from {id(one): one for one in [*leading, *files, *makers, *methods]}.values()
+
+
+def _makers(program: Program, scope: Scope) -> Iterator[Scope]:
+    """Functions that are called in a scope and return a model."""
+    for call in scope.calls:
+        function = program.values.callee(call, scope)
+        if function is not None and returned(function):
+            if program.values.kind(call, scope) is Kind.MODEL:
+                yield program.scope(function)
+
+
+def _setters(program: Program, scope: Scope) -> Iterator[Scope]:
+    """Methods of the loop's class that set its models."""
+    cls = program.graph.class_around(scope)
+    for owner in program.graph.lineage(cls) if cls is not None else ():
+        for name, bindings in program.module.scopes[owner].bindings.items():
+            for binding in bindings if name.startswith("self.") else ():
+                if binding.statement in program.module.parents:
+                    method = program.module.scope_of(binding.statement)
+                    if isinstance(method.node, FUNCTIONS):
+                        yield method
+
+
+def _turned_back(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """`model.half().float()`; `model.half()`, and `model.float()` further down."""
+    above = program.module.parents[call]
+    if isinstance(above, ast.Attribute) and above.attr == "float":
+        return True
+    assert isinstance(call.func, ast.Attribute)
+    model = dotted_name(call.func.value)
+    return model is not None and any(
+        isinstance(later.func, ast.Attribute)
+        and later.func.attr == "float"
+        and dotted_name(later.func.value) == model
+        and later.lineno > call.lineno
+        and _always_after(program, later, call)
+        for later in scope.calls
+    )
+
+
+def _always_after(program: Program, later: ast.Call, call: ast.Call) -> bool:
+    """Whether a statement follows in a block around another one."""
+    block = program.module.block_of(program.module.statement_of(later))
+    around = {id(call), *(id(a) for a in program.module.ancestors(call))}
+    return any(id(statement) in around for statement in block)
+
+
+def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
+    func = call.func
+    if not isinstance(func, ast.Attribute) or program.canonical(func) is not None:
+        return False
+    if func.attr in _HALF and not call.args:
+        if _is_another(program, call, func.value, scope):
+            return False
+        name = (dotted_name(func.value) or "").rpartition(".")[2]
+        return program.values.is_model(func.value, scope) or bool(_NETWORK.search(name))
+    given = [*call.args, *(k.value for k in call.keywords if k.arg in ("dtype", "torch_dtype"))]
+    if func.attr == "to" and any(program.canonical(a) in _HALF_DTYPES for a in given):
+        return program.values.is_model(func.value, scope)
+    return func.attr == "from_pretrained" and any(
+        k.arg in ("torch_dtype", "dtype") and program.canonical(k.value) in _HALF_DTYPES
+        for k in call.keywords
+    )
+
+
+def _is_another(program: Program, call: ast.Call, made: ast.expr, scope: Scope) -> bool:
+    """Whether the model is made in the same expression and given away: `validate(load(f).half())`,
+    `save({"model": deepcopy(model).half()})`.
+    """
+    if not isinstance(made, ast.Call) or not _is_new(program, made, scope):
+        return False
+    above = program.module.parents[call]
+    return isinstance(above, (ast.Call, ast.keyword, ast.Dict)) and above is not made
+
+
+def _is_new(program: Program, made: ast.Call, scope: Scope) -> bool:
+    """Whether a call gives a model that nothing else holds."""
+    if program.canonical(made.func) == "copy.deepcopy":
+        return True
+    if program.graph.class_named(made.func, scope) is not None:
+        return True
+    own = program.graph.function_at(made.func, scope)
+    found = (program, own) if own is not None else program.values.abroad(made.func, scope)
+    if found is None or not isinstance(found[1], FUNCTIONS):
+        return found is not None and isinstance(found[1], ast.ClassDef)
+    inner = found[0].scope(found[1])
+    values = returned(found[1])
+    return bool(values) and all(_is_made_here(found[0], value, inner) for value in values)
+
+
+def _is_made_here(program: Program, value: ast.expr, scope: Scope) -> bool:
+    """`model` or `models[-1]` of a function that made it by a call of a class."""
+    while isinstance(value, (ast.Subscript, ast.Attribute)):
+        value = value.value
+    if isinstance(value, ast.Call):
+        return program.graph.class_named(value.func, scope) is not None
+    bindings = scope.bindings.get(value.id, ()) if isinstance(value, ast.Name) else ()
+    return bool(bindings) and all(
+        b.how == "assign"
+        and isinstance(b.value, ast.Call)
+        and _is_made_here(program, b.value, scope)
+        for b in bindings
+    )

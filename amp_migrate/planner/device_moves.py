@@ -1,0 +1,199 @@
+"""Where a program puts its models and batches on a device, and under which conditions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.devices import Devices, DeviceValue, Form
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import Scope
+from amp_migrate.torch_facts.devices import DEVICES
+
+_MODELS = (Kind.MODEL, Kind.CRITERION)
+# Asking about CUDA, or seeding it, uses no device.
+_ASKS = ("is_available", "device_count", "get_device_name", "get_device_properties", "is_bf16_")
+_SEEDS = ("manual_seed", "empty_cache", "synchronize", "max_memory", "memory_")
+_OTHERS = tuple(
+    f"{name}."
+    for row in DEVICES
+    if row.name not in ("cuda", "cpu") and row.module
+    for name in (row.module, f"torch.backends.{row.name}")
+)
+
+
+@dataclass(frozen=True)
+class Move:
+    """One `.cuda()`, `.to(device)` or the like."""
+
+    call: ast.Call
+    scope: Scope
+    device: ast.expr | None
+    """The expression that names the device; None for `.cuda()`."""
+    value: DeviceValue
+    of_model: bool
+    tests: tuple[ast.expr, ...]
+    """The conditions that it stands under, innermost first."""
+    optional: bool = False
+    """What is moved is made under the same condition, which asks for the thing, not for a device.
+    """
+
+
+class DeviceUse:
+    """What a program says about devices."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.devices = Devices(program)
+        self._calls = [(c, s) for s in program.module.scopes.values() for c in s.calls]
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """What is moved to something else than the CPU."""
+        found = (self._move(c, s) for c, s in self._calls if _is_move(c))
+        return tuple(move for move in found if move is not None and not move.value.is_cpu)
+
+    @cached_property
+    def other(self) -> bool:
+        """Whether the program knows accelerators other than CUDA."""
+        return any(self._knows_other(c, s) for c, s in self._calls)
+
+    @cached_property
+    def cuda(self) -> bool:
+        """Whether the program uses CUDA otherwise."""
+        text = self.program.module.text
+        if "cuda" not in text and "device" not in text:
+            return False
+        names = {self.program.canonical(c.func) or "" for c, _ in self._calls}
+        return self._uses_cuda(names) or any(self._given_cuda(c, s) for c, s in self._calls)
+
+    @property
+    def cpu_only(self) -> bool:
+        """Whether everything runs on the CPU, as far as the program can be seen."""
+        return not (self.moves or self.other or self.cuda or self._helped)
+
+    @cached_property
+    def _helped(self) -> bool:
+        """Whether a function of a file beside the program moves what it is given, as
+        `to_cuda(batch)` does.
+        """
+        return any(self._moved_abroad(c, s) for c, s in self._calls)
+
+    def _moved_abroad(self, call: ast.Call, scope: Scope) -> bool:
+        other, function = self.program.values.abroad(call.func, scope) or (None, None)
+        if other is None or isinstance(function, ast.ClassDef):
+            return False
+        use = other.remembered(DeviceUse, lambda: DeviceUse(other))
+        moves = [move for move in use.moves if move.scope.node is function]
+        return any(not self._given_cpu(call, scope, move) for move in moves)
+
+    def _given_cpu(self, call: ast.Call, scope: Scope, move: Move) -> bool:
+        """Whether a helper moves to a parameter, for which this call passes the CPU."""
+        if not isinstance(move.device, ast.Name):
+            return False
+        given = argument(call, move.scope, move.device.id, bound=False)
+        return given is not None and self.devices.of(given, scope).is_cpu
+
+    def _move(self, call: ast.Call, scope: Scope) -> Move | None:
+        func = call.func
+        if not isinstance(func, ast.Attribute) or func.attr not in ("cuda", "to"):
+            return None
+        if self.program.canonical(func) is not None:
+            return None
+        kind = self.program.values.kind(func.value, scope)
+        tests = tuple(self._tests_of(call))
+        if func.attr == "cuda":
+            value = DeviceValue(Form.STRING, frozenset({"cuda"}))
+            optional = self._is_optional(func.value)
+            return Move(call, scope, None, value, kind in _MODELS, tests, optional)
+        given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
+        for expr in given:
+            value = self.devices.of(expr, scope)
+            if self._is_device(expr, value, kind, scope):
+                optional = self._is_optional(func.value)
+                return Move(call, scope, expr, value, kind in _MODELS, tests, optional)
+        return None
+
+    def _is_device(self, expr: ast.expr, value: DeviceValue, kind: Kind, scope: Scope) -> bool:
+        """Whether the argument of `.to` is a device: not a dtype, not another tensor."""
+        known = value.form & (Form.DEVICE | Form.STRING | Form.INDEX)
+        if known and (not value.closed or value.names or value.form & Form.INDEX):
+            return True
+        canonical = self.program.canonical(expr) or ""
+        if canonical.startswith("torch.") or isinstance(expr, ast.Call):
+            return False
+        of_tensor = self.program.values.kind(expr, scope) not in (Kind.UNKNOWN, Kind.DEVICE)
+        return not of_tensor and (kind in _MODELS or self._names_device(expr))
+
+    def _names_device(self, expr: ast.expr) -> bool:
+        """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""
+        while isinstance(expr, ast.Subscript):
+            expr = expr.value
+        last = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr, "id", "")
+        return "dev" in last.lower()
+
+    def _is_optional(self, moved: ast.expr) -> bool:
+        """`if opt.vgg > 0: self.vgg = VGG(); self.vgg.cuda()`."""
+        dotted, module = dotted_name(moved), self.program.module
+        branch = next((a for a in module.ancestors(moved) if isinstance(a, ast.If)), None)
+        if dotted is None or branch is None:
+            return False
+        made = self.program.reaching.at(moved, dotted).bindings
+        body = {id(node) for one in branch.body for node in nodes_in(one)}
+        everywhere = self.program.module.scope_of(moved).bindings.get(dotted, ())
+        return bool(made) and all(id(b.statement) in body for b in (*made, *everywhere))
+
+    def _tests_of(self, call: ast.Call) -> Iterator[ast.expr]:
+        here: ast.AST = call
+        for parent in self.program.module.ancestors(call):
+            branch = isinstance(parent, ast.If) and any(here is s for s in parent.body)
+            choice = isinstance(parent, ast.IfExp) and parent.body is here
+            if (branch or choice) and isinstance(parent, (ast.If, ast.IfExp)):
+                yield parent.test
+            here = parent
+
+    def _knows_other(self, call: ast.Call, scope: Scope) -> bool:
+        name = self.program.canonical(call.func) or ""
+        if name.startswith(("torch.accelerator.", *_OTHERS)):
+            return True
+        known = {row.name for row in DEVICES} - {"cuda", "cpu"}
+        named = self.devices.of(call, scope).names if name == "torch.device" else frozenset()
+        return any(device.rstrip(":") in known for device in named)
+
+    def _uses_cuda(self, names: set[str]) -> bool:
+        used = (
+            name.removeprefix("torch.cuda.") for name in names if name.startswith("torch.cuda.")
+        )
+        return any(not name.startswith((*_ASKS, *_SEEDS)) for name in used)
+
+    def _given_cuda(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether a call that is not there to print gets a device that may be CUDA's."""
+        if self._prints(call):
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        return any(self._may_be_cuda(expr, scope) for expr in given)
+
+    def _prints(self, call: ast.Call) -> bool:
+        name = self.program.canonical(call.func) or ""
+        if isinstance(call.func, ast.Name):
+            return call.func.id in ("print", "str", "repr", "format") or name == "torch.device"
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        return last in ("info", "debug", "warning", "format", "write") or name == "torch.device"
+
+    def _may_be_cuda(self, expr: ast.expr, scope: Scope) -> bool:
+        if isinstance(expr, ast.Constant):
+            return isinstance(expr.value, str) and expr.value.partition(":")[0] == "cuda"
+        value = self.devices.of(expr, scope)
+        return any(name.rstrip(":") == "cuda" for name in value.names) or (
+            value.is_device and not value.closed
+        )
+
+
+def _is_move(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda")

@@ -1,0 +1,358 @@
+"""Where autocast goes: the runs of sibling statements from the first forward to the last statement
+that defines a loss.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from amp_migrate.model.events import BARRIER, TRAINING, EventKind
+from amp_migrate.model.kinds import Kind, criterion_name
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import LOOPS, Scope, shallow
+from amp_migrate.planner.loss_flow import Step, flow_of, header
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.regions import (
+    Hoist,
+    Region,
+    Regions,
+    detached,
+    index_in,
+    is_no_grad,
+    is_power,
+    rebased,
+    receivers,
+    stretched,
+)
+from amp_migrate.torch_facts.methods import LOSS_ARITHMETIC, NOT_ELEMENTWISE
+
+
+class RegionFinder:
+    """Finds the regions of one training scope."""
+
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope,
+        backwards: list[ast.Call],
+        late: frozenset[ast.stmt],
+        losses: Callable[[ast.Call], list[ast.expr]] | None = None,
+    ) -> None:
+        """`backwards` are calls that end in a backward; `late` are statements that must stay
+        outside (BCE losses); `losses` finds what such a call differentiates.
+        """
+        self._losses = losses or (lambda call: receivers(call, program))
+        self.program = program
+        self.scope = scope
+        self.backwards = backwards
+        self.late = late
+        self.flow = flow_of(scope, program)
+        self.tainted: set[str] = set()
+        self._models = EventKind.FORWARD
+        """What counts as a forward: variables that may hold a model, too, where none surely is
+        one.
+        """
+        self._around_late = {
+            id(a)
+            for s in late
+            for a in (s, *program.module.ancestors(s))
+            if isinstance(a, ast.stmt)
+        }
+
+    def find(self) -> Regions:
+        """All regions of the scope. Raises Refusal where a loss has no forward in sight or the run
+        cannot be wrapped.
+        """
+        members: dict[tuple[int, int], list[tuple[ast.stmt, list[ast.stmt]]]] = {}
+        hoisted = []
+        behind = [(call, *self._forward_behind(call)) for call in self.backwards]
+        for call, found, inline in behind:
+            at = self.program.module.statement_of(call)
+            if not found and not inline and not self._late_forward(call, at):
+                self._check_penalty(call, at, any(f or i for _, f, i in behind))
+            for statement in found:
+                top, block = self._top(statement, at)
+                members.setdefault((id(block), self._segment(top, block)), []).append((top, block))
+            hoisted += [(call, expr, at) for expr in inline]
+        regions = [
+            r for group in members.values() for r in self._regions(group) if self._worthwhile(r)
+        ]
+        regions.sort(key=lambda r: r.first.lineno)
+        hoists = tuple(self._hoist(call, expr, at, regions) for call, expr, at in hoisted)
+        return Regions(
+            tuple(stretched(r, hoists) for r in regions),
+            rebased(hoists),
+            frozenset(self.tainted),
+        )
+
+    def _forward_behind(self, call: ast.Call) -> tuple[list[ast.stmt], list[ast.expr]]:
+        """The statements, and the parts of the receiver, that compute a loss."""
+        at = self.program.module.statement_of(call)
+        for self._models in (EventKind.FORWARD, EventKind.FORWARD | EventKind.CALLABLE):
+            inline = [e for e in self._losses(call) if self._computes(e)]
+            found = self._members(call, at)
+            if found or inline:
+                break
+        return found, inline
+
+    def _check_penalty(self, call: ast.Call, at: ast.stmt, beside_forward: bool) -> None:
+        """Refuse a loss without a forward, but for a penalty on parameters beside one with it."""
+        steps = (s for expr in self._losses(call) for s in self.flow.slice(expr, at))
+        roots = [*self._losses(call), *(r for s in steps for r in header(s.statement))]
+        if not beside_forward or not any(self._reads_parameters(r) for r in roots):
+            raise self._no_forward(call)
+
+    def _reads_parameters(self, root: ast.AST) -> bool:
+        """`model.parameters()`, `model.fc.weight`, `penalty(model)`."""
+        values = self.program.values
+        for node in shallow(root):
+            if isinstance(node, ast.Attribute) and values.is_model(node.value, self.scope):
+                return True
+            given = (
+                [*node.args, *(k.value for k in node.keywords)]
+                if isinstance(node, ast.Call)
+                else []
+            )
+            if any(values.is_model(one, self.scope) for one in given):
+                return True
+        return False
+
+    def _late_forward(self, call: ast.Call, at: ast.stmt) -> bool:
+        """Whether every forward behind a backward is one that must stay in float32: then it needs
+        no region at all.
+        """
+        steps = (s for expr in self._losses(call) for s in self.flow.slice(expr, at))
+        return any(s.statement in self.late for s in steps)
+
+    def _computes(self, expr: ast.expr) -> bool:
+        """Whether a receiver runs a model or a loss function, rather than only joining losses."""
+        return any(isinstance(node, ast.Call) and self._is_compute(node) for node in shallow(expr))
+
+    def _is_compute(self, call: ast.Call) -> bool:
+        effects = self.program.effects
+        if effects.forward_of(call, self.scope) & self._models or effects.is_bce(call, self.scope):
+            return True
+        if self.program.values.kind(call.func, self.scope) is Kind.CRITERION:
+            return True
+        name = (dotted_name(call.func) or "").rpartition(".")[2]
+        canonical = self.program.canonical(call.func) or ""
+        return canonical.startswith("torch.nn.functional.") or (
+            bool(name) and criterion_name(name) and name not in LOSS_ARITHMETIC
+        )
+
+    def _members(self, call: ast.Call, at: ast.stmt) -> list[ast.stmt]:
+        """Statements of the loss's slice that carry gradients from a forward on, in
+        source order.
+        """
+        tainted: set[str] = set()
+        floats: set[str] = set()
+        members: list[Step] = []
+        for expr in self._losses(call):
+            for step in self.flow.slice(expr, at, self._without_gradient):
+                if step in members or not self._in_turn(step.statement, at):
+                    continue
+                if self._trains(step.statement):
+                    continue
+                if self._without_gradient(step.statement):
+                    if (
+                        step.uses & tainted
+                        and self._runs_forward(step.statement)
+                        and not self._under_no_grad(step.statement)
+                    ):
+                        members.append(step)  # it runs on values that are half
+                    continue
+                if self._runs_forward(step.statement) or step.uses & tainted:
+                    if self._stays_float(step, tainted, floats):
+                        floats |= step.defines
+                    else:
+                        if (
+                            id(step.statement) not in self._around_late
+                        ):  # a loop around one: only what it holds is wrapped
+                            members.append(step)
+                        floats -= step.defines
+                    tainted |= step.defines
+        members.sort(key=lambda s: s.order)
+        if not any(self._runs_forward(m.statement) for m in members):
+            members = []
+        self.tainted |= tainted
+        return [m.statement for m in members]
+
+    def _stays_float(self, step: Step, tainted: set[str], floats: set[str]) -> bool:
+        """Arithmetic on nothing but what late statements gave, as a penalty is made of gradients
+        in float32.
+        """
+        if step.statement in self.late:
+            return True
+        return not self._runs_forward(step.statement) and step.uses & tainted <= floats
+
+    def _in_turn(self, statement: ast.stmt, at: ast.stmt) -> bool:
+        """Whether a statement runs in each turn of the loop that steps: a graph from before it
+        would be used up.
+        """
+        if self._keeps_graph:
+            return True
+        loop = next(
+            (
+                a
+                for a in self.program.module.ancestors(at)
+                if isinstance(a, LOOPS) and self._steps(a)
+            ),
+            None,
+        )
+        return loop is None or any(a is loop for a in self.program.module.ancestors(statement))
+
+    @property
+    def _keeps_graph(self) -> bool:
+        keywords = (k for call in self.backwards for k in call.keywords)
+        return any(
+            k.arg == "retain_graph"
+            and not (isinstance(k.value, ast.Constant) and not k.value.value)
+            for k in keywords
+        )
+
+    def _steps(self, loop: ast.AST) -> bool:
+        return bool(
+            self.program.effects.of_statement(loop, self.scope)
+            & (EventKind.STEP | EventKind.ZERO_GRAD)
+        )
+
+    def _runs_forward(self, statement: ast.stmt) -> bool:
+        return any(
+            isinstance(node, ast.Call)
+            and bool(self.program.effects.forward_of(node, self.scope) & self._models)
+            for root in header(statement)
+            for node in shallow(root)
+        )
+
+    def _trains(self, statement: ast.stmt) -> bool:
+        """A fitting with backwards and steps of its own: what it gives is no part of this graph."""
+        return any(self._effect(root) & TRAINING for root in header(statement))
+
+    def _without_gradient(self, statement: ast.stmt) -> bool:
+        """Under `no_grad`, or wholly detached."""
+        value = getattr(statement, "value", None)
+        return self._under_no_grad(statement) or (isinstance(value, ast.expr) and detached(value))
+
+    def _under_no_grad(self, statement: ast.stmt) -> bool:
+        for parent in (statement, *self.program.module.ancestors(statement)):
+            if parent is self.scope.node:
+                break
+            if isinstance(parent, (ast.With, ast.AsyncWith)) and any(
+                is_no_grad(i.context_expr, self.program) for i in parent.items
+            ):
+                return True
+        return False
+
+    def _no_forward(self, call: ast.Call) -> Refusal:
+        loss = " + ".join(ast.unparse(one) for one in self._losses(call)) or "the loss"
+        return Refusal(
+            "loss-computed-elsewhere",
+            call,
+            f"nothing that computes `{loss}` in `{self.scope.qualname}` is known to run a model, "
+            "so there is nothing to put under autocast",
+        )
+
+    def _top(self, member: ast.stmt, at: ast.stmt) -> tuple[ast.stmt, list[ast.stmt]]:
+        """The highest statement around `member`, free of barriers, on the way to the block it
+        shares with `at`.
+        """
+        module = self.program.module
+        around = {id(n) for n in (at, *module.ancestors(at))}
+        top, block = member, module.block_of(member)
+        while not any(id(sibling) in around for sibling in block):
+            parent = module.statement_around(top)
+            if (
+                parent is None
+                or self._effect(parent) & BARRIER
+                or self._acts(parent)
+                or id(parent) in self._around_late
+            ):
+                break
+            top, block = parent, module.block_of(parent)
+        if id(top) in around:
+            raise Refusal(
+                "unsupported-shape",
+                member,
+                "the loss is computed in the head of the statement that holds backward",
+            )
+        return top, block
+
+    def _acts(self, statement: ast.stmt) -> bool:
+        """A loop that steps an environment: a rollout, of which only the forwards belong under
+        autocast.
+        """
+        return isinstance(statement, LOOPS) and any(
+            isinstance(n, ast.Call)
+            and isinstance(n.func, ast.Attribute)
+            and n.func.attr == "step"
+            and n.args
+            for n in shallow(statement)
+        )
+
+    def _effect(self, statement: ast.AST) -> EventKind:
+        return self.program.effects.of_statement(statement, self.scope)
+
+    def _segment(self, top: ast.stmt, block: list[ast.stmt]) -> int:
+        return sum(bool(self._effect(s) & BARRIER) for s in block[: index_in(block, top)])
+
+    def _regions(self, group: list[tuple[ast.stmt, list[ast.stmt]]]) -> Iterator[Region]:
+        """One run of statements, cut where a forward without gradients (or a late loss) stands
+        inside.
+        """
+        block = group[0][1]
+        places = sorted({index_in(block, top) for top, _ in group})
+        run: list[int] = []
+        for place in places:
+            if run and any(self._keep_out(s) for s in block[run[-1] + 1 : place]):
+                yield self._checked(Region(block[run[0]], block[run[-1]], block))
+                run = []
+            run.append(place)
+        yield self._checked(Region(block[run[0]], block[run[-1]], block))
+
+    def _worthwhile(self, region: Region) -> bool:
+        """A run of plain arithmetic on values that left another region needs none of its own."""
+        nodes = (n for s in region.statements() for n in shallow(s))
+        return any(
+            isinstance(n, ast.Call) and (self._is_compute(n) or self._wants_float(n)) or is_power(n)
+            for n in nodes
+        )
+
+    def _wants_float(self, call: ast.Call) -> bool:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        return name in NOT_ELEMENTWISE
+
+    def _keep_out(self, statement: ast.stmt) -> bool:
+        """A target computed under `no_grad` inside a run, a loss that must stay in float32."""
+        if id(statement) in self._around_late:
+            return True
+        no_grad = isinstance(statement, (ast.With, ast.AsyncWith)) and any(
+            is_no_grad(i.context_expr, self.program) for i in statement.items
+        )
+        return no_grad and bool(self._effect(statement) & EventKind.FORWARD)
+
+    def _checked(self, region: Region) -> Region:
+        for statement in region.statements():
+            for node in shallow(statement):
+                if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+                    raise Refusal(
+                        "unsupported-shape",
+                        node,
+                        "a generator or coroutine gives up control inside forward and loss",
+                    )
+        return region
+
+    def _hoist(self, call: ast.Call, expr: ast.expr, at: ast.stmt, regions: list[Region]) -> Hoist:
+        if not (isinstance(at, ast.Expr) and at.value is call):
+            raise Refusal(
+                "unsupported-shape", call, "backward is called inside a larger expression"
+            )
+        block = self.program.module.block_of(at)
+        place = index_in(block, at)
+        for region in reversed(regions):
+            if region.block is block and index_in(block, region.last) < place:
+                between = block[index_in(block, region.last) + 1 : place]
+                if not any(self._effect(s) & BARRIER or self._keep_out(s) for s in between):
+                    return Hoist(call, expr, at, region)
+        return Hoist(call, expr, at, None)

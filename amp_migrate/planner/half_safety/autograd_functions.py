@@ -1,0 +1,72 @@
+"""Custom autograd functions and their decorators."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template
+from amp_migrate.torch_facts import amp_api, ops
+
+FORWARD = set(amp_api.names("custom_fwd"))
+BACKWARD = set(amp_api.names("custom_bwd"))
+
+
+class Custom(NamedTuple):
+    """A class derived from `torch.autograd.Function`, and its methods."""
+
+    program: Program
+    node: ast.ClassDef
+
+    def method(self, name: str) -> Function | None:
+        """A method written in the class itself."""
+        return next(
+            (m for m in self.node.body if isinstance(m, FUNCTIONS) and m.name == name), None
+        )
+
+
+def functions(program: Program) -> Iterator[Custom]:
+    """The custom functions of a module."""
+    for node in program.graph.classes():
+        bases = {program.canonical(base) for base in node.bases}
+        if bases & {"torch.autograd.Function", "torch.autograd.function.Function"}:
+            yield Custom(program, node)
+
+
+def multiplies(program: Program, node: ast.AST) -> bool:
+    """Whether a node is an operation that autocast runs in half precision."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    if not isinstance(node, ast.Call):
+        return False
+    name = program.canonical(node.func)
+    found = ops.function(name)
+    if name is None and isinstance(node.func, ast.Attribute):
+        found = ops.method(node.func.attr)
+    return found is not None and found.op.policy == "lower"
+
+
+def decorator(program: Program, method: Function, names: set[str]) -> ast.expr | None:
+    """The decorator of that name, called or not."""
+    for found in method.decorator_list:
+        if program.canonical(found.func if isinstance(found, ast.Call) else found) in names:
+            return found
+    return None
+
+
+def decorate(program: Program, method: Function, text: str) -> Edit:
+    """The method with one more decorator, next to the `def`."""
+    module = program.module
+    start, first = module.span(method).start, method.body[0]
+    file, base = module.place(module.span(method))
+    source = file.text.encode()
+    header = source[start - base : module.span(first).start - base].decode().rstrip()
+    above = "".join(f"@{module.source(d)}\n" for d in method.decorator_list)
+    body = "\n".join(f"    ${index}" for index in range(len(method.body)))
+    template = Template(
+        f"{above}@{text}\n{header}\n{body}", tuple(module.span(s) for s in method.body)
+    )
+    return ReplaceStatement(module.span(method), (template,))

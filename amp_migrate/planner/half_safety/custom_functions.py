@@ -1,0 +1,218 @@
+"""Custom autograd functions of a migrated file: they keep float32, by `custom_fwd` and
+`custom_bwd`.
+
+Their forward would run under autocast and their backward outside of it, so that the types differ;
+extensions would be handed half pointers. With AMP off the decorators only pass through.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from amp_migrate.model.half_safety.demands import is_raw_pointer
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.half_safety.autograd_functions import (
+    BACKWARD,
+    FORWARD,
+    Custom,
+    decorate,
+    decorator,
+    functions,
+    multiplies,
+)
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.spelling import Spelling
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.rewrite.edits import Edit
+
+
+class Decorated(NamedTuple):
+    """One edit, and the decorator that it brings."""
+
+    edit: Edit
+    decorator: str
+
+
+def decorations(
+    program: Program, wanted: Iterable[Custom], spelling: Spelling
+) -> Iterator[Decorated]:
+    """The decorators that some of the functions of a program need."""
+    th = spelling.torch
+    there, back = (
+        (
+            f'{th}.amp.custom_fwd(device_type="cuda", cast_inputs={th}.float32)',
+            f'{th}.amp.custom_bwd(device_type="cuda")',
+        )
+        if spelling.new_api
+        else (f"{th}.cuda.amp.custom_fwd(cast_inputs={th}.float32)", f"{th}.cuda.amp.custom_bwd")
+    )
+    for custom in wanted:
+        forward, backward = custom.method("forward"), custom.method("backward")
+        if (
+            forward is None
+            or backward is None
+            or not _mendable(program, custom)
+            or not _wants(program, custom)
+        ):
+            continue
+        yield Decorated(decorate(program, forward, there), there)
+        yield Decorated(decorate(program, backward, back), back)
+
+
+def mends(program: Program, cls: ast.ClassDef) -> bool:
+    """Whether a function of this program gets its decorators."""
+    own = [c for c in functions(program) if c.node is cls]
+    return any(_mendable(program, custom) and _wants(program, custom) for custom in own)
+
+
+def _methods(custom: Custom) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [m for name in ("forward", "backward") if (m := custom.method(name)) is not None]
+
+
+def _mendable(program: Program, custom: Custom) -> bool:
+    """Whether both methods can be decorated: `custom_fwd` marks the first argument, which must be
+    `ctx`.
+    """
+    methods = _methods(custom)
+    if len(methods) < 2 or custom.method("setup_context") is not None:
+        return False
+    return not any(decorator(program, m, FORWARD | BACKWARD) or _one_line(m) for m in methods)
+
+
+def _wants(program: Program, custom: Custom) -> bool:
+    """Whether a function that is applied multiplies, or calls code out of sight, which may be an
+    extension.
+    """
+    is_applied = f"{custom.node.name}.apply" in program.module.text
+    return is_applied and any(
+        _multiplies(program, node) for method in _methods(custom) for node in nodes_in(method)
+    )
+
+
+def _one_line(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return method.body[0].lineno == method.lineno
+
+
+def _multiplies(program: Program, node: ast.AST) -> bool:
+    """Whether a node multiplies matrices, or calls code out of sight, which may be an extension."""
+    name = program.canonical(node.func) if isinstance(node, ast.Call) else None
+    if is_raw_pointer(node):
+        return True
+    return multiplies(program, node) or (name is not None and not name.startswith(_KNOWN))
+
+
+_KNOWN = (
+    "torch.",
+    "numpy.",
+    "math.",
+    "functools.",
+    "itertools.",
+    "os.",
+    "sys.",
+    "warnings.",
+    "typing.",
+)
+
+
+def applied(program: Program, call: ast.Call, scope: Scope) -> Custom | None:
+    """The custom function that a call runs: `Cls.apply(...)`, by another name, too; one of the old
+    style by `Cls(...)(...)`.
+    """
+    found = _class_applied(program, call.func, scope, _DEEP)
+    if found is None:
+        return None
+    home, cls = found
+    return next((one for one in functions(home) if one.node is cls), None)
+
+
+_DEEP = 4
+
+
+def _class_applied(
+    program: Program, func: ast.expr, scope: Scope, deep: int
+) -> tuple[Program, ast.ClassDef] | None:
+    if deep == 0:
+        return None
+    if isinstance(func, ast.Call):
+        return _class_named(program, func.func, scope)
+    if isinstance(func, ast.Attribute) and func.attr == "apply":
+        return _class_named(program, func.value, scope)
+    dotted = dotted_name(func)
+    origin = program.module.elsewhere(dotted, scope) if dotted is not None else None
+    home = origin[0] if origin is not None else scope.lookup(dotted or "")
+    name = origin[1] if origin is not None else dotted or ""
+    for binding in home.bindings.get(name, ()) if home is not None else ():
+        if binding.how == "assign" and isinstance(binding.value, ast.Attribute):
+            return _class_applied(program, binding.value, home, deep - 1) if home else None
+    return None
+
+
+def _class_named(
+    program: Program, expr: ast.expr, scope: Scope
+) -> tuple[Program, ast.ClassDef] | None:
+    own = program.graph.class_named(expr, scope)
+    if own is not None:
+        return program, own
+    abroad = program.values.abroad(expr, scope)
+    if abroad is None or not isinstance(abroad[1], ast.ClassDef):
+        return None
+    return abroad[0], abroad[1]
+
+
+def refuse_unprotected(program: Program, call: ast.Call, scope: Scope) -> Custom | None:
+    """The custom function that a call runs, where it is going to be decorated. Raises Refusal
+    where it multiplies without `custom_fwd`, and nothing here decorates it.
+    """
+    custom = applied(program, call, scope)
+    if custom is None:
+        return None
+    _refuse_old_style(call, custom)
+    is_own = custom.program is program
+    if is_own and mends(program, custom.node):
+        return custom
+    if isinstance(call.func, ast.Call) or not _is_unprotected(custom.program, custom):
+        return None
+    raise unprotected(call, custom, elsewhere=not is_own)
+
+
+def unprotected(node: ast.AST, custom: Custom, *, elsewhere: bool) -> Refusal:
+    """Why a region cannot run a custom function; `elsewhere`: where its file may be changed, it
+    gets its decorators.
+    """
+    return Refusal(
+        "custom-function-without-custom_fwd-bwd",
+        node,
+        (
+            f"`{custom.node.name}` would get half tensors: decorate its forward with "
+            "torch.amp.custom_fwd and its backward with custom_bwd"
+        ),
+        (resolved(custom.program.module.path),) if elsewhere else (),
+    )
+
+
+def _refuse_old_style(call: ast.Call, custom: Custom) -> None:
+    """Functions whose forward belongs to an object: torch 1.5 and later refuse to run them, and
+    mixed precision came with 1.6.
+    """
+    forward = custom.method("forward")
+    is_object = forward is not None and not forward.decorator_list
+    if is_object and isinstance(call.func, ast.Call):
+        raise Refusal(
+            "torch-too-old",
+            call,
+            f"`{custom.node.name}` is an autograd function of the old style, without static "
+            "methods, which no torch with mixed precision runs",
+        )
+
+
+def _is_unprotected(program: Program, custom: Custom) -> bool:
+    """Whether its methods are undecorated and multiply, or run code out of sight."""
+    methods = _methods(custom)
+    if any(decorator(program, method, FORWARD) for method in methods):
+        return False
+    return any(_multiplies(program, node) for method in methods for node in nodes_in(method))

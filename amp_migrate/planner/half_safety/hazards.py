@@ -1,0 +1,238 @@
+"""The casts that a region and the functions in sight that it calls need, or why there are none.
+
+A `.float()` on a float32 tensor is the tensor itself, so a mended program is the same with AMP off.
+What breaks is asked of `model.half_safety`; here the answers become edits, refusals and notes.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.half_safety import Asked, Hazard, apart, demands, hazards, overflow
+from amp_migrate.model.precision import says_float
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.planner.half_safety.autograd_functions import Custom
+from amp_migrate.planner.half_safety.custom_functions import refuse_unprotected, unprotected
+from amp_migrate.planner.half_safety.inside import Inside
+from amp_migrate.planner.half_safety.islands import island
+from amp_migrate.planner.half_safety.reach import abroad, reachable
+from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.rewrite.edits import ReplaceExpression, Template
+
+_TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+class Hazards:
+    """Collects the casts that make the regions of a loop, and what they call, safe in half
+    precision.
+    """
+
+    def __init__(self, program: Program, *, float16: bool = True, everywhere: bool = False) -> None:
+        """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's."""
+        self.program = program
+        self.float16 = float16
+        dtype = "float16" if float16 else "bfloat16"
+        self.inside = Inside(program, dtype, everywhere=everywhere)
+        self.asked = self._ask()
+        self.casts: dict[ReplaceExpression, str] = {}
+        """The casts, with the rule that asks for each."""
+        self.islands: dict[ast.stmt, None] = {}
+        """Statements in helpers that run with autocast off."""
+        self.functions: set[Custom] = set()
+        """The custom functions that run under autocast and get decorators."""
+        self.wanted: list[str] = []
+        """Files that make values of a large known range, and those that these may travel to: what
+        becomes of them, only all of them together tell.
+        """
+
+    def _ask(self) -> Asked:
+        inference = Inference(self.program, self.inside.at, self.inside.own)
+        return Asked(inference, self.float16)
+
+    def enter(self, regions: Iterable[tuple[list[ast.stmt], Scope]]) -> None:
+        """The regions in which autocast will be on; before the first question."""
+        for statements, scope in regions:
+            self.inside.add(statements, scope)
+        casts = self.asked.inference.casts
+        self.asked = self._ask()
+        self.asked.inference.casts = casts
+
+    def check(self, statements: list[ast.stmt], scope: Scope) -> None:
+        """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
+        self._check_here(statements, scope)
+        reached: dict[str, None] = {}
+        is_wide = False
+        for program, function, call in abroad(self.program, statements, scope):
+            reached[resolved(program.module.path)] = None
+            elsewhere = Hazards(program, float16=self.float16, everywhere=True)
+            try:
+                elsewhere._check_here(function.body, program.scope(function))
+                self._check_mended(statements[0], elsewhere, program, function, call)
+            except Refusal as refusal:
+                ways = reached if refusal.files else ()
+                raise self._in_other_file(refusal, statements[0], program, ways) from None
+            is_wide = is_wide or elsewhere._makes_wide(function)
+        self.wanted += reached if is_wide else []
+
+    def _check_mended(
+        self,
+        node: ast.stmt,
+        elsewhere: Hazards,
+        program: Program,
+        function: Function,
+        call: ast.Call | None,
+    ) -> None:
+        """Raise Refusal where a function of another file is to be changed, or mend it from here."""
+        if elsewhere.functions:
+            first = next(iter(elsewhere.functions))
+            raise unprotected(first.node, first, elsewhere=True)
+        if elsewhere.islands:
+            raise self._apart_elsewhere(node, program, next(iter(elsewhere.islands)))
+        if elsewhere.casts and not (
+            call is not None and self._cast_arguments(call, program, function, elsewhere)
+        ):
+            edit, rule = next(iter(elsewhere.casts.items()))
+            raise self._elsewhere(node, program, edit, rule)
+
+    def _makes_wide(self, function: Function) -> bool:
+        scope = self.program.scope(function)
+        nodes = reachable(self.program, function.body, scope) if self.float16 else ()
+        return any(overflow.is_wide(self.asked, node, where) for node, where in nodes)
+
+    def _check_here(self, statements: list[ast.stmt], scope: Scope) -> None:
+        nodes = list(reachable(self.program, statements, scope))
+        for hazard in demands.complex_parameters(self.asked) if self.float16 else ():
+            self.mend(hazard)
+        for hazard in apart(self.asked, nodes):
+            self._set_apart(hazard)
+        for hazard in hazards(self.asked, nodes):
+            self.mend(hazard)
+        for node, where in nodes:
+            if isinstance(node, ast.Call):
+                custom = refuse_unprotected(self.program, node, where)
+                self.functions |= {custom} if custom is not None else set()
+                self._refuse_bce(node, where)
+
+    def _refuse_bce(self, call: ast.Call, scope: Scope) -> None:
+        """No cast lets a binary cross-entropy on probabilities run under autocast."""
+        if not self.program.effects.is_bce(call, scope):
+            return
+        own = self.program.regions.at(call)
+        if own is None or own.enabled is not False:
+            where = place_of(self.program, call)
+            raise Refusal(
+                "bce-on-probabilities",
+                call,
+                f"a binary cross-entropy on probabilities ({where}) would run under autocast, "
+                "which raises an error",
+            )
+
+    def mend(self, hazard: Hazard) -> None:
+        """Cast what mends it. Raises Refusal where nothing does."""
+        if not hazard.casts:
+            raise Refusal(hazard.rule, hazard.node, hazard.message)
+        for expr in hazard.casts:
+            self.cast(expr, hazard.rule)
+
+    def _set_apart(self, hazard: Hazard) -> None:
+        """A statement of a helper is computed with autocast off."""
+        scope = self.program.module.scope_of(hazard.node)
+        statement = island(self.asked, hazard.node, scope)
+        if statement is None or self.inside.own(statement) is not None:
+            return
+        for expr in hazard.casts:
+            self.cast(expr, hazard.rule)
+        self.inside.leave(statement)
+        self.asked.inference.forget()
+        self.islands[statement] = None
+
+    def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
+        """`expr` becomes `expr.float()`, unless it is float already."""
+        if not says_float(expr):
+            span = self.program.module.span(expr)
+            self.casts.setdefault(ReplaceExpression(span, Template("$0.float()", (span,))), rule)
+            self.asked.inference.cast(expr)
+
+    def split(self, call: ast.Call, sequence: str) -> None:
+        """The last layer of a Sequential gets what the others compute as float."""
+        span = self.program.module.span
+        text = f"{sequence}[-1]({sequence}[:-1]($0).float())"
+        edit = ReplaceExpression(span(call), Template(text, (span(call.args[0]),)))
+        self.casts.setdefault(edit, "bce-under-autocast")
+        self.asked.inference.cast(call)
+
+    def is_seen_half(self, expr: ast.expr) -> bool:
+        """Whether an expression is half on a path in sight."""
+        return self.asked.fact(expr, self.program.module.scope_of(expr)).seen_half
+
+    # -- functions of other files
+
+    def _cast_arguments(
+        self, call: ast.Call, program: Program, function: Function, elsewhere: Hazards
+    ) -> bool:
+        """Mend a function of another file from here, where all that it needs as float is a
+        parameter it gets from this call.
+        """
+        inner = program.scope(function)
+        source = program.module.text.encode()
+        names = {
+            source[e.target.start : e.target.end].decode(): rule
+            for e, rule in elsewhere.casts.items()
+        }
+        given = {
+            n: argument(call, inner, n, False)
+            for n in names
+            if [b.how for b in inner.bindings.get(n, ())] == ["parameter"]
+        }
+        if set(given) != set(names) or any(g is None for g in given.values()):
+            return False
+        for name, expr in given.items():
+            if expr is not None:
+                self.cast(expr, names[name])
+        return True
+
+    def _in_other_file(
+        self, refusal: Refusal, node: ast.stmt, program: Program, ways: Iterable[str]
+    ) -> Refusal:
+        """A line means nothing without its file; `ways`: the files that led there."""
+        path = self._near(program)
+        said = refusal.message
+        told = said if f"{Path(path).name}:" in said else f"{path}:{refusal.line}: {said}"
+        files = tuple(dict.fromkeys((*refusal.files, *ways)))
+        return Refusal(refusal.reason, node, told, files)
+
+    def _apart_elsewhere(self, node: ast.stmt, program: Program, statement: ast.stmt) -> Refusal:
+        place = f"{self._near(program)}:{statement.lineno}"
+        message = f"{place} loses too much in half precision: compute it with autocast switched off"
+        return Refusal("unsupported-shape", node, message, (resolved(program.module.path),))
+
+    def _near(self, program: Program) -> str:
+        here = Path(self.program.module.path).absolute().parent
+        return os.path.relpath(program.module.path, here)
+
+    def _elsewhere(
+        self, node: ast.stmt, program: Program, edit: ReplaceExpression, rule: str
+    ) -> Refusal:
+        """A hazard in another file is named, with the cast that mends it, for the user to write
+        there.
+        """
+        source = program.module.text.encode()
+        line = source[: edit.target.start].count(b"\n") + 1
+        text = _receiver(source[edit.target.start : edit.target.end].decode())
+        place = f"{self._near(program)}:{line}"
+        message = f"{place} breaks in half precision: write `{text}.float()` there, then run again"
+        return Refusal(rule, node, message, files=(resolved(program.module.path),))
+
+
+def _receiver(text: str) -> str:
+    """An expression as it stands before a dot; of a long one the first line."""
+    parsed = ast.parse(f"({text})", mode="eval").body
+    first = text.split("\n", maxsplit=1)[0]
+    return first if isinstance(parsed, _TIGHT) else f"({first})"

@@ -1,0 +1,65 @@
+"""Where autocast will be on, once the planned regions are written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from amp_migrate.model.effects import inner_statements
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.half_safety.reach import reachable
+
+
+class Inside:
+    """The statements of the regions, and the functions in sight that they run."""
+
+    def __init__(self, program: Program, dtype: str, *, everywhere: bool = False) -> None:
+        """`everywhere`: all functions of the program run under autocast."""
+        self.program = program
+        self.dtype = dtype
+        self.everywhere = everywhere
+        self._nodes: set[ast.AST] = set()
+        self._functions: set[ast.AST] = set()
+        self._left: set[ast.AST] = set()
+
+    def leave(self, statement: ast.stmt) -> None:
+        """A statement gets an `autocast(enabled=False)` of its own."""
+        self._left.add(statement)
+
+    def add(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
+        """A region of `scope` holds `statements`."""
+        held = list(statements)
+        for top in held:
+            self._nodes |= {top, *inner_statements(top)}
+        for _, where in reachable(self.program, held, scope):
+            if where is not scope:
+                self._functions.add(where.node)
+
+    def at(self, node: ast.AST) -> str | None:
+        """The dtype of the region that `node` runs in; None outside."""
+        if self._left and any(one in self._left for one in self._up(node)):
+            return None
+        found = self.own(node)
+        if found is not None:
+            return found
+        for above in self.program.module.ancestors(node):
+            if isinstance(above, FUNCTIONS):
+                is_run = self.everywhere or above in self._functions
+                return self.dtype if is_run else None
+        return None
+
+    def _up(self, node: ast.AST) -> Iterator[ast.AST]:
+        yield node
+        yield from self.program.module.ancestors(node)
+
+    def own(self, node: ast.AST) -> str | None:
+        """The same, of regions that are written around `node` in its own function."""
+        if node in self._nodes:
+            return self.dtype
+        for above in self.program.module.ancestors(node):
+            if above in self._nodes:
+                return self.dtype
+            if isinstance(above, FUNCTIONS):
+                return None
+        return None

@@ -1,0 +1,100 @@
+"""What a run of statements leads to: functions and models' `forward`s in this module, and in
+others of the project.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterator
+
+from amp_migrate.model.kinds import Kind, Value
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Function, Scope, shallow
+from amp_migrate.model.targets import forwards, targets
+from amp_migrate.model.unknown_models import methods_abroad, possible
+
+
+def reachable(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[ast.AST, Scope]]:
+    """Every node of the statements and of the functions in sight that they run, models' `forward`
+    included.
+    """
+    seen: set[int] = set()
+    wanted: deque[tuple[ast.AST, Scope]] = deque((s, scope) for s in statements)
+    while wanted:
+        root, where = wanted.popleft()
+        for node in shallow(root):
+            yield node, where
+            if isinstance(node, ast.Call):
+                for function in [*targets(program, node, where), *possible(program, node, where)]:
+                    if id(function) not in seen:
+                        seen.add(id(function))
+                        wanted.extend((s, program.scope(function)) for s in function.body)
+
+
+def abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """Functions of other modules of the project that the statements run, transitively; with the
+    call of those called directly.
+    """
+    seen: set[int] = set()
+    wanted = [(program, statements, scope, 0)]
+    while wanted:
+        where, block, inside, depth = wanted.pop()
+        for other, function, call in _next_abroad(where, block, inside):
+            if id(function) not in seen and depth < 4:
+                seen.add(id(function))
+                yield other, function, call if depth == 0 else None
+                wanted.append((other, function.body, other.scope(function), depth + 1))
+
+
+def _next_abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """One import further: imported functions that are called, and `forward` of imported classes."""
+    for node, where in reachable(program, statements, scope):
+        if not isinstance(node, ast.Call):
+            continue
+        definition = program.values.abroad(node.func, where)
+        if definition is not None and not isinstance(definition[1], ast.ClassDef):
+            yield definition[0], definition[1], node
+        yield from ((*found, None) for found in methods_abroad(program, node, where))
+        for value in _run(program, node, where):
+            for home, cls in _with_bases_abroad(program, value):
+                yield from ((home, f, None) for f in forwards(home, cls))
+
+
+def _with_bases_abroad(program: Program, value: Value) -> Iterator[tuple[Program, ast.ClassDef]]:
+    """The class of a model in another file, and the bases of any model there, whose `forward` it
+    may inherit.
+    """
+    own = (program, value.cls) if value.cls is not None else None
+    wanted = [one for one in (value.foreign, own) if one is not None]
+    for home, cls in wanted:  # grows while it is read
+        if home is not program:
+            yield home, cls
+        for owner in home.graph.lineage(cls):
+            root = home.module.scopes[owner].root
+            found = (home.values.abroad(base, root) for base in owner.bases)
+            new = [(d[0], d[1]) for d in found if d is not None and isinstance(d[1], ast.ClassDef)]
+            wanted += [one for one in new[:_BASES] if one not in wanted and len(wanted) < _BASES]
+
+
+_BASES = 8
+
+
+def _run(program: Program, call: ast.Call, scope: Scope) -> list[Value]:
+    """What a call runs, and the modules that it is handed, as `self.compute_loss(self.criterion,
+    outputs, y)` is.
+    """
+    given = [*call.args, *(k.value for k in call.keywords)]
+    handed = [
+        program.values.of(a, scope) for a in given if isinstance(a, (ast.Name, ast.Attribute))
+    ]
+    return [
+        program.values.of(call.func, scope),
+        *(v for v in handed if v.kind in (Kind.MODEL, Kind.CRITERION)),
+    ]

@@ -1,0 +1,132 @@
+"""Values that leave a region in half precision and meet float32 outside: they leave as float."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator
+
+from amp_migrate.config import Settings
+from amp_migrate.model.half_safety import hazards as find_hazards
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.calls import operands, spelled
+from amp_migrate.model.tensors.fact import DType
+from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.numpy_casts import array_casts
+from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.loss_flow import flow_of
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.torch_facts.ops import Trait
+
+_JUDGED = (ast.Assign, ast.AugAssign, ast.Assert, ast.If)
+_OVERFLOWS = Trait.REDUCES | Trait.SQUARES
+
+
+def casts_after(
+    program: Program,
+    scope: Scope,
+    late: frozenset[ast.stmt],
+    hazards: Hazards,
+    settings: Settings,
+) -> None:
+    """Collect the casts of one scope: outputs given to another model outside autocast, to matrix
+    products, sums and index writes, and to NumPy where they are bfloat16.
+    """
+    if settings.dtype != "float16":
+        array_casts(program, scope, hazards)
+    nodes = [(node, where) for node, where in _outside(program, scope, late, hazards)]
+    for hazard in find_hazards(hazards.asked, nodes):
+        if hazard.demanded:
+            hazards.mend(hazard)
+        casts = [one for one in hazard.casts if hazards.is_seen_half(one)]
+        if casts and hazard.certain:
+            for one in casts:
+                hazards.cast(one, hazard.rule)
+    for node, where in _inner_first(program, nodes):
+        for expr in _meets_float(program, node, where, hazards):
+            if hazards.asked.fact(expr, where).seen_half:
+                hazards.cast(expr)
+        if isinstance(node, ast.Call) and where is scope:
+            _refuse_second_model(program, node, scope, hazards)
+
+
+def _refuse_second_model(program: Program, call: ast.Call, scope: Scope, hazards: Hazards) -> None:
+    """`synthesize(output, vocoder)`: a helper gets what a model gave under autocast, and another
+    model, whose weights are float32 there.
+    """
+    given = [*call.args, *(one.value for one in call.keywords)]
+    names = [one for one in given if isinstance(one, ast.Name)]
+    outputs = [one for one in names if _is_output(one, scope, hazards)]
+    if not outputs or program.values.kind(call.func, scope) in (Kind.MODEL, Kind.CRITERION):
+        return
+    ran = {dotted_name(c.func) for c in scope.calls if hazards.asked.inference.inside(c)}
+    for one in given:
+        if program.values.kind(one, scope) is Kind.MODEL and dotted_name(one) not in ran:
+            what = ast.unparse(call.func)
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"`{outputs[0].id}` leaves autocast in half precision, and `{what}` gets it "
+                f"together with `{ast.unparse(one)}`, whose weights are float32: hand it over in "
+                "float32",
+            )
+
+
+def _is_output(name: ast.Name, scope: Scope, hazards: Hazards) -> bool:
+    """Whether a model gives a name its value under autocast, and nothing tells that it is no half
+    tensor.
+    """
+    inference = hazards.asked.inference
+    home = scope.lookup(name.id)
+    bindings = home.bindings[name.id] if home is scope else []
+    made = [b.value for b in bindings if b.how == "assign" and inference.inside(b.statement)]
+    effects = inference.program.effects
+    runs = [v for v in made if isinstance(v, ast.Call) and effects.is_forward(v, scope)]
+    dtypes = hazards.asked.fact(name, scope).dtypes
+    return bool(runs) and bool(dtypes & (DType.HALF | DType.UNKNOWN))
+
+
+def _inner_first(
+    program: Program, nodes: list[tuple[ast.AST, Scope]]
+) -> Iterator[tuple[ast.AST, Scope]]:
+    """The nodes of each statement from the inside: what is float there is cast no second time."""
+    for _, own in itertools.groupby(nodes, lambda one: id(program.module.statement_of(one[0]))):
+        yield from reversed(list(own))
+
+
+def _outside(
+    program: Program, scope: Scope, late: frozenset[ast.stmt], hazards: Hazards
+) -> Iterator[tuple[ast.AST, Scope]]:
+    """The nodes that run outside of autocast, in this scope and in what it calls."""
+    inference = hazards.asked.inference
+    statements = [
+        step.statement
+        for step in flow_of(scope, program).steps
+        if not inference.inside(step.statement) and step.statement not in late
+    ]
+    seen: set[int] = set()
+    for node, where in reachable(program, statements, scope):
+        if id(node) not in seen and not inference.inside(node):
+            seen.add(id(node))
+            if not isinstance(node, ast.stmt) or isinstance(node, _JUDGED):
+                yield node, where
+
+
+def _meets_float(program: Program, node: ast.AST, scope: Scope, hazards: Hazards) -> list[ast.expr]:
+    """Operands that must have the dtype of float32 weights, or that half would overflow."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call):
+        return []
+    if program.values.is_model(node.func, scope):
+        return [*node.args, *(one.value for one in node.keywords)]
+    found = spelled(hazards.asked.inference, node, scope)
+    if found is None or any(one.arg == "dtype" for one in node.keywords):
+        return []
+    if found.policy in ("lower", "promote"):
+        return operands(found, node)
+    overflows = found.policy == "fp32" and found.op.traits & _OVERFLOWS
+    return operands(found, node) if overflows and hazards.float16 else []

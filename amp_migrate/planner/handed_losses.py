@@ -1,0 +1,85 @@
+"""Losses that a function is handed: `self.backward(loss)` is differentiated there and computed by
+the callers, whose forwards stand under autocast.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.calls import argument
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.forward_regions import RegionFinder
+from amp_migrate.planner.groups import Group
+from amp_migrate.planner.loss_flow import flow_of, header, tokens
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.regions import Region, receivers
+
+Above: TypeAlias = tuple[Scope, Region, frozenset[str]]
+"""A region in a caller, and the names there that hold values computed under autocast."""
+
+
+def regions_above(program: Program, group: Group) -> list[Above]:
+    """The regions in the callers of a scope that is handed its losses; none where it is not."""
+    names = {name for call in group.backwards for name in _handed(program, group.scope, call)}
+    if not names or not isinstance(group.scope.node, FUNCTIONS):
+        return []
+    sites = [
+        site
+        for site in program.graph.sites(group.scope.node)
+        if program.values.callee(site.call, site.scope) is group.scope.node
+    ]
+    return [above for site in sites for above in _at(program, group.scope, names, site)]
+
+
+def _handed(program: Program, scope: Scope, backward: ast.Call) -> Iterator[str]:
+    """The parameters that a backward's loss is made of."""
+    flow, at = flow_of(scope, program), program.module.statement_of(backward)
+    parameters = {one.arg for one in scope.parameters()} - {scope.self_name}
+    for receiver in receivers(backward, program):
+        used = tokens(receiver)
+        for step in flow.slice(receiver, at):
+            used |= step.uses
+        yield from sorted({name.partition(".")[0] for name in used} & parameters)
+
+
+def _at(program: Program, inner: Scope, names: set[str], site: CallSite) -> Iterator[Above]:
+    """The regions of one call. Raises Refusal where its forward cannot be wrapped."""
+
+    def losses(call: ast.Call) -> list[ast.expr]:
+        given = [argument(call, inner, name, site.bound) for name in sorted(names)]
+        return [one for one in given if one is not None and not _is_model(program, one, site.scope)]
+
+    finder = RegionFinder(program, site.scope, [site.call], frozenset(), losses)
+    found = finder.find()
+    if found.hoists:
+        raise Refusal(
+            "unsupported-shape",
+            site.call,
+            f"the loss is computed among the arguments of `{ast.unparse(site.call.func)}`: "
+            "give it a name first",
+        )
+    for region in found.regions:
+        _refuse_bce(program, site.scope, region)
+        yield site.scope, region, found.tainted
+
+
+def _is_model(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    return dotted_name(expr) is not None and program.values.is_model(expr, scope)
+
+
+def _refuse_bce(program: Program, scope: Scope, region: Region) -> None:
+    for statement in region.statements():
+        effects = [program.effects.of_statement(root, scope) for root in header(statement)]
+        if any(effect & EventKind.BCE for effect in effects):
+            raise Refusal(
+                "bce-on-probabilities",
+                statement,
+                "a binary cross-entropy on probabilities is computed here, and its backward runs "
+                "in another function",
+            )

@@ -1,0 +1,221 @@
+"""From the model of one loop to its plan: preconditions, regions, casts, the steps, the scaler."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner import optimizers
+from amp_migrate.planner import preconditions as screen
+from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.planner.forward_regions import RegionFinder
+from amp_migrate.planner.gradient_uses import check_gradients
+from amp_migrate.planner.groups import Group
+from amp_migrate.planner.half_safety.bce import ProbabilityLosses
+from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.penalties import Penalties
+from amp_migrate.planner.half_safety.region_exit_casts import casts_after
+from amp_migrate.planner.handed_losses import regions_above
+from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
+from amp_migrate.planner.loop import Loop, Stepper, find_loop
+from amp_migrate.planner.loop_edits import LoopPlan
+from amp_migrate.planner.notebook_cells import check_cells
+from amp_migrate.planner.order import check_order
+from amp_migrate.planner.refusal import Refusal, Skip, place_of, what_was_read
+from amp_migrate.planner.regions import Region, Regions, forwards_before
+from amp_migrate.planner.scaler_placement.helpers import reach
+from amp_migrate.planner.scaler_placement.placement import Wiring
+from amp_migrate.planner.scheduler import guard_edits
+from amp_migrate.planner.spelling import Spellings
+from amp_migrate.planner.step_sequence import Cycle
+from amp_migrate.rewrite.edits import (
+    Edit,
+)
+
+
+class LoopPlanner:
+    """Plans the loops of one program, one by one; the wiring of the scalers grows with them."""
+
+    def __init__(
+        self,
+        program: Program,
+        spellings: Spellings,
+        switches: SwitchFinder,
+        wiring: Wiring,
+    ) -> None:
+        self.program = program
+        self.settings = spellings.settings
+        self.switches = switches
+        self.wiring = wiring
+
+    def plan(self, group: Group) -> LoopPlan:
+        """Everything that the loop needs. Raises Refusal."""
+        scope, backwards = group.scope, group.backwards
+        loop = self._screened(group)
+        hazards = Hazards(self.program, float16=self.settings.dtype != "bfloat16")
+        penalties = Penalties(self.program, scope, hazards)
+        late = ProbabilityLosses(self.program, scope, backwards, hazards).late() | penalties.late()
+        regions, before = self._regions(group, late, hazards)
+        check_cells(regions.regions)
+        before = self._entered(loop, regions, before, hazards)
+        penalties.casts(regions, late, [(where, region.first) for where, region in before])
+        casts_after(self.program, scope, late, hazards, self.settings)
+        if self.settings.dtype == "bfloat16":
+            return LoopPlan(
+                loop,
+                regions,
+                tuple(before),
+                "",
+                tuple(hazards.casts),
+                (),
+                tuple(hazards.functions),
+                (),
+                self._islands(hazards, backwards[0]),
+            )
+        screen.refuse_remote(self.program, backwards)
+        steps = [edit for stepper in loop.steppers for edit in self._cycle(stepper)]
+        scaler = self._scaler(loop)
+        self._check_switch(scope, regions, backwards[0])
+        check_order(self.program, scope, backwards, self.wiring)
+        return LoopPlan(
+            loop,
+            regions,
+            tuple(before),
+            scaler,
+            tuple(hazards.casts),
+            tuple(steps),
+            tuple(sorted(hazards.functions, key=lambda one: one.node.lineno)),
+            tuple(hazards.wanted),
+            self._islands(hazards, backwards[0]),
+        )
+
+    def _islands(self, hazards: Hazards, node: ast.AST) -> tuple[ast.stmt, ...]:
+        """Raises Refusal where the device has no name that all files know."""
+        if hazards.islands and self.switches.use.other:
+            first = next(iter(hazards.islands))
+            raise Refusal(
+                "unsupported-shape",
+                node,
+                f"{place_of(self.program, first)} loses too much in half precision: compute it "
+                "with autocast switched off",
+            )
+        return tuple(hazards.islands)
+
+    def _entered(
+        self,
+        loop: Loop,
+        regions: Regions,
+        before: list[tuple[Scope, Region]],
+        hazards: Hazards,
+    ) -> list[tuple[Scope, Region]]:
+        """The regions in other scopes; what breaks in any of them is collected."""
+        scope = loop.scope
+        before = [*before]
+        before += [
+            (s.scope, r)
+            for s in loop.steppers
+            if s.scope is not scope
+            for r in forwards_before(self.program, s.scope, s.backwards)
+        ]
+        before = list({id(r.first): (where, r) for where, r in before}.values())
+        hazards.enter((region.statements(), scope) for region in regions.regions)
+        hazards.enter(([hoist.statement], scope) for hoist in regions.hoists)
+        hazards.enter((region.statements(), where) for where, region in before)
+        for region in regions.regions:
+            hazards.check(region.statements(), scope)
+        for hoist in regions.hoists:
+            hazards.check([hoist.statement], scope)
+        return before
+
+    def _screened(self, group: Group) -> Loop:
+        """The loop, where nothing forbids mixed precision before its regions are known."""
+        scope, backwards = group.scope, group.backwards
+        scaled = self.settings.dtype != "bfloat16"
+        screen.screen(self.program, scope, backwards, scaled=scaled)
+        loop = find_loop(self.program, group, scaled=scaled)
+        screen.screen_training(self.program, scope, backwards, scaled=scaled)
+        for stepper in loop.steppers if scaled else ():
+            self._check_stepper(loop, stepper)
+        if self.switches.cpu_only:
+            raise Skip("cpu-only", backwards[0], self._says_cpu())
+        self.switches.check_device(backwards[0])
+        screen.refuse_old_torch(self.settings, backwards[0])
+        return loop
+
+    def _regions(
+        self, group: Group, late: frozenset[ast.stmt], hazards: Hazards
+    ) -> tuple[Regions, list[tuple[Scope, Region]]]:
+        """The regions of a scope; where it is handed its losses, those of its callers."""
+        finder = RegionFinder(self.program, group.scope, group.backwards, late)
+        try:
+            return finder.find(), []
+        except Refusal as refusal:
+            if refusal.reason != "loss-computed-elsewhere":
+                raise
+            above = regions_above(self.program, group)
+            if not above:
+                raise
+        hazards.enter((region.statements(), scope) for scope, region, _ in above)
+        for scope, region, _ in above:
+            hazards.check(region.statements(), scope)
+        return Regions((), (), frozenset()), [(scope, region) for scope, region, _ in above]
+
+    def _says_cpu(self) -> str:
+        what = what_was_read(self.program)
+        has = "has" if what == "this file" else "have"
+        runs = "it runs" if what == "this file" else "they run"
+        where = "on the CPU, where AMP gains nothing"
+        if self.settings.device == "cpu":
+            where = "on the CPU, where only --dtype bfloat16 gains something, on some processors"
+        return f"{what} {has} no device code: {runs} {where}"
+
+    def _check_stepper(self, loop: Loop, stepper: Stepper) -> None:
+        around = loop.statements(stepper)
+        for step in stepper.steps:
+            where, made = stepper.scope, step
+            while made.inner is not None and made.helper is not None:
+                where, made = made.helper, made.inner
+            optimizers.check_optimizers(self.program, where, [made.call])
+            within = around if where is stepper.scope else where.body
+            check_gradients(self.program, where, [made.call], within)
+
+    def _check_switch(self, scope: Scope, regions: Regions, node: ast.AST) -> None:
+        """The scaler and the regions must speak of one device; a name hidden by a parameter cannot
+        be given to both.
+        """
+        own = self.switches.own
+        if own is not None:
+            for home, anchor, _ in self.wiring.places(scope):
+                own.text(home, anchor)
+        made = {s.device_type == '"cuda"' for s in self.wiring.switches_for(scope)}
+        used = {self.switches.at(scope, r.first).device_type == '"cuda"' for r in regions.regions}
+        if self.switches.use.other and len(made | used) > 1:
+            raise Refusal(
+                "unsupported-shape",
+                node,
+                "the device that the loop uses has no name where the scaler would be made",
+            )
+
+    def _cycle(self, stepper: Stepper) -> list[Edit]:
+        optimizers = [step.optimizer for step in stepper.steps]
+        scaler = self.wiring.provide(optimizers, stepper.scope, stepper.backwards)
+        cycle = Cycle(self.program, stepper.scope, stepper.backwards, stepper.steps)
+        helpers = HelperSteps(self.program, self.wiring, stepper.scope, scaler)
+        edits = [*cycle.unscale_edits(scaler), *cycle.step_edits(scaler), *helpers.edits(cycle)]
+        if updates_inside(cycle):
+            cycle.check_gradients()
+            return edits
+        if self.settings.guard_scheduler:
+            return [*edits, *guard_edits(self.program, stepper, cycle, scaler)]
+        return [*edits, *cycle.update_edits(scaler)]
+
+    def _scaler(self, loop: Loop) -> str:
+        """The scaler's name where backward is called."""
+        first = loop.steppers[0]
+        optimizers = [step.optimizer for step in first.steps]
+        name = self.wiring.provide(optimizers, first.scope, first.backwards)
+        above = first.scope
+        for helper in first.chain:
+            name, above = reach(self.wiring, above, helper, name), helper
+        return name

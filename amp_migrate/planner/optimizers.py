@@ -1,0 +1,208 @@
+"""Reasons to refuse that lie with the optimizer: none in sight, one of its own rules, gradients
+used beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.kinds import Kind, Value, optimizer_name
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.planner.gradient_uses import manual_update
+from amp_migrate.planner.groups import Group
+from amp_migrate.planner.passed_on import passed_on
+from amp_migrate.planner.preconditions import own_nodes
+from amp_migrate.planner.refusal import Refusal, Skip, what_was_read
+from amp_migrate.torch_facts import optimizers as library_optimizers
+
+
+def no_step(program: Program, group: Group) -> Refusal:
+    """Why a loop without an optimizer's step in sight is left alone."""
+    scope = group.scope
+    for call in scope.calls:
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        named = call.func.attr.startswith("step_") and program.effects.is_optimizer(
+            call.func.value, scope
+        )
+        if named or call.func.attr.startswith(("step_and_", "update_and_")):
+            return Refusal(
+                "optimizer-wrapper",
+                call,
+                f"`{ast.unparse(call.func)}` steps through a wrapper that GradScaler cannot step",
+            )
+    return (
+        _passed_in_place_of_step(program, group)
+        or _updated_by_hand(program, group)
+        or _stepped_apart(program, group)
+        or Skip("no-optimizer", group.backwards[0], "no optimizer steps on these gradients")
+    )
+
+
+def _passed_in_place_of_step(program: Program, group: Group) -> Refusal | None:
+    """`xm.optimizer_step(optimizer)`: whatever takes the optimizer may step it."""
+    for statement in group.training(program):
+        passed = passed_on(program, group.scope, [statement])
+        if passed is not None:
+            return passed
+    return None
+
+
+def _updated_by_hand(program: Program, group: Group) -> Refusal | None:
+    nodes = [n for s in group.training(program) for n in shallow(s)]
+    calls = [n for n in nodes if isinstance(n, ast.Call)]
+    helpers = [f for c in calls if (f := program.values.callee(c, group.scope)) is not None]
+    for node in [*nodes, *(n for helper in helpers for n in own_nodes(helper))]:
+        if manual_update(node):
+            return Refusal(
+                "step-elsewhere",
+                node,
+                "parameters are updated by hand, without an optimizer that GradScaler could step",
+            )
+    return None
+
+
+def _stepped_apart(program: Program, group: Group) -> Refusal | None:
+    """A step in another function, that nothing joins with this backward."""
+    if isinstance(group.scope.node, ast.Module):
+        return None
+    others = [s for s in program.module.scopes.values() if s is not group.scope]
+    steps = [(call, s) for s in others for call in program.effects.steps(s)]
+    if not steps or program.effects.steps(group.scope):
+        return None
+    call, where = min(steps, key=lambda one: abs(one[0].lineno - group.backwards[0].lineno))
+    what = f"`{ast.unparse(call)}` in line {call.lineno} (`{where.qualname}`)"
+    return Refusal(
+        "step-elsewhere",
+        group.backwards[0],
+        f"{what} is the nearest step, and no call that was read leads to it and to this backward",
+    )
+
+
+def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
+    """Refuse steps that GradScaler cannot make: closures, wrappers, other libraries' optimizers."""
+    for call in steps:
+        assert isinstance(call.func, ast.Attribute)
+        value = program.values.of(call.func.value, scope)
+        _refuse_closure(program, scope, call, value)
+        inside = value.cls is not None and value.cls is program.graph.class_around(scope)
+        if value.kind is Kind.WRAPPER and not inside:
+            raise Refusal(
+                "optimizer-wrapper",
+                call,
+                (
+                    f"`{value.cls.name if value.cls else ''}` has a step of its own and no "
+                    "param_groups for GradScaler"
+                ),
+            )
+        if value.kind is Kind.FOREIGN_OPTIMIZER:
+            raise Refusal(
+                "not-a-torch-optimizer",
+                call,
+                f"GradScaler cannot drive `{value.name}`: {_why_not(value)}",
+            )
+        if not value and not handed_over(program, call.func.value, scope):
+            raise Refusal(
+                "optimizer-not-in-sight",
+                call,
+                f"nothing in {what_was_read(program)} shows what "
+                f"`{ast.unparse(call.func.value)}` is or where it is made",
+            )
+
+
+def _refuse_closure(program: Program, scope: Scope, call: ast.Call, value: Value) -> None:
+    """Refuse LBFGS, functions that are handed to a step, and what torch takes for one."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    given = [one for one in given if not (isinstance(one, ast.Constant) and one.value is None)]
+    is_known = value.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS)
+    if (
+        value.name is not None
+        and value.name.endswith(".LBFGS")
+        or any(_is_function(program, one, scope) for one in given)
+    ):
+        message = "the step evaluates the loss itself, several times; GradScaler does not support "
+        raise Refusal("step-with-closure", call, f"{message}closures")
+    if given and is_known:
+        taken = ast.unparse(given[0])
+        message = f"the step gets `{taken}`, which an optimizer of torch takes for a closure"
+        raise Refusal("step-with-closure", call, message)
+    if given and not value:
+        name = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "it"
+        raise Refusal(
+            "optimizer-not-in-sight",
+            call,
+            f"nothing in {what_was_read(program)} shows what `{name}` is, whose step gets "
+            f"`{ast.unparse(given[0])}`",
+        )
+
+
+def _is_function(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """A lambda, a function in sight, or one that is made of it."""
+    if isinstance(expr, ast.Call):
+        return program.canonical(expr.func) == "functools.partial"
+    if isinstance(expr, ast.Lambda) or program.graph.function_at(expr, scope) is not None:
+        return True
+    dotted = dotted_name(expr)
+    bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    return any(isinstance(one.value, ast.Lambda) or one.how == "def" for one in bindings)
+
+
+def _why_not(value: Value) -> str:
+    row = library_optimizers.optimizer(value.name)
+    return row.reason if row is not None else "its scaling rules are its own"
+
+
+def handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
+    """Whether an optimizer of unknown make is a parameter, or an attribute set from one: its
+    callers decide what it is.
+    """
+    while isinstance(optimizer, ast.Subscript):
+        optimizer = optimizer.value
+    name = dotted_name(optimizer) or ""
+    head = name.partition(".")[0]
+    home = scope.lookup(head)
+    if home is None:
+        return False
+    if "." not in name:
+        return home.bindings[head][0].how == "parameter" or home.bindings[head][0].how == "for"
+    cls = program.graph.class_around(scope)
+    owner = program.module.scopes[cls] if cls is not None else None
+    made = (
+        owner.bindings.get(f"self.{name.split('.')[1]}", [])
+        if owner is not None and head == home.self_name
+        else []
+    )
+    values = [
+        b.value
+        for b in made
+        if b.value is not None and not (isinstance(b.value, ast.Constant) and b.value.value is None)
+    ]
+    return not values or all(
+        isinstance(v, ast.Name) or _takes_parameters(v) or _is_entry(v) for v in values
+    )
+
+
+def _takes_parameters(made: ast.expr) -> bool:
+    """`config.optimizer_fn(net.parameters())`: an unknown maker is given parameters, as torch's
+    optimizers are.
+    """
+    given = [*made.args, *(k.value for k in made.keywords)] if isinstance(made, ast.Call) else []
+    named = (dotted_name(g.func if isinstance(g, ast.Call) else g) or "" for g in given)
+    return any(name.rpartition(".")[2].endswith(("parameters", "params")) for name in named)
+
+
+def _is_entry(value: ast.expr) -> bool:
+    """`kwargs["optimizer"]`, `config.get("optimizer")`: handed over under a key."""
+    key: ast.expr | None = value.slice if isinstance(value, ast.Subscript) else None
+    if (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr == "get"
+        and value.args
+    ):
+        key = value.args[0]
+    return (
+        isinstance(key, ast.Constant) and isinstance(key.value, str) and optimizer_name(key.value)
+    )

@@ -1,0 +1,331 @@
+"""From the model of a program to a plan: the edits that migrate its loops, and what was decided
+about each of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from amp_migrate.config import Settings
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.outcome import LoopOutcome, Note
+from amp_migrate.planner import half_done as halfdone
+from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.planner.checkpoints import Checkpoints
+from amp_migrate.planner.frameworks import framework_loops, switched
+from amp_migrate.planner.groups import Group, groups
+from amp_migrate.planner.half_safety.autograd_functions import Custom, functions
+from amp_migrate.planner.half_safety.custom_functions import decorations
+from amp_migrate.planner.introduced import introduced
+from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
+from amp_migrate.planner.loop_planner import LoopPlanner
+from amp_migrate.planner.refusal import Refusal, Skip, place_of
+from amp_migrate.planner.related_files import callers, company, device_callers, makers, savers
+from amp_migrate.planner.scaler_placement.placement import Wiring
+from amp_migrate.planner.shared_forwards import shared
+from amp_migrate.planner.shared_steps import shared_step
+from amp_migrate.planner.spelling import Spellings, free_name
+from amp_migrate.project.module_graph import Project
+from amp_migrate.rewrite.edits import (
+    AddImport,
+    Edit,
+    moved,
+    place,
+)
+from amp_migrate.rewrite.proof import Introduced
+
+
+@dataclass
+class Plan:
+    """The decisions about one file."""
+
+    loops: list[LoopOutcome] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    introduced: Introduced = field(default_factory=Introduced)
+
+
+Blocked: TypeAlias = "Mapping[tuple[str, str], Refusal]"
+"""Loops whose rewrite was judged wrong, by path and scope, with the refusal to give instead."""
+
+
+class Planner:
+    """Plans all loops of a program, which is one file or several."""
+
+    def __init__(
+        self,
+        program: Program,
+        settings: Settings,
+        blocked: Blocked | None = None,
+        project: Project | None = None,
+        switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+    ) -> None:
+        """`project`: the tree that the program's files are part of; `switches`: as `SwitchFinder`
+        takes them.
+        """
+        self.blocked = blocked or {}
+        self.program = program
+        self.settings = settings
+        self.project = project or Project()
+        self.spellings = Spellings(settings)
+        self.switches = SwitchFinder(program, settings, self.spellings, switches)
+        self.wiring = Wiring(
+            program, self.switches, self.spellings, free_name(program.module), self.project
+        )
+        self.company: dict[str, None] = {}
+        """Files that the program would have to hold for a loop that was refused."""
+        self.planned: list[LoopPlan] = []
+        self.conflicts: dict[tuple[str, str], Refusal] = {}
+        """Loops to block, as `blocked` does, and to plan all again."""
+        self.left: list[Group] = []
+        """Groups that were refused, so that nothing scales their losses."""
+        self.completions: list[halfdone.Completion] = []
+        self.edits = LoopEdits(program, self.spellings, self.switches, self.wiring)
+        self.loops = LoopPlanner(program, self.spellings, self.switches, self.wiring)
+
+    def plan(self) -> dict[str, Plan]:
+        """Decide about every loop and collect the edits of those that are migrated; by path."""
+        plans = {file.path: Plan() for file in self.program.module.files}
+        for scope, loop in framework_loops(self.program, self.settings):
+            plans[scope.module.path].loops.append(loop)
+        for scope in self.program.training_scopes():
+            plans[scope.module.path].loops += self._decide_all(scope)
+        for plan in plans.values():
+            plan.loops.sort(key=lambda outcome: outcome.line)
+        if self._conflicts():
+            return plans
+        if self.planned:
+            self._collect(plans)
+            hidden = device_callers(self.switches.unresolved, self.program, self.project)
+            self.company |= dict.fromkeys(hidden)
+        for file in self.program.module.files:
+            self._complete(plans[file.path], file)
+            self._decorate(plans[file.path], file)
+            self._switch_frameworks(plans[file.path], file)
+        return plans
+
+    def _conflicts(self) -> bool:
+        """Whether a planned loop shares its forward or its step with a refused one, and is blocked
+        for it.
+        """
+        for plan in self.planned:
+            scope = plan.loop.scope
+            regions = [*((scope, one) for one in plan.regions.regions), *plan.above]
+            refusal = shared(self.program, plan.loop.backwards[0], regions, self.left)
+            refusal = refusal or shared_step(self.program, plan.loop, self.left)
+            if refusal is not None:
+                self.conflicts[scope.module.path, scope.qualname] = refusal
+        return bool(self.conflicts)
+
+    def _switch_frameworks(self, plan: Plan, file: Module) -> None:
+        """With `--unsafe`, the settings of frameworks that are literals in the code."""
+        torch = self.spellings.of(file.root).torch
+        for one in switched(self.program, file, self.settings, torch):
+            plan.edits += self._own(one.edits)
+            adds = self.spellings.imports_torch(file) and any(
+                f"{torch}." in change.new for change in one.changes
+            )
+            plan.edits += (
+                [AddImport("torch")] if adds and AddImport("torch") not in plan.edits else []
+            )
+            known = plan.introduced.settings | frozenset(one.changes)
+            imports = plan.introduced.imports_torch or adds
+            plan.introduced = replace(
+                plan.introduced, settings=known, imports_torch=imports, torch=torch
+            )
+
+    def _decide_all(self, scope: Scope) -> list[LoopOutcome]:
+        """A verdict for each group of backwards of a scope."""
+        backwards = self.program.effects.backwards(scope)
+        try:
+            found = groups(self.program, scope, backwards)
+        except Refusal as refusal:
+            return [self._refused(refusal, scope, backwards)]
+        return [self._decide(group) for group in found]
+
+    def _decide(self, group: Group) -> LoopOutcome:
+        scope, backwards = group.scope, group.backwards
+        before = self.wiring.snapshot()
+        try:
+            plan = self._plan_loop(group)
+            steps = [step.call for stepper in plan.loop.steppers for step in stepper.steps]
+            self.company |= dict.fromkeys(callers(scope, steps, self.program, self.project))
+            self.company |= dict.fromkeys(makers(plan.wanted, self.program, self.project))
+            self.planned.append(plan)
+        except Refusal as refusal:
+            self.wiring.restore(before)
+            if refusal.reason == "already-amp" and self._completes(scope, backwards):
+                line = backwards[0].lineno
+                return LoopOutcome(line, scope.qualname, "migrated", None, halfdone.DONE)
+            self.left += [] if isinstance(refusal, Skip) else [group]
+            return self._refused(refusal, scope, backwards)
+        return LoopOutcome(backwards[0].lineno, scope.qualname, "migrated")
+
+    def _refused(self, refusal: Refusal, scope: Scope, backwards: list[ast.Call]) -> LoopOutcome:
+        line = backwards[0].lineno
+        self.company |= dict.fromkeys(company(refusal, scope, self.program, self.project))
+        if isinstance(refusal, Skip):
+            return LoopOutcome(line, scope.qualname, "skipped", refusal.reason, refusal.message)
+        message = self._located(refusal, scope, line)
+        return LoopOutcome(line, scope.qualname, "refused", refusal.reason, message)
+
+    def _completes(self, scope: Scope, backwards: list[ast.Call]) -> bool:
+        """Whether a loop that has a scaler lacks autocast, which is then planned."""
+        blocked = self._blocked(scope, backwards[0])
+        spelling = self.spellings.of(scope)
+        found = (
+            None
+            if blocked
+            else halfdone.completion(self.program, scope, backwards, self.settings, spelling)
+        )
+        self.completions += [found] if found is not None else []
+        return found is not None
+
+    def _complete(self, plan: Plan, file: Module) -> None:
+        """The regions of the file's half-done loops."""
+        done = [c for c in self.completions if c.scope.module is file]
+        edits = [self.edits.wrap(region, c.header) for c in done for region in c.regions]
+        casts = list(dict.fromkeys(cast for c in done for cast in c.casts))
+        adds = (
+            bool(done)
+            and self.spellings.imports_torch(file)
+            and AddImport("torch") not in plan.edits
+        )
+        plan.edits += [*self._own([*edits, *casts]), *([AddImport("torch")] if adds else [])]
+        known = (plan.introduced.regions or frozenset()) | {c.header for c in done}
+        count = plan.introduced.float_casts + len(casts)
+        torch = self.spellings.of(file.root).torch
+        imports = plan.introduced.imports_torch or adds
+        plan.introduced = replace(
+            plan.introduced, regions=known, float_casts=count, imports_torch=imports, torch=torch
+        )
+
+    def _decorate(self, plan: Plan, file: Module) -> None:
+        """The custom autograd functions of a program in which autocast is new, or already is."""
+        if self.switches.use.other or len(self.program.module.files) == 1 and not plan.edits:
+            return
+        wanted = self._functions(file)
+        found = list(decorations(self.program, wanted, self.spellings.of(file.root)))
+        if not found:
+            return
+        adds = self.spellings.imports_torch(file) and AddImport("torch") not in plan.edits
+        plan.edits += [
+            *self._own(one.edit for one in found),
+            *([AddImport("torch")] if adds else []),
+        ]
+        plan.introduced = replace(
+            plan.introduced,
+            decorators=frozenset(one.decorator for one in found),
+            imports_torch=plan.introduced.imports_torch or adds,
+            torch=self.spellings.of(file.root).torch,
+        )
+
+    def _functions(self, file: Module) -> list[Custom]:
+        """Those of the only file; of several files, those that the regions run."""
+        if len(self.program.module.files) == 1:
+            return list(functions(self.program))
+        reached = [one for loop in self.planned for one in loop.functions]
+        home = self.program.module.scope_of
+        return [one for one in dict.fromkeys(reached) if home(one.node).module is file]
+
+    def _own(self, edits: Iterable[Edit]) -> list[Edit]:
+        """Edits of one file, by their places in it."""
+        base = self.program.module.place
+        return [
+            moved(edit, -base(where)[1]) if (where := place(edit)) is not None else edit
+            for edit in edits
+        ]
+
+    def _located(self, refusal: Refusal, scope: Scope, line: int) -> str:
+        file = self.program.module.file_of(refusal.node)
+        if file is not None and file is not scope.module:
+            place = place_of(self.program, refusal.node)
+            said = refusal.message
+            return said if f"({place})" in said else f"{place}: {said}"
+        return (
+            refusal.message if refusal.line == line else f"line {refusal.line}: {refusal.message}"
+        )
+
+    def _blocked(self, scope: Scope, backward: ast.Call) -> Refusal | None:
+        if self.settings.leaves(scope.module.path, scope.qualname):
+            return Skip("left-alone", backward, "--leave names this loop")
+        return self.blocked.get((scope.module.path, scope.qualname))
+
+    # -- edits
+
+    def _plan_loop(self, group: Group) -> LoopPlan:
+        scope, backwards = group.scope, group.backwards
+        if blocked := self._blocked(scope, backwards[0]):
+            raise blocked
+        return self.loops.plan(group)
+
+    def _collect(self, plans: dict[str, Plan]) -> None:
+        loops = dict.fromkeys(e for loop in self.planned for e in self.edits.of(loop))
+        edits: dict[Edit, None] = {}
+        if self.settings.dtype != "bfloat16":
+            self.company |= dict.fromkeys(savers(self.program, self.project))
+            checkpoints = Checkpoints(self.program, self.wiring)
+            checkpoints.plan()
+            self.company |= checkpoints.company
+            own = self.switches.own
+            if own is not None:
+                own.edits.clear()  # loops that are refused after all need none
+            made = [*self.wiring.constructions(), *self.wiring.edits]
+            made += own.edits if own is not None else ()
+            # First what makes the scaler, then what uses it: both may stand above one statement.
+            edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
+            for file, note in [*checkpoints.notes, *self._optional_notes()]:
+                plans[file.path].notes.append(note)
+        edits.update(loops)
+        if self.settings.eval:
+            edits.update(dict.fromkeys(self.edits.evaluation(self.planned)))
+        for edit in edits:
+            where = place(edit)
+            assert where is not None
+            file, base = self.program.module.place(where)
+            plans[file.path].edits.append(moved(edit, -base))
+        for file in self.program.module.files:
+            plan = plans[file.path]
+            adds = self.spellings.imports_torch(file) and any(
+                self._names_torch(e, file) for e in plan.edits
+            )
+            plan.edits += [AddImport("torch")] if adds else []
+            scalers = {one.scaler for one in self.planned if one.scaler}
+            plan.introduced = introduced(self.edits, scalers, plan.edits, file)
+
+    def _names_torch(self, edit: Edit, file: Module) -> bool:
+        return f"{self.spellings.of(file.root).torch}." in repr(edit)
+
+    def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
+        for function, why in self.wiring.optional.values():
+            message = f"{why}: callers that pass no `{self.wiring.name}` stay in float32"
+            yield (
+                self.program.scope(function).module,
+                Note(function.lineno, function.col_offset + 1, message),
+            )
+
+
+def planned(
+    program: Program,
+    settings: Settings,
+    blocked: Blocked | None = None,
+    project: Project | None = None,
+    switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+) -> tuple[Planner, dict[str, Plan]]:
+    """The plans of a program, and who made them: as often anew as loops turn out to depend on
+    loops that are left alone.
+    """
+    barred = dict(blocked or {})
+    while True:
+        planner = Planner(program, settings, barred, project, switches)
+        plans = planner.plan()
+        if not planner.conflicts.keys() - barred.keys():
+            return planner, plans
+        barred |= planner.conflicts
+
+
+__all__ = ["Plan", "Planner", "planned"]

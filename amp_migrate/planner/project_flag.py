@@ -1,0 +1,102 @@
+"""The project's own switch for AMP, by the loops of it that have AMP already: what they ask is what
+new loops ask (`enabled=args.use_amp`, `GradScaler() if cfg.fp16 else None`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from amp_migrate.model.configurations import configurations, has_option
+from amp_migrate.model.literals import is_flag
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Module, Scope
+
+
+def flags(
+    program: Program, scope: Scope, place: ast.stmt, can_read: Callable[[str], bool]
+) -> Iterator[str]:
+    """What other loops ask, as text that can be read at `place`: those of the same file as they
+    are written, those of other files by the option that they name.
+    """
+    known = program.remembered(flags, lambda: list(_found(program)))
+    for test, where in known:
+        text = program.module.source(test)
+        if where.module is scope.module and can_read(text):
+            sure = _is_given(program, test) or is_flag(program, test, where)
+            yield text if sure else f"bool({text})"
+    elsewhere = [t for t, where in known if where.module is not scope.module]
+    elsewhere += [t for near in _imported(program, scope.module) for t, _ in _found(near)]
+    for test in {ast.unparse(t): t for t in elsewhere}.values():
+        yield from _by_option(program, scope, place, test)
+
+
+def _imported(program: Program, module: Module) -> list[Program]:
+    """The files that a file imports from, where AMP is named in them."""
+
+    def near() -> list[Program]:
+        neighbours = module.neighbours
+        names = module.imports.names.values() if neighbours is not None else ()
+        found = (neighbours.find(name) for name in names if neighbours is not None)
+        programs = {id(d[0]): d[0] for d in found if d is not None}
+        return [one for one in programs.values() if "GradScaler" in one.module.identifiers]
+
+    return program.remembered((_imported, module), near)
+
+
+def _by_option(program: Program, scope: Scope, place: ast.stmt, test: ast.expr) -> Iterator[str]:
+    """`args.amp` of another file, by the name that the options have here."""
+    dotted = dotted_name(test) or ""
+    name = dotted.rpartition(".")[2]
+    for one in configurations(program, scope, place) if "." in dotted else ():
+        if one.kind in ("argparse", "dataclass") and has_option(program, one, name):
+            yield f"{one.holder}.{name}"
+
+
+def _found(program: Program) -> Iterator[tuple[ast.expr, Scope]]:
+    for name in (".GradScaler", ".autocast"):
+        for scope in program.module.scopes.values():
+            for call in scope.calls:
+                if (program.canonical(call.func) or "").endswith(name):
+                    yield from ((t, scope) for t in _asked(program, call) if _is_flag(t, name))
+
+
+def _is_flag(test: ast.expr, name: str) -> bool:
+    """What a scaler asks, or a plain name that a region asks: regions ask other things, too."""
+    return is_condition(test) and (name == ".GradScaler" or dotted_name(test) is not None)
+
+
+def _asked(program: Program, call: ast.Call) -> Iterator[ast.expr]:
+    """`enabled=`, and the conditions under which a scaler is made at all."""
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "enabled")
+    below: ast.AST = call
+    scaler = (program.canonical(call.func) or "").endswith(".GradScaler")
+    for parent in program.module.ancestors(call) if scaler else ():
+        if isinstance(parent, ast.IfExp) and below is parent.body:
+            yield parent.test
+        elif isinstance(parent, ast.If):
+            if below in parent.body:
+                yield parent.test
+            return
+        below = parent
+        if isinstance(parent, (ast.Module, *DEFINITIONS)):
+            return
+
+
+def _is_given(program: Program, test: ast.expr) -> bool:
+    """Whether the program itself gives it to `enabled=`."""
+    return isinstance(program.module.parents.get(test), ast.keyword)
+
+
+def is_condition(test: ast.expr) -> bool:
+    """A name, its negation, or its comparison with a constant."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare):
+        constants = all(isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators)
+        return constants and dotted_name(test.left) not in (None, "__name__")
+    return dotted_name(test) is not None
+
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

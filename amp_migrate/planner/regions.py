@@ -1,0 +1,131 @@
+"""The run of statements that autocast wraps, and what a backward call differentiates."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+
+_NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+_CUTS = {"detach", "item", "numpy", "tolist", "argmax", "argmin", "multinomial", "argsort"}
+
+
+@dataclass(frozen=True)
+class Region:
+    """Sibling statements to put under autocast."""
+
+    first: ast.stmt
+    last: ast.stmt
+    block: list[ast.stmt]
+
+    def statements(self) -> list[ast.stmt]:
+        """The wrapped statements."""
+        start, stop = index_in(self.block, self.first), index_in(self.block, self.last)
+        return self.block[start : stop + 1]
+
+
+@dataclass(frozen=True)
+class Hoist:
+    """A loss computed inside `.backward()`'s receiver: it gets a name and moves into a region."""
+
+    backward: ast.Call
+    receiver: ast.expr
+    statement: ast.stmt
+    region: Region | None
+    """The region at whose end it is computed; None where it needs a region of its own."""
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Everything about autocast in one scope."""
+
+    regions: tuple[Region, ...]
+    hoists: tuple[Hoist, ...]
+    tainted: frozenset[str]
+    """Names that hold values computed under autocast."""
+
+
+def stretched(region: Region, hoists: tuple[Hoist, ...]) -> Region:
+    """A region that a hoisted loss joins reaches down to the statement before backward."""
+    for hoist in hoists:
+        if hoist.region == region:
+            return Region(
+                region.first,
+                region.block[index_in(region.block, hoist.statement) - 1],
+                region.block,
+            )
+    return region
+
+
+def rebased(hoists: tuple[Hoist, ...]) -> tuple[Hoist, ...]:
+    """The hoists with the regions that reach down to them."""
+    return tuple(
+        Hoist(h.backward, h.receiver, h.statement, stretched(h.region, hoists)) if h.region else h
+        for h in hoists
+    )
+
+
+def forwards_before(program: Program, scope: Scope, backwards: list[ast.Call]) -> list[Region]:
+    """`self.forward()` before `self.backward_G()`: the forward that the helper's loss
+    continues.
+    """
+    found = []
+    for statement in scope.body:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            call = statement.value
+            if call not in backwards and program.effects.is_forward(call, scope):
+                found.append(Region(statement, statement, scope.body))
+    return found
+
+
+def receivers(call: ast.Call, program: Program) -> list[ast.expr]:
+    """What a backward call differentiates: the receiver, or the tensors given to
+    `autograd.backward`.
+    """
+    if program.canonical(call.func) == "torch.autograd.backward":
+        given = (
+            call.args[0]
+            if call.args
+            else next((k.value for k in call.keywords if k.arg == "tensors"), None)
+        )
+        if isinstance(given, (ast.List, ast.Tuple)):
+            return list(given.elts)
+        return [given] if given is not None else []
+    return [call.func.value] if isinstance(call.func, ast.Attribute) else []
+
+
+def is_no_grad(expr: ast.expr, program: Program) -> bool:
+    """`torch.no_grad()` and its kin as a context."""
+    func = expr.func if isinstance(expr, ast.Call) else expr
+    return program.canonical(func) in _NO_GRAD
+
+
+def detached(expr: ast.expr) -> bool:
+    """Whether an expression is cut from the graph as a whole: `f(x).detach()`,
+    `f(x).max(1)[1].item()`, `int(x)`, `dist.sample()`.
+    """
+    while True:
+        if isinstance(expr, ast.Attribute) and expr.attr == "data":
+            return True
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name):
+            return expr.func.id in ("int", "float", "bool")
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+            if expr.func.attr in _CUTS or (expr.func.attr == "sample" and not expr.args):
+                return True
+            expr = expr.func.value
+        elif isinstance(expr, (ast.Subscript, ast.Attribute)):
+            expr = expr.value
+        else:
+            return False
+
+
+def is_power(node: ast.AST) -> bool:
+    """`a ** b` and `a @ b`, which autocast does not leave as they are."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.MatMult))
+
+
+def index_in(block: list[ast.stmt], statement: ast.stmt) -> int:
+    """The place of a statement in its block."""
+    return next(i for i, s in enumerate(block) if s is statement)

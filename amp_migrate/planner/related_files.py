@@ -1,0 +1,197 @@
+"""In whose company a loop that was left alone may be migrated: other files of its project, planned
+together with it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from amp_migrate.model.kinds import Value
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.optimizers import handed_over
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.project.module_graph import Project
+from amp_migrate.regular_files import read_nearby
+
+# What a helper's file can mend: the model's sigmoid, a mask in its forward, a base class that makes
+# the optimizer.
+_BELOW = {
+    "bce-on-probabilities",
+    "optimizer-not-in-sight",
+    "big-constant-in-half",
+    "eps-underflow",
+    "dtype-strict-inplace",
+}
+# What a caller's file can show: the model, the optimizer, its step, the device.
+_ABOVE = {
+    "loss-computed-elsewhere",
+    "optimizer-not-in-sight",
+    "step-elsewhere",
+    "no-optimizer",
+    "cpu-only",
+}
+_MOST = 40
+
+
+def company(refusal: Refusal, scope: Scope, program: Program, project: Project) -> list[str]:
+    """Files, by resolved path, that the program should hold, too; none where no file can help."""
+    here = resolved(scope.module.path)
+    if refusal.files:
+        ways = _ways(here, refusal.files, project)
+        return [*refusal.files, *ways, *_packages(refusal.files, project)]
+    if not project.imports:
+        return []
+    found = project.helpers(here, _MOST) if refusal.reason in _BELOW else []
+    linked = {resolved(f.path) for f in program.module.files}
+    if refusal.above or refusal.reason in _ABOVE:
+        users = [user for name in _names(scope, program) for user in project.users(here, name)]
+        found += users
+        if refusal.above and linked.issuperset(users):  # they hand its object on
+            near = [*users, here]
+            found += [file for user in near for file in project.imports.get(user, ())][:_MOST]
+    if (
+        refusal.reason == "cpu-only"
+    ):  # the program that imports this may move everything, and name nothing of it
+        found += project.users(here)[:_MOST]
+        found += [file for file in project.helpers(here, _MOST) if _moves(file)]
+    return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def makers(files: Iterable[str], program: Program, project: Project) -> Iterator[str]:
+    """Files of the tree that a migrated loop is planned with again, and those that hand on their
+    names.
+    """
+    linked = {resolved(f.path) for f in program.module.files}
+    new = [file for file in files if file not in linked and file in project.writable]
+    ways = [one for file in linked for one in _ways(file, new, project)]
+    found = dict.fromkeys([*new, *ways, *_packages(new, project)])
+    yield from (file for file in found if file not in linked)
+
+
+def _moves(file: str) -> bool:
+    """Whether a helper's file may put things on a device: a base class, `to_variable(x)`."""
+    data = read_nearby(file) or b""
+    return b".cuda(" in data or b".to(" in data and b"device" in data or file.endswith(_PACKAGE)
+
+
+_PACKAGE = "/__init__.py"
+
+
+def _ways(here: str, files: Iterable[str], project: Project) -> Iterator[str]:
+    """The files over which a program gets to others: a class whose base they define."""
+    for file in files:
+        yield from (one for one in project.between(here, file) if one in project.writable)
+
+
+def _packages(files: Iterable[str], project: Project) -> Iterator[str]:
+    """The `__init__.py` files above, which may hand names on."""
+    for file in files:
+        for folder in list(Path(file).parents)[:3]:
+            init = str(folder / "__init__.py")
+            if init in project.imports and init not in files:
+                yield init
+
+
+def callers(
+    scope: Scope, steps: Iterable[ast.Call], program: Program, project: Project
+) -> list[str]:
+    """Files that call a loop's function, or make its object, where only they show which model or
+    optimizer it gets.
+    """
+    if not project.imports:
+        return []
+    optimizers = [c.func.value for c in steps if isinstance(c.func, ast.Attribute)]
+    models = [c.func for c in scope.calls if program.effects.is_forward(c, scope)]
+    hidden = [o for o in optimizers if not _in_sight(program.values.of(o, scope))]
+    if not hidden and all(
+        _in_sight(program.values.of(m, scope)) or not handed_over(program, m, scope) for m in models
+    ):
+        return []
+    here = resolved(scope.module.path)
+    linked = {resolved(f.path) for f in program.module.files}
+    users = [file for name in _names(scope, program) for file in project.users(here, name)]
+    found = [file for file in users if file not in linked]
+    if hidden and not found:  # what the callers make it of
+        found = [f for user in users for f in project.imports.get(user, ()) if f not in linked]
+    return list(dict.fromkeys(found))[:_MOST]
+
+
+def device_callers(scopes: Iterable[Scope], program: Program, project: Project) -> Iterator[str]:
+    """Files that call functions whose device nothing in sight tells, or hold a base class that
+    may set it.
+    """
+    linked = {resolved(f.path) for f in program.module.files}
+    for scope in scopes if project.imports else ():
+        yield from (file for file in _bases(scope, program) if file not in linked)
+        here = resolved(scope.module.path)
+        for name in _names(scope, program):
+            yield from [f for f in project.users(here, name) if f not in linked][:_MOST]
+
+
+def _bases(scope: Scope, program: Program) -> Iterator[str]:
+    """The files of the bases of a scope's class."""
+    cls = program.graph.class_around(scope)
+    for owner in program.graph.lineage(cls) if cls is not None else ():
+        for base in owner.bases:
+            above = program.module.scopes[owner].parent or program.module.root
+            found = program.values.abroad(base, above)
+            if found is not None:
+                yield resolved(found[0].module.path)
+
+
+def savers(program: Program, project: Project) -> list[str]:
+    """Files whose functions are handed an optimizer here and save or load its state: the scaler's
+    belongs beside it.
+    """
+    if not project.imports:
+        return []
+    found: dict[str, None] = {}
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            given = [*call.args, *(entry.value for entry in call.keywords)]
+            if any(
+                program.effects.is_optimizer(g, scope)
+                for g in given
+                if isinstance(g, (ast.Name, ast.Attribute))
+            ):
+                found |= dict.fromkeys(file_of_saver(program, call, scope))
+    return [file for file in (*found, *_packages(found, project)) if file in project.writable]
+
+
+def file_of_saver(program: Program, call: ast.Call, scope: Scope) -> Iterator[str]:
+    """The file of an imported function that saves or loads the state of what it is handed."""
+    definition = program.values.abroad(call.func, scope)
+    if definition is None or isinstance(definition[1], ast.ClassDef):
+        return
+    elsewhere = definition[0]
+    body = elsewhere.scope(definition[1])
+    parameters = {argument.arg for argument in body.parameters()}
+    for inner in body.calls:
+        if isinstance(inner.func, ast.Attribute) and inner.func.attr in (
+            "state_dict",
+            "load_state_dict",
+        ):
+            if isinstance(inner.func.value, ast.Name) and inner.func.value.id in parameters:
+                yield resolved(elsewhere.module.path)
+
+
+def _in_sight(value: Value) -> bool:
+    """Whether it is known what a value was made by."""
+    return value.cls is not None or value.foreign is not None or value.name is not None
+
+
+def _names(scope: Scope, program: Program) -> list[str]:
+    """What other files call the scope by: its function, or the class of its method."""
+    cls = program.graph.class_around(scope)
+    if cls is not None:
+        return [cls.name]
+    here: Scope | None = scope
+    while here is not None and here.parent is not None:
+        if isinstance(here.node, FUNCTIONS) and isinstance(here.parent.node, ast.Module):
+            return [here.node.name]
+        here = here.parent
+    return []

@@ -1,0 +1,267 @@
+"""Who calls a function that needs the scaler: in its file, in other files of the project, or
+nobody that can be seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.calls import argument
+from amp_migrate.model.decorators import strict_wrapper
+from amp_migrate.model.dispatch import follow
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.scaler_placement.unresolved import files_in_question, namesakes
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.project.module_graph import Project
+from amp_migrate.regular_files import read_nearby
+
+_PLAIN_MARKS = (
+    "torch.",
+    "functools.",
+    "typing.",
+    "staticmethod",
+    "classmethod",
+    "contextlib.",
+    "abc.",
+    "numpy.",
+)
+_REMEDY = "give amp-migrate these files too, or their folder"
+
+
+@dataclass(frozen=True)
+class Callers:
+    """The calls of a function in sight."""
+
+    sites: tuple[CallSite, ...]
+    peers: tuple[Function, ...] = ()
+    """Functions that the same calls may reach: what one is given the others are given."""
+    unknown: str | None = None
+    """Why there may be more callers; None where these are all."""
+    handed: bool = False
+    """Whether code in sight calls it as a value that cannot be followed."""
+
+
+def callers_of(
+    program: Program, project: Project, function: Function, optimizers: Sequence[str] = ()
+) -> Callers:
+    """Every call of `function`, which gets `optimizers` by these names. Raises Refusal where files
+    that may call it are still to be linked, or may not change.
+    """
+    refuse_unlinked(program, project, function)
+    sites = [s for s in program.graph.sites(function) if may_call(program, s, function)]
+    for site in sites:
+        refuse_locked(project, site.scope.module, function)
+    keeper = _registrar(program, function)
+    _refuse_strict_wrappers(program, function)
+    if keeper is not None:
+        return Callers(
+            tuple(sites), unknown=f"`{keeper}` may keep `{function.name}` for callers out of sight"
+        )
+    _refuse_unresolved(program, project, function, sites, optimizers)
+    family = (*overriding(program, function, sites), *namesakes(program, function, sites))
+    if not program.graph.escapes(function):
+        none = f"nothing in sight calls `{function.name}`" if not sites else None
+        return Callers(tuple(sites), family, unknown=none)
+    followed = follow(program, function)
+    if followed is None:
+        why = f"`{function.name}` is passed around as a value"
+        return Callers(tuple(sites), family, unknown=why, handed=True)
+    return Callers((*sites, *followed.sites), followed.peers)
+
+
+def _refuse_unresolved(
+    program: Program,
+    project: Project,
+    function: Function,
+    sites: Sequence[CallSite],
+    optimizers: Sequence[str],
+) -> None:
+    files = files_in_question(program, project, function, sites, optimizers)
+    if files:
+        where = program.module.scopes[function].module.path
+        near = os.path.relpath(files[0], Path(where).absolute().parent)
+        raise Refusal(
+            "callers-in-other-modules",
+            function,
+            f"`{function.name}` may be what a call in {near} runs, or stand beside a method of "
+            f"that name there, which would need the scaler, too: {_REMEDY}",
+            files=tuple(files),
+        )
+
+
+def overriding(
+    program: Program, function: Function, sites: Sequence[CallSite]
+) -> tuple[Function, ...]:
+    """The methods that calls of `function` may reach in its place: `self.fit()` of a base class
+    calls that of whatever class `self` is of.
+    """
+    cls = _class_of(program, function)
+    if cls is None:
+        return ()
+    called = {program.values.callee(site.call, site.scope) for site in sites} - {None}
+    bases = [b for one in called if one is not None and (b := _class_of(program, one)) is not None]
+    owners = dict.fromkeys(heir for base in [cls, *bases] for heir in program.graph.heirs(base))
+    family = [program.graph.method(owner, function.name) for owner in owners]
+    found = dict.fromkeys(one for one in family if one is not None and one is not function)
+    return tuple(found)
+
+
+def _overrides(program: Program, function: Function, other: Function) -> bool:
+    cls, base = _class_of(program, function), _class_of(program, other)
+    return (
+        cls is not None
+        and base is not None
+        and function.name == other.name
+        and base in program.graph.lineage(cls)
+    )
+
+
+def _class_of(program: Program, function: Function) -> ast.ClassDef | None:
+    owner = program.scope(function).owner
+    return owner.node if owner is not None and isinstance(owner.node, ast.ClassDef) else None
+
+
+def _bases_that_call(program: Program, function: Function) -> list[str]:
+    """Files of base classes that name a method: they may call it on `self`."""
+    cls = _class_of(program, function)
+    waiting = [(program, cls)] if cls is not None else []
+    seen: list[ast.ClassDef] = []
+    found: dict[str, None] = {}
+    for where, one in waiting:  # grows while it is read
+        if one in seen:
+            continue
+        seen.append(one)
+        for owner in where.graph.lineage(one):
+            home = where.module.scopes[owner].parent or where.module.root
+            for base in owner.bases:
+                above = where.values.abroad(base, home)
+                if above is not None and isinstance(above[1], ast.ClassDef):
+                    waiting.append((above[0], above[1]))
+                    if function.name in above[0].module.identifiers:
+                        found[resolved(above[0].module.path)] = None
+    return list(found)
+
+
+def _registrar(program: Program, function: Function) -> str | None:
+    """A decorator that may put the function where others find it."""
+    for mark in function.decorator_list:
+        maker = mark.func if isinstance(mark, ast.Call) else mark
+        name = program.canonical(maker) or dotted_name(maker) or ""
+        if not name.startswith(_PLAIN_MARKS):
+            return f"@{ast.unparse(maker)}"
+    return None
+
+
+def _refuse_strict_wrappers(program: Program, function: Function) -> None:
+    """Raise Refusal where a decorator in sight puts a function in the place of this one that would
+    not take a new argument.
+    """
+    for mark in function.decorator_list:
+        wrapper = strict_wrapper(program, mark)
+        if wrapper is not None:
+            raise Refusal(
+                "callers-unknown",
+                function,
+                f"`@{ast.unparse(mark)}` puts `{wrapper.name}` in the place of `{function.name}`, "
+                "which would not hand the scaler on: let it take any keyword and pass it on",
+            )
+
+
+def refuse_unlinked(
+    program: Program, project: Project, node: Function | ast.ClassDef, *words: str
+) -> None:
+    """Raise Refusal where files of the project that are no part of the program name a function, or
+    a class with `words`.
+    """
+    file = program.module.scopes[node].module
+    here = Path(resolved(file.path))
+    linked = {resolved(f.path) for f in program.module.files}
+    users = [u for u in project.users(str(here), node.name, *words) if u not in linked]
+    if program.module.scopes[node].parent is file.root:
+        users = [u for u in users if _may_name(u, node.name)]
+    if not isinstance(node, ast.ClassDef):
+        users += [f for f in _bases_that_call(program, node) if f not in linked]
+    if isinstance(node, ast.ClassDef) or users or project.imports or file.neighbours is None:
+        pass
+    elif not program.graph.sites(node):
+        near = file.neighbours.user_of(node.name)
+        users = [str(here.parent / near)] if near else []
+    if users:
+        near = os.path.relpath(users[0], here.parent)
+        more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+        use = "is used" if isinstance(node, ast.ClassDef) else "is called"
+        what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
+        raise Refusal("callers-in-other-modules", node, f"{what}: {_REMEDY}", files=tuple(users))
+
+
+def _may_name(user: str, name: str) -> bool:
+    """Whether a file imports `name`, or takes it from what it imports; `model.train()` takes
+    nothing from an import.
+    """
+    data = read_nearby(user)
+    try:
+        tree = ast.parse(data) if data is not None else None
+    except (SyntaxError, ValueError, RecursionError):
+        tree = None
+    if tree is None:
+        return True
+    imports = [n for n in nodes_in(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+    aliases = [alias for statement in imports for alias in statement.names]
+    if any(alias.name in (name, "*") for alias in aliases):
+        return True
+    bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    taken = (n.value for n in nodes_in(tree) if isinstance(n, ast.Attribute) and n.attr == name)
+    return any((dotted_name(value) or "").partition(".")[0] in bound for value in taken)
+
+
+def refuse_locked(project: Project, file: Module, node: ast.AST) -> None:
+    """Raise Refusal where a file that must change is not among those that were named."""
+    if project.imports and resolved(file.path) not in project.writable:
+        near = os.path.relpath(file.path)
+        raise Refusal(
+            "callers-in-other-modules",
+            node,
+            f"{near} would have to make the scaler or pass it: {_REMEDY}",
+        )
+
+
+def may_call(program: Program, site: CallSite, function: Function) -> bool:
+    """Whether a call of a method's name may be a call of this method: `model.train()` is none of
+    `Executor.train`.
+    """
+    called = program.values.callee(site.call, site.scope)
+    if called is not None or not isinstance(site.call.func, ast.Attribute):
+        return called is function or (called is not None and _overrides(program, function, called))
+    if program.values.of(site.call.func.value, site.scope):
+        return False
+    inner = program.scope(function)
+    optional = (
+        len(function.args.defaults) + len(function.args.kwonlyargs) + (1 if site.bound else 0)
+    )
+    return len(site.call.args) + len(site.call.keywords) >= len(inner.parameters()) - optional
+
+
+def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
+    """Whether a call leaves out an optimizer that is None by default."""
+    given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+    return any(one is None for one in given) and _defaults_to_none(inner, names)
+
+
+def _defaults_to_none(inner: Scope, names: list[str]) -> bool:
+    assert isinstance(inner.node, FUNCTIONS)
+    own = inner.node.args
+    pairs = [
+        *zip(reversed([*own.posonlyargs, *own.args]), reversed(own.defaults), strict=False),
+        *zip(own.kwonlyargs, own.kw_defaults, strict=True),
+    ]
+    none = {a.arg for a, d in pairs if isinstance(d, ast.Constant) and d.value is None}
+    return {name.partition(".")[0] for name in names} <= none

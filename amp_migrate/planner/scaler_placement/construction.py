@@ -1,0 +1,195 @@
+"""Beside which statements a scaler is made: the constructions of its optimizers, out of branches
+and epoch loops.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, blocks
+from amp_migrate.planner.notebook_cells import in_other_cells
+from amp_migrate.planner.scaler_placement.homes import Home
+
+
+class Anchors:
+    """Places in one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def of(
+        self, bindings: list[Binding], home: Scope, scope: Scope, uses: list[ast.Call]
+    ) -> list[ast.stmt]:
+        """The constructions, climbed out of branches and loops that the training loop, or a call
+        of it, is not in.
+        """
+        inside = self._around(scope, uses) if scope is home else set()
+        statements = [b.statement for b in bindings if isinstance(b.statement, ast.stmt)]
+        statements = [s for b in bindings for s in self._appends(b, home)] or statements
+        return [self._climbed(s, inside, statements) for s in statements]
+
+    def _appends(self, binding: Binding, home: Scope) -> list[ast.stmt]:
+        """`optimizers = []` filled later by `optimizers.append(...)`."""
+        empty = isinstance(binding.value, (ast.List, ast.Dict)) and not (
+            getattr(binding.value, "elts", None) or getattr(binding.value, "keys", None)
+        )
+        target = binding.statement.targets[0] if isinstance(binding.statement, ast.Assign) else None
+        name = dotted_name(target) if target is not None else None
+        if not empty or name is None:
+            return []
+        calls = [
+            c
+            for c in home.calls
+            if isinstance(c.func, ast.Attribute)
+            and c.func.attr == "append"
+            and dotted_name(c.func.value) == name
+        ]
+        return [
+            self._out_of_loops(self.program.module.statement_of(c), binding.statement)
+            for c in calls
+        ]
+
+    def _out_of_loops(self, statement: ast.stmt, origin: ast.AST) -> ast.stmt:
+        module = self.program.module
+        while module.parents[statement] is not module.parents[origin] and isinstance(
+            module.parents[statement], ast.stmt
+        ):
+            parent = module.parents[statement]
+            assert isinstance(parent, ast.stmt)
+            statement = parent
+        return statement
+
+    def _climbed(self, statement: ast.stmt, inside: set[int], makers: list[ast.stmt]) -> ast.stmt:
+        """Out of an `if/elif` (or `try`) that makes the optimizer in several branches and does not
+        hold the loop.
+        """
+        module = self.program.module
+        top = statement
+        for parent in module.ancestors(statement):
+            if isinstance(parent, (ast.ExceptHandler, ast.match_case)):
+                continue
+            if not isinstance(parent, (ast.If, ast.Try, ast.Match)) or id(parent) in inside:
+                break
+            branches = [
+                b
+                for b in blocks(parent)
+                if any(self._holds(s, maker) for s in b for maker in makers)
+            ]
+            others = [b for b in blocks(parent) if b not in branches]
+            if (
+                len(branches) > 1
+                or _is_elif(top, parent)
+                or (others and all(isinstance(b[-1], (ast.Raise, ast.Return)) for b in others))
+            ):
+                top = parent
+        return top
+
+    def _holds(self, around: ast.stmt, statement: ast.stmt) -> bool:
+        return statement is around or any(
+            a is around for a in self.program.module.ancestors(statement)
+        )
+
+    def _around(self, scope: Scope, uses: list[ast.Call]) -> set[int]:
+        """Everything around the steps of a scope, and around the calls that are given
+        the scaler.
+        """
+        around: set[int] = set()
+        for call in [
+            *self.program.effects.steps(scope),
+            *self.program.effects.backwards(scope),
+            *uses,
+        ]:
+            around |= {id(n) for n in self.program.module.ancestors(call)}
+        return around
+
+    def placed(self, home: Home, anchor: ast.stmt) -> tuple[ast.stmt, bool]:
+        """The statement beside which a scaler is made, and whether it is made before it."""
+        moved = False
+        if not home.attribute:
+            anchor, moved = self.before_epochs(anchor)
+        return anchor, home.top or moved
+
+    def before_epochs(self, anchor: ast.stmt) -> tuple[ast.stmt, bool]:
+        """Out of an epoch loop that rebuilds the optimizer: the scaler keeps its scale over
+        epochs. Says whether it moved.
+        """
+        top, moved = anchor, False
+        for parent in self.program.module.ancestors(anchor):
+            if isinstance(parent, FUNCTIONS):
+                break
+            if (
+                isinstance(parent, (ast.For, ast.AsyncFor))
+                and "epoch" in ast.unparse(parent.target).lower()
+            ):
+                top, moved = parent, True
+        return top, moved
+
+    def lasts(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
+        """One place for each time that optimizers are (re)built: the last of a run, and none
+        inside a training loop.
+        """
+        ordered = sorted(
+            {id(a): a for a in anchors}.values(), key=lambda a: (a.lineno, a.col_offset)
+        )
+        first = [a for a in ordered if not self.before_epochs(a)[1]]
+        kept: list[ast.stmt] = []
+        for anchor in self._after_branches(
+            first or ordered
+        ):  # one that is rebuilt between epochs keeps its scaler
+            earlier = kept[-1] if kept else None
+            if earlier is not None and self._covers(earlier, anchor):
+                nested = (
+                    self.program.module.parents[earlier] is not self.program.module.parents[anchor]
+                )
+                if nested and not in_other_cells(self.program, earlier, anchor):
+                    continue
+                if not nested and self._quiet_between(earlier, anchor):
+                    kept.pop()
+            kept.append(anchor)
+        return kept
+
+    def _after_branches(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
+        """`if sgd: optimizer = ...` and `if adam: optimizer = ...` in one block: one place, after
+        the last `if`.
+        """
+        parents = [self.program.module.parents[a] for a in anchors]
+        blocks_of = {id(self.program.module.block_of(p)) for p in parents if isinstance(p, ast.If)}
+        lone = all(isinstance(p, ast.If) for p in parents) and len({id(p) for p in parents}) > 1
+        trains = any(
+            self.program.effects.of_statement(p, self.program.module.scope_of(p))
+            & (EventKind.BACKWARD | EventKind.STEP)
+            for p in parents
+            if lone
+        )
+        last = parents[-1] if parents else None
+        return (
+            [last]
+            if lone and not trains and len(blocks_of) == 1 and isinstance(last, ast.If)
+            else anchors
+        )
+
+    def _covers(self, earlier: ast.stmt, later: ast.stmt) -> bool:
+        """Whether `earlier` always ran when `later` runs."""
+        block = self.program.module.block_of(earlier)
+        around = {id(later), *(id(a) for a in self.program.module.ancestors(later))}
+        return any(id(s) in around for s in block)
+
+    def _quiet_between(self, earlier: ast.stmt, later: ast.stmt) -> bool:
+        """Whether nothing trains between two constructions in one block."""
+        block = self.program.module.block_of(earlier)
+        first, last = (next(i for i, s in enumerate(block) if s is x) for x in (earlier, later))
+        scope = self.program.module.scope_of(earlier)
+        return not any(
+            self.program.effects.of_statement(s, scope) & (EventKind.BACKWARD | EventKind.STEP)
+            for s in block[first + 1 : last]
+        )
+
+
+def _is_elif(statement: ast.stmt, parent: ast.AST) -> bool:
+    """Whether `statement` is an `elif` of `parent`: no statement can stand right after it."""
+    if not isinstance(parent, ast.If) or not isinstance(statement, ast.If):
+        return False
+    return parent.orelse == [statement] and statement.col_offset == parent.col_offset

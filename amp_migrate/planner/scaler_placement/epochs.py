@@ -1,0 +1,117 @@
+"""Whether a function holds a whole training run or one epoch or step of it, by the loops around
+its backward.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
+
+
+class Epochs:
+    """Answers for the functions of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.depth: dict[int, int] = {}
+        """In how many loops what is called runs backward, by id of the call."""
+
+    def called_per_epoch(self, home: Scope) -> bool:
+        """A function that builds an optimizer and runs one epoch with it."""
+        if not isinstance(home.node, FUNCTIONS):
+            return False
+        named = any("epoch" in a.arg and not a.arg.endswith("s") for a in home.parameters())
+        sites = [
+            s
+            for s in self.program.graph.sites(home.node)
+            if self.program.values.callee(s.call, s.scope) is home.node
+        ]
+        loops = [
+            a for s in sites for a in self.within(s.call, s.scope.node) if isinstance(a, LOOPS)
+        ]
+        return named and any(
+            isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower() for a in loops
+        )
+
+    def holds_everything(self, function: Function, scope: Scope, loops: list[ast.Call]) -> bool:
+        """Whether the function runs all epochs itself and is itself called in no loop."""
+        if not loops or scope.node is not function:
+            return False
+        around = [
+            [a for a in self.within(call, function) if isinstance(a, LOOPS)] for call in loops
+        ]
+        deepest = max(
+            len(found) + self.depth.get(id(call), 0)
+            for found, call in zip(around, loops, strict=True)
+        )
+        if deepest < 2 and not any(_counts_epochs(loop) for found in around for loop in found):
+            return False
+        return all(
+            not any(isinstance(a, LOOPS) for a in self.within(site.call, site.scope.node))
+            for site in self.program.graph.sites(function)
+        )
+
+    def within(self, node: ast.AST, top: ast.AST) -> list[ast.AST]:
+        """What `node` is inside of, up to `top`; an expression that a loop iterates over is not
+        inside that loop.
+        """
+        found = []
+        here = node
+        for parent in self.program.module.ancestors(node):
+            if parent is top:
+                break
+            if not (isinstance(parent, (ast.For, ast.AsyncFor)) and parent.iter is here):
+                found.append(parent)
+            here = parent
+        return found
+
+    def top_of(self, function: Function, home: Scope) -> ast.stmt:
+        """The first statement after the docstring, and after a `device` that the function makes
+        itself.
+        """
+        body = function.body
+        first = 1 if ast.get_docstring(function, clean=False) is not None and len(body) > 1 else 0
+        for index, statement in enumerate(body):
+            if self.program.effects.of_statement(statement, home) & (
+                EventKind.BACKWARD | EventKind.STEP
+            ):
+                break
+            made = isinstance(statement, ast.Assign) and any(
+                dotted_name(t) == "device" for t in statement.targets
+            )
+            if made and index + 1 < len(body):
+                first = index + 1
+        return body[first]
+
+    def note(self, call: ast.Call, function: Function) -> None:
+        """Remember in how many loops the function behind a call runs backward."""
+        inner = self.program.scope(function)
+        calls = [
+            c
+            for c in inner.calls
+            if id(c) in self.depth or self.program.effects.is_backward(c, inner)
+        ]
+        loops = [
+            sum(isinstance(a, LOOPS) for a in self.within(c, function)) + self.depth.get(id(c), 0)
+            for c in calls
+        ]
+        self.depth[id(call)] = max(loops, default=1)
+
+
+def _counts_epochs(loop: ast.AST) -> bool:
+    """A loop over epochs, or over a number of steps, rather than over the batches of a loader."""
+    if isinstance(loop, ast.While):
+        return True
+    assert isinstance(loop, (ast.For, ast.AsyncFor))
+    counted = isinstance(loop.iter, ast.Call) and (dotted_name(loop.iter.func) or "").rpartition(
+        "."
+    )[2] in (
+        "range",
+        "trange",
+        "count",
+    )
+    return "epoch" in ast.unparse(loop.target).lower() or counted

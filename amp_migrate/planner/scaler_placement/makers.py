@@ -1,0 +1,90 @@
+"""The statements that make an optimizer: bindings of its name, or of an attribute in its class, in
+the bases and in the heirs.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.call_values import is_property
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.planner.refusal import Refusal, what_was_read
+from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
+from amp_migrate.project.module_graph import Project
+
+
+def makers(program: Program, name: str, home: Scope, optimizers: list[ast.expr]) -> list[Binding]:
+    """The statements that make an optimizer (or the object that owns it)."""
+    bindings = [
+        b
+        for b in home.bindings[name.partition(".")[0]]
+        if not is_none(b.value) and b.how != "augmented"
+    ]
+    here = [b for b in bindings if program.module.scope_of(b.statement) is home]
+    bindings = (
+        here or bindings
+    )  # rebound elsewhere under `global`: the scaler made here serves that optimizer too
+    if not bindings or any(b.how not in ("assign", "with") for b in bindings):
+        raise Refusal(
+            "optimizer-not-in-sight",
+            optimizers[0],
+            f"nothing in {what_was_read(program)} makes `{name}`: name the files that "
+            "it comes from too",
+        )
+    return bindings
+
+
+def attribute_makers(
+    program: Program, project: Project, name: str, cls: ast.ClassDef, scope: Scope
+) -> list[Binding]:
+    """The statements that set `self.<attribute>` in the class, its bases and its heirs."""
+    stored = _behind_property(program, cls, name.split(".")[1], scope)
+    attribute = f"self.{stored}"
+    refuse_unlinked(program, project, cls, stored)
+    for owner in program.graph.lineage(cls):
+        if _sets(program, owner, attribute):
+            return [
+                b for heir in program.graph.heirs(owner) for b in _sets(program, heir, attribute)
+            ]
+    heirs = [h for h in program.graph.heirs(cls) if h is not cls]
+    leaves = [h for h in heirs if program.graph.heirs(h) == [h]]
+    made = {id(o): _sets(program, o, attribute) for h in leaves for o in program.graph.lineage(h)}
+    if leaves and all(any(made[id(o)] for o in program.graph.lineage(leaf)) for leaf in leaves):
+        return [b for bindings in made.values() for b in bindings]
+    raise Refusal(
+        "optimizer-not-in-sight",
+        scope.node,
+        (f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets it)"),
+    )
+
+
+def _behind_property(program: Program, cls: ast.ClassDef, name: str, scope: Scope) -> str:
+    """The attribute that a property hands out; the name itself where it is no property."""
+    method = program.graph.method(cls, name)
+    if method is None or not is_property(method):
+        return name
+    inner = program.scope(method)
+    stored = {dotted_name(value) or "" for value in returned(method)}
+    only = stored.pop().partition(".") if len(stored) == 1 else ("", "", "")
+    made = inner.owner.bindings.get(f"self.{only[2]}", []) if inner.owner is not None else []
+    lazy = any(program.module.scope_of(b.statement) is inner for b in made)
+    if only[0] != inner.self_name or "." in only[2] or lazy:
+        raise Refusal(
+            "optimizer-not-in-sight",
+            scope.node,
+            f"`self.{name}` is a property that makes the optimizer when it is first read "
+            f"(line {method.lineno}): make it where the object is made",
+        )
+    return only[2]
+
+
+def _sets(program: Program, cls: ast.ClassDef, attribute: str) -> list[Binding]:
+    bindings = program.module.scopes[cls].bindings.get(attribute, [])
+    return [b for b in bindings if b.how == "assign" and not is_none(b.value)]
+
+
+def is_none(value: ast.expr | None) -> bool:
+    """Whether an expression is the literal `None`."""
+    return isinstance(value, ast.Constant) and value.value is None

@@ -1,0 +1,106 @@
+"""The variable that an optimizer lives in: what a subscript picks from, the list behind a loop
+variable, and what a local of a function is only another name of.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.planner.refusal import Refusal
+
+_DEEP = 6
+
+
+def sources_of(program: Program, optimizer: ast.expr, scope: Scope) -> list[str]:
+    """The variables that hold an optimizer for as long as it lives. Raises Refusal where it is in
+    none.
+    """
+    return list(dict.fromkeys(_followed(program, root_of(optimizer), scope, _DEEP)))
+
+
+def root_of(optimizer: ast.expr) -> str:
+    """The variable an optimizer is reached through: `optimizer`, `optimizers` of `optimizers[i]`,
+    `self.policy`.
+    """
+    while isinstance(optimizer, ast.Subscript):
+        optimizer = optimizer.value
+    if isinstance(optimizer, ast.Call) and isinstance(optimizer.func, ast.Attribute):
+        return root_of(optimizer.func.value)
+    name = dotted_name(optimizer)
+    if name is None:
+        raise Refusal(
+            "optimizer-not-in-sight",
+            optimizer,
+            "the optimizer is not a variable that can be followed",
+        )
+    return name
+
+
+def _followed(program: Program, name: str, scope: Scope, deep: int) -> list[str]:
+    head, _, rest = name.partition(".")
+    home = scope.lookup(head)
+    if home is None or not deep:
+        return [name]
+    behind = [source] if (source := _iterated(program, name, home)) else _looked_up(head, home)
+    if not behind or head in behind:
+        return [name]
+    return [
+        one
+        for source in behind
+        for one in _followed(program, f"{source}.{rest}" if rest else source, home, deep - 1)
+    ]
+
+
+def _iterated(program: Program, name: str, home: Scope) -> str | None:
+    """`for optimizer in optimizers:` leads to the list."""
+    bindings = home.bindings.get(name, [])
+    if not bindings or bindings[0].how != "for" or bindings[0].value is None:
+        return None
+    iterable: ast.expr = bindings[0].value
+    if isinstance(iterable, ast.Call):
+        if isinstance(iterable.func, ast.Attribute):
+            iterable = iterable.func.value
+        else:
+            optimizers = [
+                a for a in iterable.args if program.values.kind(a, home) is Kind.OPTIMIZERS
+            ]
+            iterable = optimizers[0] if optimizers else iterable
+    return dotted_name(iterable)
+
+
+def _looked_up(head: str, home: Scope) -> list[str]:
+    """`optimizer = self.optimizer` and `model = data.model` make nothing: what a function only
+    looks up lives longer than a call of it, and so must its scaler.
+    """
+    bindings = home.bindings.get(head, []) if isinstance(home.node, FUNCTIONS) else []
+    found: list[str] = []
+    for binding in bindings:
+        names = _held(binding)
+        if not names:
+            return []
+        found += names
+    return found
+
+
+def _held(binding: Binding) -> list[str]:
+    """The variables that a local is another name of; none where it is more than that."""
+    value = binding.value
+    if binding.how != "assign" or value is None:
+        return []
+    if isinstance(value, ast.Tuple) and binding.index is not None:
+        value = value.elts[binding.index] if binding.index < len(value.elts) else value
+    elif binding.index is not None and not isinstance(value, ast.Attribute):
+        return []
+    arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    names = [_variable(arm) for arm in arms]
+    return [name for name in names if name is not None] if None not in names else []
+
+
+def _variable(value: ast.expr) -> str | None:
+    while isinstance(value, ast.Subscript):
+        value = value.value
+    return dotted_name(value)

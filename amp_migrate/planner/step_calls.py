@@ -1,0 +1,175 @@
+"""The calls of a scope that step an optimizer: its own, and calls of functions and methods in sight
+that do (a nested `take_step()`, `self.update()`, the `step` of a wrapper of the project).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.planner.refusal import Refusal
+
+_HOPS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class StepCall:
+    """One optimizer's step as a scope makes it."""
+
+    call: ast.Call
+    """The call in the scope: of `step`, or of what leads to it."""
+    optimizer: ast.expr
+    """The optimizer, as the scope can name it."""
+    helper: Scope | None = None
+    """The function that the call runs, where that makes the step."""
+    inner: StepCall | None = None
+    """The step there."""
+
+    @property
+    def innermost(self) -> ast.Call:
+        """The call of the optimizer's own `step`."""
+        return self.inner.innermost if self.inner is not None else self.call
+
+
+def step_calls(program: Program, scope: Scope, hops: int = _HOPS) -> list[StepCall]:
+    """Every step of a scope, in source order, through at most `hops` calls.
+
+    Raises Refusal for a step that has no name here.
+    """
+
+    def find() -> list[StepCall]:
+        calls = sorted(scope.calls, key=lambda c: (c.lineno, c.col_offset))
+        return [step for call in calls for step in _steps_of(program, call, scope, hops)]
+
+    return program.remembered((step_calls, scope, hops), find)
+
+
+def own_steps(program: Program, scope: Scope) -> list[StepCall]:
+    """The steps that a scope makes itself."""
+    return [step for step in step_calls(program, scope) if step.inner is None]
+
+
+def leads_to_step(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call makes a step, and no backward of its own."""
+    function = stepping_function(program, call, scope)
+    return function is not None or program.effects.is_step(call, scope)
+
+
+def stepping_function(program: Program, call: ast.Call, scope: Scope) -> Function | None:
+    """The function in sight that a call runs, where that steps an optimizer and does no
+    backward.
+    """
+    if _is_optimizers_own(program, call, scope):
+        return None
+    function = program.values.callee(call, scope)
+    if function is scope.node:
+        return None  # `optimizer = Noam(optimizer)`: one name for the wrapper and what it wraps
+    effect = program.effects.of_function(function) if function is not None else EventKind.NONE
+    return function if effect & EventKind.STEP and not effect & EventKind.BACKWARD else None
+
+
+def _is_optimizers_own(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """The `step` of an optimizer, which GradScaler calls, whatever it does inside."""
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "step"
+        and program.values.kind(call.func.value, scope) is Kind.OPTIMIZER
+    )
+
+
+def _steps_of(program: Program, call: ast.Call, scope: Scope, hops: int) -> list[StepCall]:
+    function = stepping_function(program, call, scope)
+    if function is None:
+        _refuse_unlinked(program, call, scope)
+        if not program.effects.is_step(call, scope):
+            return []
+        assert isinstance(call.func, ast.Attribute)
+        return [StepCall(call, call.func.value)]
+    helper = program.scope(function)
+    inners = step_calls(program, helper, hops - 1) if hops else []
+    return [
+        StepCall(call, _seen_from(program, inner, call, helper, scope), helper, inner)
+        for inner in inners
+    ]
+
+
+def _refuse_unlinked(program: Program, call: ast.Call, scope: Scope) -> None:
+    """Raise Refusal where the step is made in a file that is no part of the program yet."""
+    found = elsewhere(program, call, scope)
+    if found is None:
+        return
+    other, function = found
+    effect = other.effects.of_function(function)
+    if effect & EventKind.STEP and not effect & EventKind.BACKWARD:
+        path = other.module.path
+        wrapper = isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+        raise Refusal(
+            "optimizer-wrapper" if wrapper else "step-elsewhere",
+            call,
+            f"`{function.name}` (line {function.lineno} of {path}) makes the step; "
+            "give amp-migrate that file too",
+            files=(path, *_factories(program, call, scope)),
+        )
+
+
+def _factories(program: Program, call: ast.Call, scope: Scope) -> list[str]:
+    """Files whose functions make what the call's method belongs to: `model, optimizer =
+    build(args)`.
+    """
+    name = dotted_name(_unindexed(call.func.value)) if isinstance(call.func, ast.Attribute) else ""
+    home = scope.lookup(name) if name else None
+    bindings = home.bindings[name] if home is not None and name else []
+    made = [b.value for b in bindings if isinstance(b.value, ast.Call)]
+    found = [program.values.abroad(value.func, program.module.scope_of(value)) for value in made]
+    return [one[0].module.path for one in found if one is not None]
+
+
+def elsewhere(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Function] | None:
+    """The function of another file that a call runs: by its name, or as a method of its object."""
+    abroad = program.values.abroad(call.func, scope)
+    if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
+        return abroad[0], abroad[1]
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    value = program.values.of(holder, scope) if holder is not None else None
+    if value is None or value.foreign is None or value.kind is Kind.OPTIMIZER:
+        return None
+    assert isinstance(call.func, ast.Attribute)
+    method = value.foreign[0].graph.method(value.foreign[1], call.func.attr)
+    return (value.foreign[0], method) if method is not None else None
+
+
+def _seen_from(
+    program: Program, inner: StepCall, call: ast.Call, helper: Scope, scope: Scope
+) -> ast.expr:
+    """The optimizer of a helper's step, as the helper's caller can name it. Raises Refusal."""
+    parts = (dotted_name(_unindexed(inner.optimizer)) or "").split(".")
+    head, rest = parts[0], parts[1:]
+    start: ast.expr | None = None
+    if head == helper.self_name and isinstance(call.func, ast.Attribute):
+        start = call.func.value
+    elif any(a.arg == head for a in helper.parameters()):
+        start = argument(call, helper, head, helper.self_name is not None)
+    elif head and (home := helper.lookup(head)) is not None and home is scope.lookup(head):
+        start = ast.copy_location(ast.Name(head, ast.Load()), call)
+    if start is None:
+        raise Refusal(
+            "step-elsewhere",
+            call,
+            f"the optimizer that `{ast.unparse(call.func)}` steps (line {inner.innermost.lineno}) "
+            "has no name here, where its scaler would be made",
+        )
+    for name in rest:
+        start = ast.copy_location(ast.Attribute(start, name, ast.Load()), call)
+    return start
+
+
+def _unindexed(expr: ast.expr) -> ast.expr:
+    while isinstance(expr, ast.Subscript):
+        expr = expr.value
+    return expr

@@ -1,0 +1,73 @@
+"""Backward, unscale_, step and update of one scope (amp-semantics section 3), as edits."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.syntax import LOOPS, blocks
+from amp_migrate.planner.turn import OptimizerStep
+from amp_migrate.planner.updates import Updates
+from amp_migrate.rewrite.edits import Edit, InsertAfter, InsertBefore, ReplaceExpression, Template
+
+_EXITS = (ast.Continue, ast.Break, ast.Return)
+
+
+class Cycle(Updates):
+    """Plans the gradient side of one scope."""
+
+    def step_edits(self, scaler: str) -> list[Edit]:
+        """`X.step()` becomes `scaler.step(X)`."""
+        span = self.program.module.span
+        own = [s for s in self.steps if s.made.inner is None]
+        return [ReplaceExpression(span(s.call), self._named(s, f"{scaler}.step")) for s in own]
+
+    def update_edits(self, scaler: str) -> list[Edit]:
+        """`scaler.update()` where each iteration has made its last step. Raises Refusal where no
+        place is right.
+        """
+        update = Template(f"{scaler}.update()")
+        span = self.program.module.span
+        early = [InsertBefore(span(e), (update,)) for e in self.exits()]
+        return [*early, *(InsertAfter(span(a), (update,)) for a in self.update_anchors())]
+
+    def exits(self) -> list[ast.stmt]:
+        """`continue`, `break` and `return` between unscale_ (or an earlier step) and update: each
+        needs an update of its own.
+        """
+        found: dict[int, ast.stmt] = {}
+        for anchor in self.update_anchors():
+            for place in self._unscale_places(anchor):
+                start = self._in_block_of(place, anchor)
+                top = self._in_block_of(anchor, start)
+                block = self.program.module.block_of(start)
+                first, last = (next(i for i, s in enumerate(block) if s is x) for x in (start, top))
+                for statement in block[first:last] if top is anchor else block[first : last + 1]:
+                    found.update(
+                        (id(e), e)
+                        for e in self._exits_in(statement)
+                        if not self._after_update(e, anchor, top)
+                    )
+        return list(found.values())
+
+    def _after_update(self, leave: ast.stmt, anchor: ast.stmt, top: ast.stmt) -> bool:
+        return (
+            top is not anchor
+            and leave.lineno > anchor.lineno
+            and self._guards(anchor) <= self._guards(leave)
+        )
+
+    def _exits_in(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements that leave the loop body (or function) around `statement`."""
+        if isinstance(statement, _EXITS):
+            return [statement]
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return []
+        inner = [e for block in blocks(statement) for s in block for e in self._exits_in(s)]
+        return (
+            [e for e in inner if isinstance(e, ast.Return)]
+            if isinstance(statement, LOOPS)
+            else inner
+        )
+
+
+__all__ = ["Cycle", "OptimizerStep"]

@@ -1,0 +1,125 @@
+"""One turn of a training loop: its backwards and steps, and the loops, branches and blocks they
+stand in.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import LOOPS, Scope
+from amp_migrate.planner.loss_flow import flow_of, header
+from amp_migrate.planner.step_calls import StepCall
+
+
+@dataclass(frozen=True, eq=False)
+class OptimizerStep:
+    """One optimizer's step, `X.step()` or a call that leads to it."""
+
+    made: StepCall
+    statement: ast.stmt
+
+    @property
+    def call(self) -> ast.Call:
+        """The call in the scope."""
+        return self.made.call
+
+    @property
+    def optimizer(self) -> ast.expr:
+        """The optimizer, as the scope can name it."""
+        return self.made.optimizer
+
+    @property
+    def key(self) -> str:
+        """The optimizer as written, to tell whether two steps are of one."""
+        return ast.dump(self.optimizer)
+
+
+class Turn:
+    """The gradient side of one scope."""
+
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope,
+        backwards: list[ast.Call],
+        steps: list[StepCall],
+        entered: bool = False,
+    ) -> None:
+        """`backwards`: calls that do (or lead to) a backward, in order; `steps`: those of the
+        scope; `entered`: the gradients are there when the scope is entered.
+        """
+        self.program = program
+        self.scope = scope
+        self.flow = flow_of(scope, program)
+        self.backwards = backwards
+        module = program.module
+        self.entered = entered
+        self.steps = [OptimizerStep(one, module.statement_of(one.call)) for one in steps]
+
+    def _header_effect(self, statement: ast.stmt) -> EventKind:
+        effect = EventKind.NONE
+        for root in header(statement):
+            effect |= self.program.effects.of_statement(root, self.scope)
+        return effect
+
+    def _guards(self, statement: ast.stmt) -> set[str]:
+        """The conditions a statement stands under inside its training loop, as text (two `if` of
+        one test are one guard).
+        """
+        found: set[str] = set()
+        here: ast.AST = statement
+        for parent in self.program.module.ancestors(statement):
+            if parent is self.scope.node or (
+                isinstance(parent, LOOPS) and self._holds_step_and_backward(parent)
+            ):
+                break
+            if isinstance(parent, ast.If):
+                branch = "then" if any(here is s for s in parent.body) else "else"
+                found.add(f"{branch} {ast.dump(parent.test)}")
+            elif isinstance(parent, (ast.ExceptHandler, ast.match_case)):
+                found.add(
+                    f"{parent.lineno if isinstance(parent, ast.ExceptHandler) else id(parent)}"
+                )
+            here = parent
+        return found
+
+    def _holds_step_and_backward(self, loop: ast.stmt) -> bool:
+        return bool(
+            self.program.effects.of_statement(loop, self.scope)
+            & (EventKind.BACKWARD | EventKind.STEP)
+        )
+
+    def _loop(self, statement: ast.stmt) -> ast.AST:
+        """The innermost loop around a statement that also holds a backward, or the scope."""
+        for parent in self.program.module.ancestors(statement):
+            if parent is self.scope.node:
+                break
+            if (
+                isinstance(parent, LOOPS)
+                and self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
+            ):
+                return parent
+        return self.scope.node
+
+    def _in_block_of(self, statement: ast.stmt, other: ast.stmt) -> ast.stmt:
+        """The ancestor of `statement` in a block around `other`."""
+        module = self.program.module
+        around = {id(other), *(id(a) for a in module.ancestors(other))}
+        while not any(id(s) in around for s in module.block_of(statement)):
+            parent = module.statement_around(statement)
+            assert parent is not None
+            statement = parent
+        return statement
+
+    def _inside(self, statement: ast.stmt, around: ast.AST) -> bool:
+        return statement is around or any(
+            a is around for a in self.program.module.ancestors(statement)
+        )
+
+    def _last_backward(self, step: OptimizerStep) -> int:
+        end = self.flow.step(step.statement).order
+        orders = [self.flow.step(self.program.module.statement_of(b)).order for b in self.backwards]
+        return max((o for o in orders if o < end), default=-1)

@@ -1,0 +1,253 @@
+"""Where `unscale_` goes: before the first reader of an optimizer's gradients."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.effects import is_reducer
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.planner.loss_flow import header
+from amp_migrate.planner.passed_on import passed_on
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.turn import OptimizerStep, Turn
+from amp_migrate.rewrite.edits import Edit, InsertBefore, Template
+
+
+class Unscaling(Turn):
+    """Places of `unscale_` in one scope."""
+
+    def _for_all(
+        self, step: OptimizerStep, place: ast.stmt, text: Template
+    ) -> tuple[Template, ...]:
+        """Inside `for optimizer in optimizers: optimizer.step()` the name means each of them;
+        before it, none.
+        """
+        loop = self._optimizer_loop(step)
+        if loop is None or self._inside(place, loop):
+            return (text,)
+        raise Refusal(
+            "unsupported-shape",
+            place,
+            (
+                "gradients of several optimizers are read together: unscale_ is needed for each of "
+                "them before this"
+            ),
+        )
+
+    def _optimizer_loop(self, step: OptimizerStep) -> ast.stmt | None:
+        """The loop over optimizers that binds the step's optimizer, where backward is outside of
+        it.
+        """
+        name = (dotted_name(step.optimizer) or "").partition(".")[0]
+        for parent in self.program.module.ancestors(step.statement):
+            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in {
+                n.id for n in nodes_in(parent.target) if isinstance(n, ast.Name)
+            }:
+                holds = self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
+                return None if holds else parent
+        return None
+
+    def unscale_place(self, step: OptimizerStep) -> ast.stmt | None:
+        readers = [s for s in self._between(step) if self._reads(s)]
+        readers = [r for r in readers if self._of_optimizer(r, step)]
+        if not readers:
+            return None
+        guards = self._guards(step.statement)
+        tops = [self._out_of_parameter_loops(r, step) for r in readers]
+        first = tops[0]
+        if not guards <= self._guards(first):
+            if self._cleared_each_turn(step, self._guards(first)):
+                return first  # the step alone is conditional; update() comes with unscale_
+            raise Refusal(
+                "unsupported-shape",
+                first,
+                (
+                    "gradients are read (or clipped) on every micro-batch but stepped only on "
+                    "some: "
+                    "unscale_ may run once per step"
+                ),
+            )
+        conditional = self._guards(first) - guards
+        if (
+            not conditional
+            or len({id(t) for t in tops}) == 1
+            or all(conditional <= self._guards(t) for t in tops)
+        ):
+            return first
+        return self._in_block_of(first, step.statement)
+
+    def _cleared_each_turn(self, step: OptimizerStep, guards: set[str]) -> bool:
+        """Whether gradients are cleared wherever they are read, so that nothing accumulates over
+        turns.
+        """
+        loop = self._loop(step.statement)
+        for statement in self.flow.steps:
+            inside = loop is self.scope.node or any(
+                a is loop for a in self.program.module.ancestors(statement.statement)
+            )
+            if (
+                inside
+                and self._header_effect(statement.statement) & EventKind.ZERO_GRAD
+                and self._guards(statement.statement) <= guards
+            ):
+                return True
+        return False
+
+    def _between(self, step: OptimizerStep) -> list[ast.stmt]:
+        """Statements after the last backward before a step, up to the step."""
+        end = self.flow.step(step.statement).order
+        before = [self.flow.step(self.program.module.statement_of(b)).order for b in self.backwards]
+        start = max((o for o in before if o < end), default=-1 if self.entered else None)
+        if (
+            start is None
+            # the backward comes later in the loop body: gradients are read at the top of the next
+            # turn
+        ):
+            return []
+        self._refuse_read_halfway(before, start)
+        found = [s.statement for s in self.flow.steps[start + 1 : end]]
+        roots = (root for statement in found for root in header(statement))
+        passed = passed_on(self.program, self.scope, roots)
+        if passed is not None:
+            raise passed
+        if any(self._writes(s) for s in found):
+            culprit = next(s for s in found if self._writes(s))
+            raise Refusal(
+                "gradient-mutated",
+                culprit,
+                (
+                    "gradients are rewritten here between backward and step, by more than clipping "
+                    "or scaling"
+                ),
+            )
+        return found
+
+    def _refuse_read_halfway(self, backwards: list[int], last: int) -> None:
+        """Between two backwards into the same gradients they cannot be unscaled: what the second
+        one adds would be scaled.
+        """
+        steps = self.flow.steps
+        effects = [self._header_effect(s.statement) for s in steps[: max(last, 0)]]
+        stepped = max((o for o, e in enumerate(effects) if e & EventKind.STEP), default=-1)
+        first = min((o for o in backwards if stepped < o < last), default=last)
+        for between in steps[first + 1 : max(last, 0)]:
+            if self._reads(between.statement):
+                raise Refusal(
+                    "grad-read-before-unscale",
+                    between.statement,
+                    "gradients are read here, between two backward passes, when they carry the "
+                    "scaler's factor (65,536 at first) and cannot be unscaled yet",
+                )
+
+    def _writes(self, statement: ast.stmt) -> bool:
+        return bool(self._header_effect(statement) & EventKind.WRITES_GRADIENTS)
+
+    def _reads(self, statement: ast.stmt) -> bool:
+        """Whether a statement itself reads gradients, averaging over processes aside."""
+        if (
+            not self._header_effect(statement) & EventKind.READS_GRADIENTS
+            or self._header_effect(statement) & EventKind.STEP
+        ):
+            return False
+        calls = [n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call)]
+        return not any(self._reduces(call) for call in calls) and not self._inside_reducer_loop(
+            statement
+        )
+
+    def _reduces(self, call: ast.Call) -> bool:
+        if is_reducer(call):
+            return True
+        function = self.program.values.callee(call, self.scope)
+        return function is not None and any(
+            isinstance(n, ast.Call) and is_reducer(n) for n in nodes_in(function)
+        )
+
+    def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
+        """`for p in ...: all_reduce(p.grad); p.grad /= n` averages as a whole."""
+        for parent in self.program.module.ancestors(statement):
+            if (
+                isinstance(parent, LOOPS)
+                and not self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
+            ):
+                return any(isinstance(n, ast.Call) and self._reduces(n) for n in shallow(parent))
+        return False
+
+    def _of_optimizer(self, reader: ast.stmt, step: OptimizerStep) -> bool:
+        """Whether the gradients read belong to the step's optimizer, where several step after one
+        backward.
+        """
+        rivals = {s.key for s in self.steps if self._last_backward(s) == self._last_backward(step)}
+        if len(rivals) == 1:
+            return True
+        read = self._parameter_owners(reader)
+        matches = {s.key for s in self.steps if s.key in rivals and self._owners(s) & read}
+        return not matches or step.key in matches
+
+    def _owners(self, step: OptimizerStep) -> set[str]:
+        """The models whose parameters an optimizer was given, and the optimizer itself."""
+        origin = self.program.values.of(step.optimizer, self.scope).origin
+        own = {dotted_name(step.optimizer) or ""}
+        return own | (_owners_in(origin) if isinstance(origin, ast.Call) else set())
+
+    def _parameter_owners(self, reader: ast.stmt) -> set[str]:
+        found: set[str] = set()
+        here: ast.AST = reader
+        while isinstance(here, ast.stmt):
+            for root in header(here):
+                found |= _owners_in(root)
+            here = self.program.module.parents[here]
+            if not isinstance(here, LOOPS):
+                break
+        return found
+
+    def _out_of_parameter_loops(self, reader: ast.stmt, step: OptimizerStep) -> ast.stmt:
+        """`for p in parameters: ... p.grad ...` is one reader; conditions inside it do
+        not count.
+        """
+        top = reader
+        for parent in self.program.module.ancestors(reader):
+            if isinstance(parent, LOOPS):
+                if self._holds_step_and_backward(parent):
+                    break
+                assert isinstance(parent, ast.stmt)
+                top = parent
+            if not isinstance(parent, ast.stmt) or parent is self.scope.node:
+                break
+        return top
+
+    def unscale_edits(self, scaler: str) -> list[Edit]:
+        """`scaler.unscale_(X)` before the first reader of X's gradients. Raises Refusal for
+        gradients rewritten by hand.
+        """
+        edits: dict[Edit, None] = {}
+        span = self.program.module.span
+        for step in self.steps:
+            place = self.unscale_place(step)
+            if place is not None:
+                text = self._named(step, f"{scaler}.unscale_")
+                edits[InsertBefore(span(place), self._for_all(step, place, text))] = None
+        return list(edits)
+
+    def _named(self, step: OptimizerStep, method: str) -> Template:
+        """A call of a scaler's method with the optimizer, as written where it is written."""
+        if step.made.inner is not None:
+            return Template(f"{method}({ast.unparse(step.optimizer)})")
+        return Template(f"{method}($0)", (self.program.module.span(step.optimizer),))
+
+
+def _owners_in(node: ast.AST) -> set[str]:
+    """`net`, `self.net` of `net.parameters()` and the like; plain names given to calls."""
+    found: set[str] = set()
+    for inner in nodes_in(node):
+        if isinstance(inner, ast.Attribute) and inner.attr in (
+            "parameters",
+            "named_parameters",
+            "param_groups",
+        ):
+            found.add(dotted_name(inner.value) or "")
+        elif isinstance(inner, ast.Call):
+            found |= {d for a in inner.args if (d := dotted_name(a)) is not None}
+    return found - {""}

@@ -1,0 +1,110 @@
+"""Which files can hold a training loop at all, told from their bytes: most files are never
+decoded.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A literal first, so that the search runs at the speed of a byte search. A line may be broken
+# inside the call.
+_BACKWARD = re.compile(rb"backward\b(?:\s|\\\r?\n)*(\(?)")
+# Packages of `model.frameworks`, and what makes a trainer of each.
+_TRAINERS = (
+    (b"accelerate", (b"Accelerator(",)),
+    (b"lightning", (b"Trainer(", b"Fabric(")),
+    (b"transformers", (b"TrainingArguments(",)),
+    (b"trl", (b"Config(",)),
+    (b"deepspeed", (b"deepspeed.initialize(",)),
+    (b"ignite", (b"create_supervised_trainer(",)),
+    (b"monai", (b"SupervisedTrainer(", b"GanTrainer(", b"AdversarialTrainer(")),
+    (b"fastai", (b"earner(",)),
+)
+_OLD_AMP = re.compile(
+    rb"torch\.(?:cuda|cpu)\.amp|from[ \t]+torch\.(?:cuda|cpu)[ \t]+import\b[^\n]*\bamp\b"
+)
+_BEFORE_A_NAME = b" \t\f\r\n\\"
+AMP_WORDS = (
+    "autocast",
+    "GradScaler",
+    "grad_scaler",
+    ".amp",
+    "apex",
+    "custom_fwd",
+    "custom_bwd",
+    # of a module that is handed the scaler
+    "caler.scale(",
+    "caler.step(",
+    "caler.update(",
+    ".get_scale(",
+    ".unscale_(",
+)
+"""What stands in every file that uses mixed precision, and in few others."""
+# What a file holds that takes part in a step, or that breaks in half where others run it.
+_STEP = re.compile(rb"caler|unscale_|backward\(|zero_grad|autocast|clip_grad|grad_clip|get_scale")
+_HAZARD = re.compile(
+    rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b"
+)
+_LOOPS_AND_REGIONS = (b"backward", b"wraps", b"contextmanager")
+"""Beside the word autocast: a loop under it, or a region that others run in."""
+_AMP_BYTES = tuple(word.encode() for word in AMP_WORDS)
+
+
+def is_notebook(path: str) -> bool:
+    """Whether a file is a Jupyter notebook, by its name."""
+    return path.endswith(".ipynb")
+
+
+def may_train(data: bytes, notebook: bool = False) -> bool:
+    """Tell whether these bytes can hold a call of `backward`; false alarms cost time, missed alarms
+    cost a loop.
+
+    The lines of a notebook are strings in JSON, so there the word is enough.
+    """
+    if b"backward" in data and (notebook or _find(data) >= 0):
+        return True
+    return _makes_trainer(data)
+
+
+def _makes_trainer(data: bytes) -> bool:
+    """Whether a framework's trainer may be made here, which runs a loop without a `backward` in
+    sight.
+    """
+    return any(
+        maker in data and package in data for package, makers in _TRAINERS for maker in makers
+    )
+
+
+def names_amp(data: bytes) -> bool:
+    """Tell whether these bytes can hold a word of AMP."""
+    return any(word in data for word in _AMP_BYTES)
+
+
+def trains_with_amp(data: bytes) -> bool:
+    """Tell whether these bytes can hold a step, or a part of one, in mixed precision."""
+    if not names_amp(data):
+        return False
+    regions = b"autocast" in data and any(word in data for word in _LOOPS_AND_REGIONS)
+    return regions or b"caler" in data
+
+
+def matters_to_others(data: bytes) -> bool:
+    """Tell whether what these bytes define may matter to a step elsewhere that runs it."""
+    return _STEP.search(data) is not None or _HAZARD.search(data) is not None
+
+
+def names_old_amp(data: bytes) -> bool:
+    """Tell whether these bytes name `torch.cuda.amp` or `torch.cpu.amp`, which have new names."""
+    return b"amp" in data and _OLD_AMP.search(data) is not None
+
+
+def _find(data: bytes) -> int:
+    """Where `loss.backward(` or `from torch.autograd import backward` stands; -1: nowhere."""
+    for found in _BACKWARD.finditer(data):
+        start = found.start()
+        if found[1] and data[max(start - 200, 0) : start].rstrip(_BEFORE_A_NAME).endswith(b"."):
+            return start
+        line = data[data.rfind(b"\n", 0, start) + 1 : start]
+        if b"import" in line and b"#" not in line:
+            return start
+    return -1

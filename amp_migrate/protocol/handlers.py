@@ -1,0 +1,256 @@
+"""What each event does to a path: one function for each kind."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.protocol.calls import mentioned
+from amp_migrate.protocol.ends import Here
+from amp_migrate.protocol.frames import Frame, identity
+from amp_migrate.protocol.machine import State
+from amp_migrate.protocol.participants import optimizer_of
+from amp_migrate.protocol.paths import Val, joined
+from amp_migrate.protocol.tracking import Tracker
+
+_CLIPPER = re.compile(r"(?i)clip")
+Handler = Callable[[Tracker, Here], None]
+
+
+def handle(kind: EventKind, tracker: Tracker, here: Here) -> None:
+    """Follow one event on one path."""
+    handler = HANDLERS.get(kind)
+    if handler is not None:
+        handler(tracker, here)
+
+
+def on_backward(tracker: Tracker, here: Here) -> None:
+    """Gradients are made for the optimizers whose models the loss was computed with."""
+    path, participants = here.path, tracker.participants
+    value = _loss(tracker, here)
+    if value is None or value.scaled == "?":
+        tracker.lose_all(path)
+        return
+    among = [
+        name
+        for name in participants.alive(here.frame)
+        if value.scaled is None or value.scaled in participants.partners(name)
+    ]
+    models = frozenset[str]() if value.vague and not value.models else value.models
+    only = len(participants.backwards) == 1
+    fed = participants.owners.fed(models, among, only_backward=only)
+    if value.scaled is not None:
+        path.amp = True
+    if fed is None:
+        path.lost |= {"~" + name for name in among}
+        return
+    for name in fed:
+        tracker.strip(name, path)
+        path.forget(("bare", name))
+    if value.scaled is None:
+        _plain(tracker, fed, here)
+    else:
+        _scaled(tracker, value.scaled, fed, here)
+
+
+def _scaled(tracker: Tracker, scaler: str, fed: list[str], here: Here) -> None:
+    tracker.apply(scaler, EventKind.SCALED_BACKWARD, fed, here)
+    for name in fed:
+        here.path.mark(("scaled", name), here.node)
+        tracker.fed.add(name)
+        if scaler not in tracker.participants.partners(name):
+            here.path.lost |= {name}
+
+
+def _plain(tracker: Tracker, fed: list[str], here: Here) -> None:
+    participants = tracker.participants
+    for scaler in participants.scalers():
+        names = [name for name in fed if scaler in participants.partners(name)]
+        tracker.apply(scaler, EventKind.PLAIN_BACKWARD, names, here)
+    for name in fed:
+        here.path.mark(("plain", name), here.node)
+
+
+def _loss(tracker: Tracker, here: Here) -> Val | None:
+    """What `backward` is called of, or is given (`x.backward(scaler.scale(gradient))`)."""
+    node = here.node
+    assert isinstance(node, ast.Call)
+    program = tracker.participants.program
+    is_function = program.canonical(node.func) == "torch.autograd.backward"
+    given = [*node.args[:2], *(keyword.value for keyword in node.keywords)]
+    if isinstance(node.func, ast.Attribute) and not is_function:
+        given.insert(0, node.func.value)
+    values = [tracker.evaluation.value(one, here.path, here.frame) for one in given]
+    return joined(values) if given else None
+
+
+def on_unscale(tracker: Tracker, here: Here) -> None:
+    """`scaler.unscale_(optimizer)`."""
+    _by_scaler(tracker, EventKind.UNSCALE, "unscale", here)
+
+
+def on_scaler_step(tracker: Tracker, here: Here) -> None:
+    """`scaler.step(optimizer)`; with more arguments it is not torch's alone."""
+    node, path = _call(here), here.path
+    if len(node.args) + len(node.keywords) > 1:
+        tracker.lose_all(path)
+        return
+    name = optimizer_of(node, here.frame, path)
+    bare = path.marks.get(("bare", name)) if name is not None else None
+    if bare is not None:
+        tracker.diagnostics.stepped_twice(bare, here)
+        path.forget(("bare", name or ""))
+        return
+    scaler = _by_scaler(tracker, EventKind.SCALER_STEP, "step", here)
+    if scaler is not None:
+        path.forget(("left", scaler))
+
+
+def _by_scaler(tracker: Tracker, kind: EventKind, mark: str, here: Here) -> str | None:
+    scaler = _receiver(here)
+    name = optimizer_of(_call(here), here.frame, here.path)
+    if scaler is None or name is None:
+        tracker.lose_all(here.path)
+        return None
+    tracker.apply(scaler, kind, [name], here)
+    here.path.mark((mark, scaler, name), here.node)
+    return scaler
+
+
+def on_update(tracker: Tracker, here: Here) -> None:
+    """`scaler.update()`, or `update(new_scale)`."""
+    scaler, node = _receiver(here), _call(here)
+    if scaler is None:
+        tracker.lose_all(here.path)
+        return
+    sets = bool(node.args or node.keywords)
+    tracker.apply(scaler, EventKind.SET_SCALE if sets else EventKind.UPDATE, [], here)
+    here.path.mark(("update", scaler), node)
+    here.path.mark(("known", scaler), node)
+    here.path.forget(("left", scaler))
+
+
+def on_bare_step(tracker: Tracker, here: Here) -> None:
+    """`optimizer.step()`."""
+    name = _receiver(here)
+    if name is None:
+        tracker.lose_all(here.path)
+        return
+    for scaler in tracker.participants.partners(name):
+        held = tracker.held(scaler, name, here.path)
+        if held.gradients == {"plain"}:
+            backwards = here.path.marks.get(("plain", name), ())
+            tracker.diagnostics.credit_plain_step(here.node, backwards)
+            tracker.hold(scaler, name, held._replace(gradients=frozenset()), here.path)
+        else:
+            tracker.apply(scaler, EventKind.BARE_STEP, [name], here)
+
+
+def on_zero_grad(tracker: Tracker, here: Here) -> None:
+    """`optimizer.zero_grad()`, or that of a model."""
+    participants, path = tracker.participants, here.path
+    name, owners = _receiver(here), participants.owners
+    names = [name] if name is not None and name in owners.optimizers else []
+    alive = participants.alive(here.frame)
+    names = names or owners.of_models([name or ""], alive) or alive
+    path.lost -= {"~" + one for one in names}
+    for optimizer in names:
+        path.forget(("bare", optimizer))
+        for scaler in participants.partners(optimizer):
+            tracker.apply(scaler, EventKind.ZERO_GRAD, [optimizer], here)
+
+
+def on_clip(tracker: Tracker, here: Here) -> None:
+    """Gradients are bounded."""
+    for scaler, name in _readers(tracker, here):
+        held = tracker.held(scaler, name, here.path)
+        divided = "unscaled" in held.gradients and not held.gradients & {"scaled", "stale"}
+        if divided and tracker.follows(scaler, name, here.path):
+            tracker.diagnostics.credit_reader(here.node)
+        tracker.apply(scaler, EventKind.CLIP, [name], here)
+
+
+def on_read(tracker: Tracker, here: Here) -> None:
+    """Gradients are looked at; in a function that clips, to bound them."""
+    if _inside_clipper(here.frame):
+        on_clip(tracker, here)
+        return
+    for scaler, name in _readers(tracker, here):
+        held = tracker.held(scaler, name, here.path)
+        if tracker.follows(scaler, name, here.path) and held.gradients & {"unscaled", "used"}:
+            tracker.diagnostics.credit_read(here.node)
+        tracker.apply(scaler, EventKind.READ, [name], here)
+
+
+def on_created(tracker: Tracker, here: Here) -> None:
+    """A scaler is made: it forgets what the one of the same name was."""
+    statement = tracker.participants.program.module.parents[here.node]
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        name = identity(target, here.frame, here.path)
+        if name is not None:
+            here.path.scalers[name] = State(has_scale=True)
+            here.path.mark(("known", name), here.node)
+            here.path.lost -= {name}
+
+
+HANDLERS: dict[EventKind, Handler] = {
+    EventKind.BACKWARD: on_backward,
+    EventKind.UNSCALE: on_unscale,
+    EventKind.SCALER_STEP: on_scaler_step,
+    EventKind.UPDATE: on_update,
+    EventKind.BARE_STEP: on_bare_step,
+    EventKind.ZERO_GRAD: on_zero_grad,
+    EventKind.CLIP: on_clip,
+    EventKind.READ: on_read,
+    EventKind.SCALER_CREATED: on_created,
+}
+
+
+def _call(here: Here) -> ast.Call:
+    assert isinstance(here.node, ast.Call)
+    return here.node
+
+
+def _receiver(here: Here) -> str | None:
+    func = _call(here).func
+    assert isinstance(func, ast.Attribute)
+    return identity(func.value, here.frame, here.path)
+
+
+def _inside_clipper(frame: Frame) -> bool:
+    here: Frame | None = frame
+    while here is not None:
+        if isinstance(here.scope.node, FUNCTIONS) and _CLIPPER.search(here.scope.node.name):
+            return True
+        here = here.caller
+    return False
+
+
+def _readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
+    """Pairs of scaler and optimizer whose gradients an expression reads."""
+    participants = tracker.participants
+    owners = participants.owners
+    names = mentioned(here.node, here.path, here.frame)
+    if not names & {*owners.optimizers}:  # `p.grad` in a helper that was handed it
+        names |= here.frame.handed
+    alive = participants.alive(here.frame)
+    read = (
+        [name for name in sorted(names) if name in owners.optimizers]
+        or owners.of_models(sorted(names), alive)
+        or _all_scaled(tracker, alive, here)
+    )
+    return [(scaler, name) for name in read for scaler in participants.partners(name)]
+
+
+def _all_scaled(tracker: Tracker, names: list[str], here: Here) -> list[str]:
+    """Whichever of several optimizers is meant, where all of them hold scaled gradients."""
+    for name in names:
+        for scaler in tracker.participants.partners(name):
+            held = tracker.held(scaler, name, here.path)
+            is_scaled = held.gradients == {"scaled"} and held.stage == "ready"
+            if not is_scaled or not tracker.follows(scaler, name, here.path):
+                return []
+    return names

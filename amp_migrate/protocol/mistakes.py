@@ -1,0 +1,318 @@
+"""Where a program breaks the protocol of the GradScaler, on a path that can happen."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.owners import Owners
+from amp_migrate.model.program import Program
+from amp_migrate.model.recognition import Trait
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.protocol.budget import BudgetEndedError
+from amp_migrate.protocol.diagnostics import Diagnostics, Key, Mistake
+from amp_migrate.protocol.ends import Here
+from amp_migrate.protocol.exploration import LIMIT, Explorer
+from amp_migrate.protocol.foreign_code import after_unknown_call
+from amp_migrate.protocol.frames import Frame
+from amp_migrate.protocol.handlers import handle
+from amp_migrate.protocol.machine import OptimizerState, State
+from amp_migrate.protocol.other_files import Elsewhere
+from amp_migrate.protocol.participants import Participants
+from amp_migrate.protocol.paths import Path
+from amp_migrate.protocol.tracking import Tracker
+
+_CREDITED = {
+    "bare-optimizer-step",
+    "bare-step-after-unscale",
+    "double-optimizer-step",
+    "partially-scaled-losses",
+    "unscaled-backward-with-scaler-step",
+    "clip-without-unscale",
+    "grad-read-before-unscale",
+}
+"""Rules that a path may show to be kept where another seems to break them."""
+
+
+_LEFT_OVER = frozenset({"unscale-each-micro-batch"})
+"""Rules that a function without a caller in sight can break by being called again."""
+
+
+class Answer(NamedTuple):
+    """What the analysis of one program says."""
+
+    mistakes: tuple[Mistake, ...] = ()
+    complete: bool = True
+    """Whether every path was followed within the budget."""
+    doubts: tuple[Mistake, ...] = ()
+    """Mistakes on paths that were joined, and may not happen."""
+
+
+class Analysis:
+    """Runs the state machine over the paths of every scope that uses a scaler."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.events = program.events
+        self.explorer = Explorer(self.events, self)
+        self.diagnostics = Diagnostics(Elsewhere(program))
+        self.tracker: Tracker | None = None
+        """None during the first run over a scope, which only collects the participants."""
+        self.participants = Participants(program, Owners(program))
+        self._fed: set[str] = set()
+        self._due: set[ast.AST] = set()
+        self._is_partial = False
+
+    def run(self) -> Answer:
+        """All mistakes, in source order, and whether every path was followed."""
+        known: dict[Key, Mistake] = {}
+        try:
+            for scope in self._roots():
+                known = dict(self.diagnostics.found)
+                if scope.node not in self.explorer.entered or self._is_called_from_afar(scope):
+                    self._explore(scope)
+        except (BudgetEndedError, RecursionError):
+            self.diagnostics.found = known
+            self._is_partial = True
+        mistakes = sorted(self._kept(), key=lambda m: (m.node.lineno, m.node.col_offset, m.rule))
+        return Answer(tuple(mistakes), not self._is_partial, tuple(self._doubts()))
+
+    def _explore(self, scope: Scope) -> None:
+        """Run one scope twice: to learn who is who, then with the state machine."""
+        self.participants = Participants(self.program, Owners(self.program))
+        self.diagnostics.participants = self.participants
+        self.tracker = None
+        self.explorer.begin(limit=8, turns=1, tracks=False, optimizers=())
+        self.explorer.block(scope.body, [Path()], Frame(scope))
+        if not self.participants.exprs:
+            return
+        tracker = Tracker(self.participants, self.diagnostics, self.explorer.evaluation)
+        self.tracker = tracker
+        optimizers = tuple(self.participants.owners.optimizers)
+        several = len(optimizers) > 1
+        self.explorer.begin(limit=LIMIT, turns=2, tracks=several, optimizers=optimizers)
+        start = self._entered(scope, tracker)
+        ends = self.explorer.block(scope.body, [start], Frame(scope))
+        leaving = [*ends.next, *ends.returns]
+        self._left(scope, leaving, tracker)
+        if self._is_turn(scope):
+            self._again(scope, leaving)
+        self._fed |= tracker.fed
+        self._due |= tracker.due
+        self._is_partial = self._is_partial or self.explorer.dropped
+
+    def _is_turn(self, scope: Scope) -> bool:
+        """Whether a function out of sight calls this one in a loop: it holds a whole cycle of
+        backward, step and update, none of which is in a loop.
+        """
+        seen = self.participants
+        if not isinstance(scope.node, FUNCTIONS) or not (seen.backwards and seen.steps):
+            return False
+        updates = [loops for held in seen.updates.values() for loops in held.values()]
+        return bool(updates) and not any(updates) and not self._callers(scope)
+
+    def _again(self, scope: Scope, paths: list[Path]) -> None:
+        """Run a function once more behind itself, for what one call leaves to the next."""
+        left = self.explorer.calls.summaries.left
+        starts = [left(scope.qualname, path) for path in paths]
+        self.diagnostics.only = _LEFT_OVER
+        try:
+            self.explorer.block(scope.body, starts, Frame(scope))
+        finally:
+            self.diagnostics.only = None
+
+    # -- the listener
+
+    def on(self, here: Here) -> list[Path]:
+        """Follow an event, or a call of code out of sight."""
+        node, path, frame = here
+        kind = self.events.what(node, frame.scope)
+        tracker = self.tracker
+        if kind is None or kind is EventKind.SCALE:
+            if tracker is None and kind is not None:
+                self.participants.note(kind, here)
+            elif tracker is not None and kind is None and isinstance(node, ast.Call):
+                path = after_unknown_call(self.participants, node, here)
+            return [path]
+        here = here._replace(path=path.fork())
+        if tracker is None:
+            self.participants.note(kind, here)
+        elif path.amp is not False:
+            self.diagnostics.loops[node] = frame.loops
+            handle(kind, tracker, here)
+        return [here.path]
+
+    def left(self, statement: ast.stmt, path: Path) -> None:
+        """Remember exits between unscale_ and update; the last statement of a function that only
+        clips is none.
+        """
+        for scaler, state in path.scalers.items():
+            waits = any(held.stage == "unscaled" for _, held in state.optimizers)
+            if waits and self._skips(statement):
+                path.marks.setdefault(("left", scaler), (statement,))
+
+    def _skips(self, statement: ast.stmt) -> bool:
+        """Whether steps or updates of the same scope come later."""
+        scope = self.program.module.scope_of(statement)
+        return any(
+            self.events.what(call, scope) in {EventKind.UPDATE, EventKind.SCALER_STEP}
+            or self._uses_scaler(call, scope)
+            for call in scope.calls
+            if call.lineno > statement.lineno
+        )
+
+    def _uses_scaler(self, call: ast.Call, scope: Scope) -> bool:
+        function = self.events.callee(call, scope)
+        return function is not None and Trait.SCALER in self.events.of_function(function)
+
+    # -- where a scope begins and ends
+
+    def _entered(self, scope: Scope, tracker: Tracker) -> Path:
+        """What holds where a function begins: one that only unscales and steps gets scaled
+        gradients from its callers.
+        """
+        path, seen = Path(), self.participants
+        if seen.backwards or not isinstance(scope.node, FUNCTIONS):
+            return path
+        held = OptimizerState(gradients=frozenset({"scaled"}))
+        pairs = seen.pairs
+        if not pairs and not self._steps_anywhere:  # it updates, so what it steps with is scaled
+            pairs = {scaler: set(seen.owners.optimizers) for scaler in seen.updates}
+        for scaler, names in pairs.items():
+            path.scalers[scaler] = State(has_scale=True)
+            for name in names:
+                tracker.hold(scaler, name, held, path)
+                tracker.fed.add(name)
+        seen.given = scope.node
+        return path
+
+    def _left(self, scope: Scope, paths: list[Path], tracker: Tracker) -> None:
+        """A function that steps and never updates, where no file of the project does it behind the
+        call.
+        """
+        if not isinstance(scope.node, FUNCTIONS) or self._updates_anywhere:
+            return
+        rule = "missing-scaler-update"
+        for path in (path for path in paths if path.amp is not False):
+            for scaler, name in _stepped(path):
+                steps = path.marks.get(("step", scaler, name), ())
+                if steps and tracker.follows(scaler, name, path):
+                    if not self.diagnostics.elsewhere.may_update(scope.node):
+                        self.diagnostics.report(rule, steps, path)
+
+    @cached_property
+    def _updates_anywhere(self) -> bool:
+        """Whether anything that is called a scaler is updated in the module."""
+        return bool(re.search(r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text))
+
+    @cached_property
+    def _steps_anywhere(self) -> bool:
+        """Whether a scaler steps in the module, or is not torch's own."""
+        text = self.program.module.text
+        return "GradScaler" not in text or bool(re.search(r"(?i)scal\w*\s*\.\s*step\(", text))
+
+    def _roots(self) -> list[Scope]:
+        """Scopes to start from: those that nobody in sight calls come first, so that the others
+        are met in context.
+        """
+        scopes = [
+            s
+            for s in self.program.module.scopes.values()
+            if not isinstance(s.node, (ast.ClassDef, ast.Lambda)) and self._uses(s)
+        ]
+        return sorted(
+            scopes,
+            key=lambda s: (
+                isinstance(s.node, FUNCTIONS) and bool(self._callers(s)),
+                s.node.lineno if isinstance(s.node, FUNCTIONS) else 0,
+            ),
+        )
+
+    def _callers(self, scope: Scope) -> int:
+        assert isinstance(scope.node, FUNCTIONS)
+        return sum(site.scope is not scope for site in self.program.graph.sites(scope.node))
+
+    def _is_called_from_afar(self, scope: Scope) -> bool:
+        """Whether other files alone call it: what these hand over may be lost on the way, so it is
+        followed by itself as well. What they show to be right counts all the same.
+        """
+        if len(self.program.module.files) == 1 or not isinstance(scope.node, FUNCTIONS):
+            return False
+        sites = self.program.graph.sites(scope.node)
+        return bool(sites) and all(site.scope.module is not scope.module for site in sites)
+
+    def _uses(self, scope: Scope) -> bool:
+        node = scope.node
+        if isinstance(node, FUNCTIONS):
+            return bool(self.events.of_function(node) & (Trait.SCALER | Trait.PLAIN))
+        return bool(self.events.of_block(scope.body, scope) & Trait.SCALER)
+
+    # -- what is kept
+
+    def _kept(self) -> list[Mistake]:
+        kept = []
+        for key, mistake in self.diagnostics.found.items():
+            told = self._told_as(*key) if self._holds(key, mistake) else None
+            if told is not None:
+                kept.append(mistake._replace(rule=told))
+        return kept
+
+    def _holds(self, key: Key, mistake: Mistake) -> bool:
+        rule, node = key
+        told = self.diagnostics
+        if key in told.good:
+            return False
+        if self._is_partial and rule in _CREDITED:
+            return False  # a path that shows it to be right may be among those left out
+        if mistake.optimizer and mistake.optimizer not in self._fed:
+            return False  # nothing in sight ever gives it gradients: they come from out of sight
+        if rule == "update-not-on-every-path" and any(
+            ("unscale-each-micro-batch", other) in told.found for other, _ in mistake.related
+        ):
+            return False  # the same mistake, met again in the next epoch
+        return node not in told.double or rule not in {
+            "bare-optimizer-step",
+            "bare-step-after-unscale",
+        }
+
+    def _told_as(self, rule: str, node: ast.AST) -> str | None:
+        """An early update that has its step on other paths belongs to accumulation, or to
+        conditions out of sight.
+        """
+        if rule != "double-or-stray-update" or node not in self._due & self.diagnostics.early:
+            return rule
+        return "update-while-accumulating" if node in self.diagnostics.pending else None
+
+    def _doubts(self) -> list[Mistake]:
+        """Mistakes on paths that may not happen, but for those that are sure or shown right."""
+        told = self.diagnostics
+        known = told.found.keys() | told.good
+        return [mistake for key, mistake in told.unsure.items() if key not in known]
+
+
+def _stepped(path: Path) -> list[tuple[str, str]]:
+    return [
+        (scaler, name)
+        for scaler, state in path.scalers.items()
+        for name, held in state.optimizers
+        if held.stage == "stepped"
+    ]
+
+
+def answer(program: Program) -> Answer:
+    """The broken rules of the scaler's protocol in a program, computed once and kept with it."""
+    uses = "caler" in program.module.text
+    return program.remembered("protocol", lambda: Analysis(program).run() if uses else Answer())
+
+
+def explored(program: Program) -> bool:
+    """Whether all paths were followed, where that was asked."""
+    return not program.remembers("protocol") or answer(program).complete
+
+
+def mistakes(program: Program) -> list[Mistake]:
+    """The mistakes that are sure."""
+    return list(answer(program).mistakes)

@@ -1,0 +1,110 @@
+"""Compare two programs node by node, without positions, and say where they first differ."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+EXCERPT = 90
+SKIPPED = frozenset({"type_ignores", "type_comment"})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place where the programs differ: lines (1-based) and the statement on each side,
+    shortened.
+    """
+
+    original_line: int
+    output_line: int
+    original: str
+    output: str
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.output_line} of the output is not line {self.original_line} of the "
+            "original:"
+            f" `{self.output}` instead of `{self.original}`"
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether they are the same program, and how many `.float()` calls only the output has."""
+
+    difference: Difference | None
+    float_casts: int
+
+
+def compare(original: ast.AST, output: ast.AST) -> Comparison:
+    """Walk both trees in step; a `.float()` that only the output has is counted and looked
+    through.
+    """
+    casts = 0
+    pending: list[tuple[object, object, ast.AST, ast.AST]] = [(original, output, original, output)]
+    while pending:
+        left, right, left_near, right_near = pending.pop()
+        if _is_float_cast(right) and not _is_float_cast(left):
+            casts += 1
+            pending.append((left, right.func.value, left_near, right_near))  # type: ignore[attr-defined]
+            continue
+        if type(left) is not type(right):
+            return Comparison(
+                _difference(_nearest(left, left_near), _nearest(right, right_near)), casts
+            )
+        if isinstance(left, ast.AST) and isinstance(right, ast.AST):
+            left_near, right_near = _nearest(left, left_near), _nearest(right, right_near)
+            pending += [
+                (getattr(left, field, None), getattr(right, field, None), left_near, right_near)
+                for field in reversed(left._fields)
+                if field not in SKIPPED
+            ]
+        elif isinstance(left, list) and isinstance(right, list):
+            longest = max(len(left), len(right))
+            pending += [
+                (_at(left, index), _at(right, index), left_near, right_near)
+                for index in reversed(range(longest))
+            ]
+        elif left != right or repr(left) != repr(right):
+            return Comparison(_difference(left_near, right_near), casts)
+    return Comparison(None, casts)
+
+
+def is_same(original: ast.AST, output: ast.AST) -> bool:
+    """Whether both are the same code, `.float()` calls included."""
+    found = compare(original, output)
+    return found.difference is None and found.float_casts == 0
+
+
+class _Missing:
+    """Stands where one list is shorter; differs from every node."""
+
+
+def _at(items: list[object], index: int) -> object:
+    return items[index] if index < len(items) else _Missing()
+
+
+def _nearest(node: object, near: ast.AST) -> ast.AST:
+    if isinstance(node, (ast.stmt, ast.ExceptHandler, ast.arguments, ast.match_case)):
+        return node if hasattr(node, "lineno") else near
+    return near
+
+
+def _is_float_cast(node: object) -> bool:
+    if not isinstance(node, ast.Call) or node.args or node.keywords:
+        return False
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "float"
+
+
+def _difference(left: ast.AST, right: ast.AST) -> Difference:
+    return Difference(
+        getattr(left, "lineno", 1), getattr(right, "lineno", 1), excerpt(left), excerpt(right)
+    )
+
+
+def excerpt(node: ast.AST) -> str:
+    """The first line of a node's source, shortened."""
+    if isinstance(node, ast.Module):
+        return "the end of the file"
+    text = ast.unparse(node).strip().partition("\n")[0]
+    return text if len(text) <= EXCERPT else text[: EXCERPT - 3] + "..."

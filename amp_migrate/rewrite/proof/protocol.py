@@ -1,0 +1,65 @@
+"""What a rewritten program must keep of the scaler's protocol, asked of the same analysis as the
+lint rules.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.program import Program
+from amp_migrate.protocol.mistakes import answer, mistakes
+
+UNFOLLOWED = "too-many-paths"
+"""The reason for which a loop is refused whose paths cannot all be followed."""
+
+
+def protocol_failures(text: str) -> list[str]:
+    """One message per broken rule of the protocol in a program, with its line; empty where there is
+    none.
+
+    Reads of scaled gradients, a warning to the linter, count here: a rewrite unscales before them.
+
+    Raises SyntaxError, ValueError or RecursionError for a text that cannot be read.
+    """
+    program = Program(text, "<output>")
+    found = [f"line {m.node.lineno}: {m.rule}" for m in mistakes(program)]
+    if not _is_followed(program):
+        found.append(f"line 1: {UNFOLLOWED}")
+    return [*found, *_forgotten(program)]
+
+
+def protocol_mistakes(text: str) -> list[tuple[str, str]]:
+    """The same as pairs of rule and scope."""
+    return mistakes_of(Program(text, "<output>"))
+
+
+def mistakes_of(program: Program) -> list[tuple[str, str]]:
+    """The same of a program that is read already."""
+    found = [(m.rule, program.module.scope_of(m.node).qualname) for m in mistakes(program)]
+    if not found and not _is_followed(program):
+        found.append((UNFOLLOWED, ""))
+    return [*found, *(("missing-scaler-update", "") for _ in _forgotten(program))]
+
+
+def _is_followed(program: Program) -> bool:
+    """Whether every path was followed, and none that may not happen breaks a rule."""
+    found = answer(program)
+    return found.complete and not found.doubts
+
+
+def _forgotten(program: Program) -> list[str]:
+    """Scalers that step somewhere in the module and are updated nowhere in it; no loop need be in
+    sight for that.
+    """
+    events = program.events
+    calls = [
+        (call, events.what(call, scope))
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    ]
+    steps = [call for call, what in calls if what == EventKind.SCALER_STEP]
+    if not steps or any(what == EventKind.UPDATE for _, what in calls):
+        return []
+    first: ast.Call = min(steps, key=lambda call: call.lineno)
+    return [f"line {first.lineno}: missing-scaler-update"]

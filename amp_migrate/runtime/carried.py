@@ -1,0 +1,30 @@
+"""`--program-device cuda`: a program without device code, as it runs where the default device is a
+GPU.
+
+What it makes is on the GPU, what it takes from NumPy goes there, and what it hands to NumPy comes
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def carry() -> None:
+    """Make "cuda" the default device of this process, NumPy's arrays included, for good."""
+    torch.set_default_device("cuda")
+    whole: Any = torch
+    whole.from_numpy = _to_device(torch.from_numpy)
+    kind: Any = torch.Tensor
+    kind.numpy, kind.__array__ = _from_device(kind.numpy), _from_device(kind.__array__)
+
+
+def _to_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments, **keywords: function(*arguments, **keywords).to("cuda")
+
+
+def _from_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda tensor, *arguments, **keywords: function(tensor.cpu(), *arguments, **keywords)

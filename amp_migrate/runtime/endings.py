@@ -1,0 +1,133 @@
+"""How runs ended, and whether they trained the same thing: asked before anything is compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from amp_migrate.runtime.check import Check
+from amp_migrate.runtime.trace import Trace
+
+_RESUMED = "; if it goes on from a checkpoint that the run before has written, use --scratch"
+_NAMED = re.compile(r"[\w.]+(Error|Exception|Exit|Interrupt|Warning|Stop\w*): ")
+_ELSEWHERE = (
+    "it started {} processes itself, at {}, and only the first process of a program is measured: "
+    "have a launcher start them (--nproc runs the program under torchrun), or verify what one of "
+    "them does"
+)
+_NO_DRIVER = (
+    "; this torch is built for CUDA, and here its {} asks the driver of a GPU, which is not there: "
+    "take a build of torch for the CPU, or --device cuda where there is one"
+)
+ENDED = ("stopped", "finished")
+
+
+def completed(name: str, trace: Trace, original: Trace | None) -> Iterator[Check]:
+    """The run came to its end or to the wanted number of steps, and trained the same parameters."""
+    yield _ended(name, trace, original)
+    if trace.unmeasured:
+        message = f"a part of the measuring failed: {trace.unmeasured[0]}"
+        yield Check(f"{name}: measured", "fail", len(trace.unmeasured), 0, message)
+    if original is not None and trace.steps and not same_shapes(original, trace):
+        yield _other_parameters(name, trace, original)
+
+
+def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
+    label = f"{name}: run"
+    if trace.status not in ENDED:
+        message = f"the {name} run {how(trace)}"
+        if trace.processes and not trace.steps:
+            message += f"; {_elsewhere(trace)}"
+        return Check(label, "fail", trace.status, "stopped or finished", message)
+    if not trace.steps:
+        message = f"the {name} run took no optimizer step; {_no_step(trace, original)}"
+        return Check(label, "fail", 0, 1, message)
+    if original is not None and trace.steps != original.steps:
+        message = (
+            f"the {name} run made {trace.steps} steps, the original {original.steps}{_RESUMED}"
+        )
+        return Check(label, "fail", trace.steps, original.steps, message)
+    message = f"{trace.steps} steps, {len(trace.losses)} backward calls"
+    return Check(label, "pass", trace.steps, None, message)
+
+
+def _no_step(trace: Trace, original: Trace | None) -> str:
+    if trace.processes:
+        return _elsewhere(trace)
+    return "nothing can be compared" + (_RESUMED if original is not None else "")
+
+
+def _elsewhere(trace: Trace) -> str:
+    return _ELSEWHERE.format(len(trace.processes), ", ".join(sorted(set(trace.processes))))
+
+
+def _driver(trace: Trace) -> str:
+    """What to do where the simulated GPU ends: at what only a driver can answer."""
+    missing = trace.device == "cpu" and "NVIDIA driver" in trace.error
+    return (
+        _NO_DRIVER.format("DistributedDataParallel" if "distributed.py" in trace.error else "code")
+        * missing
+    )
+
+
+def how(trace: Trace) -> str:
+    """How a run ended that did not come to its end: its error, and the user's line that raised."""
+    told = trace.error.strip().splitlines() or ["no output"]
+    if trace.status == "raised":
+        place = f" at {trace.raised_at}" if trace.raised_at else ""
+        return f"raised an error{place}: {_exception(told)}{_driver(trace)}"
+    return f"did not come to an end: {told[0]}" + (
+        f"; its last line: {told[-1]}" if len(told) > 1 else ""
+    )
+
+
+def _exception(lines: list[str]) -> str:
+    """The line of a traceback that names the error; its message may have more lines."""
+    return next((line for line in reversed(lines) if _NAMED.match(line)), lines[-1])
+
+
+def same_shapes(one: Trace, other: Trace) -> bool:
+    """Whether both train as many parameters, of the same shapes."""
+    return one.parameter_shapes == other.parameter_shapes
+
+
+def _other_parameters(name: str, trace: Trace, original: Trace) -> Check:
+    label = f"{name}: parameters trained"
+    new = [one for one in trace.parameter_names if one not in original.parameter_names]
+    lost = [one for one in original.parameter_names if one not in trace.parameter_names]
+    parts = [f"more: {', '.join(new[:3])}"] * bool(new) + [f"less: {', '.join(lost[:3])}"] * bool(
+        lost
+    )
+    told = f" ({'; '.join(parts)})" if parts else ""
+    measured, expected = len(trace.parameter_names), len(original.parameter_names)
+    message = (
+        f"the {name} run trains {measured} parameters, the original {expected}, or of other "
+        f"shapes{told}; at {', '.join(sorted(set(trace.step_sites))) or 'no step'}"
+    )
+    return Check(label, "fail", measured, expected, message)
+
+
+def drilled(name: str, trace: Trace, drill: str) -> Iterator[Check]:
+    """Answers of a run that was made for a drill; none is a failure of the drill."""
+    for one, result in trace.drills.items():
+        yield Check(
+            f"{name}: {one}", result["verdict"], result["measured"], result["limit"],
+            result["message"],
+        )  # fmt: skip
+    if drill not in trace.drills:
+        yield Check(f"{name}: {drill}", "fail", trace.status, None, f"its run {how(trace)}")
+
+
+def not_verified(trace: Trace) -> Iterator[str]:
+    """Lines that the run with AMP has not entered, those that the rewrite changed first."""
+    for changed in (True, False):
+        places: dict[str, list[str]] = {}
+        for path, first, last, touched in sorted(trace.not_entered):
+            if touched == changed:
+                told = str(first) if first == last else f"{first}-{last}"
+                places.setdefault(Path(path).name, []).append(told)
+        kind = "changed, and not entered" if changed else "not entered"
+        for file, lines in places.items():
+            more = f" and {len(lines) - 12} more places" if len(lines) > 12 else ""
+            yield f"not verified: lines {', '.join(lines[:12])}{more} of {file}, {kind} with AMP on"

@@ -1,0 +1,79 @@
+"""A process that has imported torch and forks a child for each run: a second or more saved per run.
+
+Runs stay apart from each other as with processes of their own; nothing of the user's has been
+imported before the fork, and no CUDA call has been made: CUDA cannot be used in the child of a
+process that has used it. Whether that holds is tried by a child before any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+READY = "ready"
+
+
+def main(device: str) -> int:
+    """Say `ready`; read paths of jobs, one per line; answer `<pid>`, then `<wait status>`; end with
+    the input.
+    """
+    torch = import_module("torch")
+    # The first optimizer of a process imports half of the compiler: seconds, better spent before
+    # the fork.
+    torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    if device == "cpu":
+        import_module("amp_migrate.runtime.simulated_gpu").install()
+    elif not _works_in_a_child(torch.cuda.init):
+        return 1
+    import_module("amp_migrate.runtime.session")
+    # What is here before the fork is none of the program's: a search for its modules among all
+    # objects leaves these out, and the children share their memory.
+    gc.freeze()
+    print(READY, flush=True)
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            _run(line.strip())
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    return 0
+
+
+def _works_in_a_child(function: Callable[[], object]) -> bool:
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            function()
+            os._exit(0)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _run(order: str) -> None:
+    from amp_migrate.runtime.child import main as run
+    from amp_migrate.runtime.job import Job
+
+    os.setsid()
+    try:
+        job = Job.read(Path(order))
+        os.chdir(job.cwd)
+        _redirect(job.folder)
+        os._exit(run(order))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _redirect(folder: str) -> None:
+    output = os.open(Path(folder) / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the program's own

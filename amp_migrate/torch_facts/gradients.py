@@ -1,0 +1,48 @@
+"""Methods that are called on gradients, by what they mean while these carry a scale."""
+
+from __future__ import annotations
+
+SCALE_FREE = frozenset(
+    """
+    zero_ detach_ requires_grad_ mul_ div_ shape device dtype is_sparse size numel
+    """.split()
+)
+"""What is asked of a gradient, or done to it, whatever its scale."""
+WRITES = frozenset(
+    """
+    add_ sub_ copy_ fill_ set_ addcmul_ addcdiv_ normal_ uniform_ nan_to_num_
+    """.split()
+)
+"""Methods that give a gradient other values."""
+CARRIES_SCALE = frozenset(
+    """
+    mul_ div_ zero_ detach_ requires_grad_ copy_ set_ new new_zeros is_cuda is_sparse
+    """.split()
+)
+"""Methods by which a gradient stays scaled, or goes whole."""
+SHAPES = frozenset(
+    """
+    shape size dtype device dim numel is_contiguous data_ptr layout is_sparse
+    """.split()
+)
+"""Parts of a gradient that hold no values."""
+BOUNDING = frozenset(
+    """
+    clamp clip clamp_ clip_ clamp_min_ clamp_max_ nan_to_num
+    """.split()
+)
+"""Functions and methods that bound what they are given."""
+SAME_VALUES = frozenset(
+    """
+    data detach view reshape flatten float double clone cpu ravel contiguous
+    """.split()
+)
+"""What passes the values of a gradient on."""
+SIZES = frozenset(
+    """
+    norm abs max min amax amin mean std var sum square pow item tolist numpy clamp clamp_
+    clip clip_ median quantile vector_norm matrix_norm _foreach_norm histc argmax maximum
+    minimum where allclose
+    """.split()
+)
+"""What depends on how large a gradient is."""

@@ -1,0 +1,90 @@
+"""Methods and functions of tensors by what they mean for a training step."""
+
+from __future__ import annotations
+
+HARMLESS = frozenset(
+    """
+    view size item mean sum cuda cpu to detach numpy format append join items keys values
+    float long squeeze unsqueeze reshape permute transpose contiguous max min argmax eq
+    add_argument parse_args write info split replace type repeat expand flatten tolist
+    data_ptr parameters named_parameters state_dict load_state_dict train eval add_scalar
+    extend copy get dim clone abs exp log pow sqrt t startswith endswith strip add_ mul_
+    fill_ copy_ zero_
+    """.split()
+)
+"""Methods of tensors, containers, strings and models that do no part of a training step."""
+KEEPS_DTYPE = frozenset(
+    """
+    squeeze unsqueeze view reshape flatten transpose permute contiguous t mean clone chunk
+    split expand repeat detach unbind to cuda
+    """.split()
+)
+"""Methods that keep the dtype of a tensor; others are taken to make something new."""
+NOT_ELEMENTWISE = frozenset(
+    """
+    exp log pow sum softmax log_softmax norm logsumexp log_prob entropy matmul mm bmm
+    """.split()
+)
+"""Operations that autocast runs in float32, or in half: no elementwise arithmetic."""
+LOSS_ARITHMETIC = frozenset(
+    """
+    sum mean stack cat tensor item squeeze view reshape div neg abs add mul unsqueeze
+    """.split()
+)
+"""What is done to losses that are computed already."""
+ASKS = frozenset(
+    """
+    size shape device dtype dim ndim numel type is_cuda get_device requires_grad item tolist
+    argmax argmin long int bool float double numpy eq ne gt lt ge le grad backward
+    """.split()
+)
+"""What is asked of a tensor without using its values, and what gives a number."""
+VIEWS = frozenset(
+    """
+    data detach clone view reshape squeeze unsqueeze flatten contiguous cuda cpu permute
+    expand transpose repeat expand_as view_as
+    """.split()
+)
+"""Views and copies that a cast may follow."""
+FRESH = frozenset(
+    """
+    FloatTensor Tensor LongTensor from_numpy rand randn zeros ones randint arange tensor
+    full
+    """.split()
+)
+"""Functions of torch that make a tensor of its own dtype."""
+HALF_ANYWAY = frozenset(
+    """
+    einsum matmul bmm mm linear conv1d conv2d conv3d addmm baddbmm
+    """.split()
+)
+"""What autocast runs in half anyway, so that registering it with apex says nothing new."""
+AS_THEY_ARE = frozenset(
+    """
+    view reshape view_as reshape_as expand expand_as __getitem__ __get__ __set__ transpose
+    permute squeeze unsqueeze narrow select t flatten unflatten chunk split tensor_split
+    unbind detach contiguous as_strided diagonal movedim swapaxes swapdims unfold moveaxis
+    to type float half bfloat16 double int long cpu cuda numpy item tolist size stride dim
+    numel __len__ __iter__ __deepcopy__ __reduce_ex__ __repr__ __format__ __bool__ __float__
+    __int__ __index__ __array__ __hash__ backward register_hook retain_grad requires_grad_
+    share_memory_ is_floating_point is_complex data_ptr storage untyped_storage element_size
+    is_contiguous storage_offset get_device clone set_ new_zeros new_ones new_full new_empty
+    new_tensor zeros_like ones_like full_like empty_like randint_like as_tensor tensor
+    from_numpy result_type can_cast is_same_size typename is_tensor
+    register_post_accumulate_grad_hook
+    """.split()
+)
+"""What a float64 reference run leaves as it is: views, conversions, questions."""
+FOLLOWED = VIEWS | frozenset(
+    "mean sigmoid tanh relu softmax clamp abs sqrt numpy mul div add sub t".split()
+)
+"""Those, and arithmetic whose result is half where the tensor is."""
+PICKS = frozenset("topk sort argsort multinomial isnan nonzero".split())
+"""Functions that pick elements, or tell where they are."""
+PRODUCTS = frozenset(
+    """
+    mm bmm addmm addmv addr baddbmm addbmm mv dot vdot convolution convolution_backward
+    _addmm_activation linalg_vecdot _trilinear
+    """.split()
+)
+"""Matrix products and convolutions, by the names of their kernels."""

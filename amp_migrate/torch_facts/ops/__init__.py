@@ -1,0 +1,124 @@
+"""The operators of torch: what autocast makes of them, which kernels they have, which ranges.
+
+One row per operator with all its spellings. `function`, `method` and `operator` find the row of a
+spelling; `Spelling` knows what the form changes (in place and `out=` are not autocast).
+
+Sources: `aten/src/ATen/autocast_mode.h` of torch 2.13 for the policies, torch's own operator
+database (`torch.testing._internal`) for the kernels, trials on the emulated and the fake CUDA
+device for composite operators. tests/torch_facts holds every row against the installed torch.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from typing import Literal, NamedTuple
+
+from amp_migrate.torch_facts.ops import (
+    creation,
+    linalg,
+    losses,
+    normalization,
+    pointwise,
+    products,
+    reductions,
+    shapes,
+    spectral,
+    writes,
+)
+from amp_migrate.torch_facts.ops.row import EVERY, Kernels, Op, Policy, Trait
+
+__all__ = ["EVERY", "ROWS", "Form", "Kernels", "Op", "Policy", "Spelling", "Trait"]
+
+Form = Literal["function", "method", "in-place"]
+
+ROWS: tuple[Op, ...] = (
+    *products.ROWS,
+    *pointwise.ROWS,
+    *reductions.ROWS,
+    *normalization.ROWS,
+    *losses.ROWS,
+    *shapes.ROWS,
+    *writes.ROWS,
+    *linalg.ROWS,
+    *spectral.ROWS,
+    *creation.ROWS,
+)
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.MatMult: "matmul",
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "pow",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "bitwise_left_shift",
+    ast.RShift: "bitwise_right_shift",
+}
+
+
+class Spelling(NamedTuple):
+    """One way to write an operator."""
+
+    op: Op
+    form: Form
+
+    @property
+    def policy(self) -> Policy:
+        """What autocast does to it: nothing, where it writes in place."""
+        return "keeps" if self.form == "in-place" else self.op.policy
+
+
+@cache
+def _by_name() -> dict[str, Op]:
+    return {row.name: row for row in ROWS}
+
+
+@cache
+def _functions() -> dict[str, Spelling]:
+    found = {name: Spelling(row, "function") for row in ROWS for name in row.functions}
+    for row in ROWS:
+        for name in row.methods:
+            if name.endswith("_") and not name.endswith("__"):
+                for home in ("torch", "torch.nn.functional"):
+                    found.setdefault(f"{home}.{name}", Spelling(row, "in-place"))
+    return found
+
+
+@cache
+def _methods() -> dict[str, Spelling]:
+    return {name: Spelling(row, _method_form(name)) for row in ROWS for name in row.methods}
+
+
+def _method_form(name: str) -> Form:
+    in_place = name.startswith("__i") and name != "__invert__" if name.endswith("__") else False
+    return "in-place" if in_place or name.endswith("_") and not name.endswith("__") else "method"
+
+
+def named(name: str) -> Op:
+    """Return the row called `name`. Raises KeyError where there is none."""
+    return _by_name()[name]
+
+
+def function(canonical: str | None) -> Spelling | None:
+    """Find the operator that a canonical name such as `torch.linalg.inv` calls."""
+    if canonical is None:
+        return None
+    method = canonical.removeprefix("torch.Tensor.")
+    return _methods().get(method) if method != canonical else _functions().get(canonical)
+
+
+def method(name: str) -> Spelling | None:
+    """Find the operator that a method or attribute of a tensor stands for."""
+    return _methods().get(name)
+
+
+def operator(symbol: ast.operator) -> Op | None:
+    """Find the operator behind `@`, `+`, `/` and the like."""
+    name = _OPERATORS.get(type(symbol))
+    return None if name is None else named(name)

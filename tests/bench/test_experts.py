@@ -1,0 +1,155 @@
+"""Programs with AMP by hand: what is taken out of them, and what is compared."""
+
+import ast
+import textwrap
+
+import pytest
+
+from tests.bench.checkouts import Checkout
+from tests.bench.expert_events import events
+from tests.bench.expert_plain import names_of, plain
+from tests.bench.experts import compared
+
+
+def erased(text: str) -> str:
+    text = textwrap.dedent(text)
+    return plain(text, names_of([ast.parse(text)]))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "without"),
+    [
+        (
+            """
+            scaler = torch.cuda.amp.GradScaler(enabled=args.amp, growth_interval=100)
+            with torch.cuda.amp.autocast(args.amp):
+                loss = crit(model(x), y)
+            scaler.scale(loss).backward()
+            scaler.unscale_(opt)
+            clip_grad_norm_(model.parameters(), 1)
+            scaler.step(opt)
+            scaler.update()
+            """,
+            """
+            loss = crit(model(x), y)
+            loss.backward()
+            clip_grad_norm_(model.parameters(), 1)
+            opt.step()
+            """,
+        ),
+        (
+            """
+            ctx = nullcontext() if device == 'cpu' else torch.autocast(device, dtype=half)
+            with ctx:
+                loss = model(x)
+            """,
+            "loss = model(x)",
+        ),
+        (
+            """
+            def fit(opt, scaler=None, log=True):
+                if scaler is None:
+                    loss.backward()
+                    opt.step()
+                else:
+                    scaler.scale(loss).backward()
+                    scaler.step(opt)
+                    scaler.update()
+            scaler = GradScaler() if args.amp else None
+            fit(opt, scaler)
+            """,
+            """
+            def fit(opt, log=True):
+                loss.backward()
+                opt.step()
+            fit(opt)
+            """,
+        ),
+        (
+            """
+            from torch.cuda.amp import GradScaler, autocast
+            def make():
+                scaler = GradScaler()
+                return opt, scaler
+            opt, scaler = make()
+            save({'opt': opt.state_dict(), 'amp': scaler.state_dict()})
+            if 'amp' in saved:
+                scaler.load_state_dict(saved['amp'])
+            """,
+            """
+            def make():
+                return (opt,)
+            (opt,) = make()
+            save({'opt': opt.state_dict()})
+            """,
+        ),
+        (
+            "scaler = StandardScaler()\nx = scaler.fit(x)",
+            "scaler = StandardScaler()\nx = scaler.fit(x)",
+        ),
+        (
+            "if test:\n    with no_grad():\n        y = f(x)",
+            "if test:\n    with no_grad():\n        y = f(x)",
+        ),
+    ],
+)
+def test_what_is_left_is_the_plain_program(theirs: str, without: str) -> None:
+    assert ast.dump(ast.parse(erased(theirs))) == ast.dump(ast.parse(textwrap.dedent(without)))
+
+
+def test_wrappers_keep_their_steps() -> None:
+    text = """
+    class Scaler:
+        def __init__(self):
+            self._scaler = GradScaler()
+        def __call__(self, loss, opt):
+            self._scaler.scale(loss).backward()
+            self._scaler.step(opt)
+            self._scaler.update()
+    """
+    assert "loss.backward()\n        opt.step()" in erased(text)
+    assert "_scaler" not in erased(text)
+
+
+def test_unscaled_clips_are_told_from_scaled_ones() -> None:
+    text = "scaler = GradScaler()\n" + textwrap.dedent(
+        """
+        scaler.scale(loss).backward()
+        clip_grad_norm_(p, 1)
+        scaler.unscale_(opt)
+        clip_grad_norm_(p, 1)
+        """
+    )
+    seen = events(text, names_of([ast.parse(text)]))
+    assert [amp for event, amp in seen.amp.items() if event.kind == "clip"] == [False, True]
+
+
+PROGRAM = """\
+import torch
+model = torch.nn.Linear(1, 1).cuda()
+opt = torch.optim.SGD(model.parameters(), 0.1)
+scaler = torch.amp.GradScaler("cuda")
+for x, y in data:
+    x, y = x.cuda(), y.cuda()
+    opt.zero_grad()
+    with torch.autocast("cuda", dtype=torch.float16):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    UNSCALE
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(opt)
+    scaler.update()
+"""
+
+
+def test_a_loop_as_we_write_it_agrees_in_all(tmp_path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM.replace("UNSCALE", "scaler.unscale_(opt)"))
+    found = compared(Checkout("a/b", "", tmp_path))
+    assert found.differences == []
+    assert found.agreed == found.total == {"backward": 1, "step": 1, "clip": 1, "autocast": 1}
+
+
+def test_a_clip_of_scaled_gradients_is_a_difference(tmp_path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM.replace("UNSCALE", "pass"))
+    found = compared(Checkout("a/b", "", tmp_path))
+    assert found.differences == ["- a/b train.py:12 <module>: clip `clip_grad_norm_` ours only"]

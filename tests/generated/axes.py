@@ -1,0 +1,272 @@
+"""What a program is made of: one choice on each axis. The first choice of an axis is the plain one,
+to which a failing program is reduced.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from tests.generated.hazards import HAZARDS
+from tests.generated.nets import BODIES
+
+Spec = Mapping[str, str]
+
+AXES: dict[str, tuple[str, ...]] = {
+    "device_form": (
+        "object",
+        "string",
+        "flag",
+        "flag_conditional_expression",
+        "index",
+        "unconditional",
+        "unconditional_to",
+        "none",
+        "cpu_object",
+        "cpu_string",
+        "mps",
+        "xpu",
+        "accelerator",
+    ),
+    "device_source": (
+        "available",
+        "arg_device",
+        "arg_cpu",
+        "arg_no_cuda",
+        "environment",
+        "config",
+        "if_statement",
+        "loop",
+    ),
+    "device_home": (
+        "global",
+        "parameter",
+        "args",
+        "self",
+        "base_first",
+        "base_last",
+        "guard",
+        "upper",
+        "module_attribute",
+    ),
+    "move": ("assign", "call", "inline"),
+    "layout": (
+        "module",
+        "main",
+        "global_read",
+        "guard",
+        "params",
+        "params_epoch",
+        "params_chain",
+        "params_step",
+        "keyword_callers",
+        "callback_argument",
+        "self",
+        "self_setup",
+        "self_step",
+        "self_methods",
+        "base_setup",
+        "base_loop",
+        "nested",
+        "take_step",
+        "agent",
+        "agent_base",
+        "factory",
+        "dictionary",
+        "list",
+        "namespace",
+        "property",
+        "returned_step",
+        "optional_argument",
+        "async_main",
+    ),
+    "optimizer": (
+        "sgd",
+        "adam",
+        "adamw",
+        "rmsprop",
+        "project_subclass",
+        "getattr",
+        "get_optimizer",
+        "conditional",
+        "groups",
+        "noam",
+        "partial",
+    ),
+    "task": (
+        "mse",
+        "ce",
+        "nll",
+        "bce_logits",
+        "l1",
+        "huber",
+        "kl",
+        "custom",
+        "bce",
+        "bce_sequential",
+        "gaussian_nll",
+        "margin",
+    ),
+    "loss": (
+        "criterion",
+        "functional",
+        "inline",
+        "model_method",
+        "helper",
+        "helper_named_loss",
+        "helper_tuple",
+        "project_class",
+        "lambda",
+    ),
+    "shape": (
+        "contiguous",
+        "receiver",
+        "interleaved",
+        "penalised",
+        "weight_penalty",
+        "out_of_memory",
+        "chunks",
+        "accumulate",
+        "accumulate_trailing",
+        "several",
+        "two_backwards",
+        "retain",
+        "gan",
+        "gan_logits_split",
+        "teacher",
+        "target_network",
+        "siamese",
+        "acting",
+        "replay",
+        "gradient_penalty",
+        "closure",
+        "grad_mode",
+        "walrus",
+        "nan_guard",
+        "critic_steps",
+        "backward_list",
+        "vector_sum",
+        "two_optimizers",
+        "alternating",
+        "augmented",
+        "mixup",
+        "ema",
+        "phases",
+        "while_loop",
+        "loss_dict",
+        "adversarial",
+        "stored_output",
+        "running_hidden",
+        "conditional_step",
+        "metric_between",
+        "autograd_demo",
+    ),
+    "net": tuple(BODIES),
+    "hazard": tuple(HAZARDS),
+    "gradients": (
+        "none",
+        "clip_norm",
+        "clip_value",
+        "own_clipper",
+        "norm_log",
+        "average",
+        "check_nan",
+        "clip_conditional",
+        "noise",
+        "manual_zero",
+        "clip_logged",
+        "clip_method",
+        "grad_none_check",
+        "scale_by_hand",
+        "hook",
+    ),
+    "scheduler": ("none", "step", "epoch", "lambda", "plateau", "by_hand", "one_cycle"),
+    "checkpoint": ("none", "save", "save_load", "functions", "positional_states"),
+    "after": (
+        "none",
+        "numpy",
+        "bank",
+        "bank_float",
+        "sum_metric",
+        "cat",
+        "evaluate",
+        "evaluate_inline",
+        "half_copy",
+        "outputs_matmul",
+    ),
+    "zero": ("before", "after_backward_site", "set_to_none", "model"),
+    "log": ("list", "print", "running", "tensor", "dictionary"),
+    "files": ("one", "nets", "helpers", "engine", "all", "package"),
+    "imports": ("usual", "th", "from_optim", "module_access"),
+    "text": (
+        "plain",
+        "comments",
+        "tabs",
+        "two_spaces",
+        "crlf",
+        "no_end",
+        "semicolons",
+        "docstring",
+        "typed",
+        "decorated",
+        "one_per_line",
+        "one_line_suites",
+        "taken_names",
+        "non_ascii",
+    ),
+    "dtype": ("float16", "bfloat16"),
+}
+
+RARE = {
+    "device_form": 0.45,
+    "device_source": 0.5,
+    "device_home": 0.5,
+    "layout": 0.85,
+    "optimizer": 0.35,
+    "task": 0.5,
+    "loss": 0.5,
+    "shape": 0.6,
+    "net": 0.6,
+    "hazard": 0.4,
+    "gradients": 0.5,
+    "scheduler": 0.3,
+    "checkpoint": 0.2,
+    "after": 0.35,
+    "zero": 0.4,
+    "log": 0.5,
+    "files": 0.4,
+    "imports": 0.3,
+    "text": 0.4,
+    "dtype": 0.08,
+    "move": 0.5,
+}
+"""How often an axis is not at its plain choice."""
+
+MAY_BE_REFUSED = {
+    "device_form": {"none", "cpu_object", "cpu_string", "mps", "xpu", "accelerator"},
+    "shape": {"closure", "gradient_penalty", "adversarial"},
+    "optimizer": {"noam"},
+    "task": {"bce", "bce_sequential", "kl"},
+    "hazard": {name for name in HAZARDS if name != "none"},
+    "gradients": {"noise", "check_nan", "hook", "scale_by_hand"},
+}
+"""Choices with which a refusal needs no explanation; with all others a program is plainly
+migratable."""
+
+
+def draw(random_: random.Random) -> dict[str, str]:
+    """A choice on every axis."""
+    return {
+        axis: random_.choice(choices[1:]) if random_.random() < RARE[axis] else choices[0]
+        for axis, choices in AXES.items()
+    }
+
+
+def plainly_migratable(spec: Spec) -> bool:
+    """Whether an expert would migrate the program without thinking twice."""
+    return not any(spec[axis] in choices for axis, choices in MAY_BE_REFUSED.items())
+
+
+def features(spec: Spec) -> list[str]:
+    """The choices that are not the plain ones, as `axis=choice`."""
+    return [f"{axis}={spec[axis]}" for axis, choices in AXES.items() if spec[axis] != choices[0]]

@@ -1,0 +1,61 @@
+"""Facts that are defined by one another: found once each, whatever leads to them."""
+
+from __future__ import annotations
+
+from amp_migrate.model.tensors.fact import FLOAT, FLOAT16, DType, Fact, join
+from amp_migrate.model.tensors.fixpoint import Fixpoint
+
+
+class Calls:
+    """Parameters by what callers pass: `edges`, and facts of those that get something else, too."""
+
+    def __init__(self, edges: dict[str, str], given: dict[str, Fact]) -> None:
+        self.edges, self.given = edges, given
+        self.facts = Fixpoint()
+        self.computed = 0
+
+    def of(self, name: str) -> Fact:
+        return self.facts.of(name, lambda: self._compute(name))
+
+    def _compute(self, name: str) -> Fact:
+        self.computed += 1
+        own = [self.given[name]] if name in self.given else []
+        return join([*own, *(self.of(one) for one in self.edges[name])])
+
+
+def test_functions_that_all_call_one_another_cost_one_look_each_a_round() -> None:
+    names = "abcdefghijklmnopqrst"
+    calls = Calls(dict.fromkeys(names, names), {"k": FLOAT16})
+    assert calls.of("a").dtypes == DType.FLOAT16
+    assert calls.computed <= 4 * len(names)
+
+
+def test_what_was_found_on_the_way_is_complete() -> None:
+    calls = Calls({"a": "b", "b": "ac", "c": ""}, {"c": FLOAT, "a": FLOAT16})
+    assert calls.of("a").dtypes == DType.FLOAT16 | DType.FLOAT
+    assert calls.of("b").dtypes == DType.FLOAT16 | DType.FLOAT
+
+
+def test_without_a_circle_each_is_computed_once() -> None:
+    calls = Calls({"a": "bb", "b": "cc", "c": ""}, {"c": FLOAT})
+    assert calls.of("a") == FLOAT
+    assert calls.computed == 3
+
+
+def test_a_range_that_grows_is_given_up_and_the_dtype_stays() -> None:
+    facts = Fixpoint()
+
+    def counted() -> Fact:
+        held = facts.of("i", counted)
+        low, high = held.bounds or (0.0, 0.0)
+        return Fact(DType.FLOAT, bounds=(low, high + 1))
+
+    assert facts.of("i", counted).dtypes == DType.FLOAT
+
+
+def test_a_fact_is_forgotten_when_asked_to() -> None:
+    facts = Fixpoint()
+    assert facts.of("x", lambda: FLOAT) == FLOAT
+    assert facts.of("x", lambda: FLOAT16) == FLOAT
+    facts.forget()
+    assert facts.of("x", lambda: FLOAT16) == FLOAT16

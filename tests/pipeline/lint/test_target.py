@@ -1,0 +1,82 @@
+"""The oldest torch, by the project's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.project.torch_floor import oldest, target_for
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("torch>=1.8,<2\n", (1, 8)),
+        ("torch==1.13.1+cu117\n", (1, 13)),
+        ("torchvision>=0.8\ntorch\n", None),
+        ('dependencies = ["torch>=2.1", "x"]', (2, 1)),
+        ('torch = "^2.0"', (2, 0)),
+        ('torch = "2.1.0"', (2, 1)),
+        ('torch = { version = ">=2.2", extras = [] }', (2, 2)),
+        ("  - pytorch=1.12=py39", (1, 12)),
+        ("  - pytorch::pytorch=2.0", (2, 0)),
+        ("# torch>=1.2\ntorch<2.3", None),
+        ("torch ~= 2.0", (2, 0)),
+        ("pytorch-lightning==1.2.3", None),
+        ("segment-torch==1.0", None),
+        ("torch!=2.0,>=1.9", (1, 9)),
+        ("torch<=2.0.1", None),
+        ("torch[opt]>=2.0", (2, 0)),
+        ("install_requires=['torch>=1.4', 'numpy']", (1, 4)),
+        ("--find-links https://download.example/whl/torch_stable.html\ntorch==1.7.1", (1, 7)),
+        ("torch >= 1.10 ; python_version < '3.8'", (1, 10)),
+        ("", None),
+    ],
+)
+def test_oldest(text: str, version: tuple[int, int] | None) -> None:
+    assert oldest(text) == version
+
+
+def test_the_nearest_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["torch>=2.1"]\n')
+    inner = tmp_path / "examples" / "gan"
+    inner.mkdir(parents=True)
+    (inner / "requirements.txt").write_text("torch>=1.9\n")
+    assert target_for(inner, tmp_path) == (1, 9)
+    assert target_for(tmp_path / "examples", tmp_path) == (2, 1)
+
+
+def test_a_repository_is_a_border(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=1.9\n")
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    assert target_for(tmp_path / "project", tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "setup.cfg",
+        "setup.py",
+        "requirements-dev.txt",
+        "environment.yml",
+        "requirements/base.txt",
+        "requirements/pytorch/base.txt",
+    ],
+)
+def test_files(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("torch>=1.12\n")
+    assert target_for(tmp_path, tmp_path) == (1, 12)
+
+
+def test_older_than_mixed_precision(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=1.2\n")
+    assert target_for(tmp_path, tmp_path) == (1, 2)
+
+
+def test_the_lowest_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==1.13.1\n")
+    (tmp_path / "setup.py").write_text("setup(install_requires=['torch>=1.4'])\n")
+    assert target_for(tmp_path, tmp_path) == (1, 4)

@@ -1,0 +1,134 @@
+"""The scaler's state is saved and loaded with the optimizer's."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.planner.programs import HEAD, LOOP, SECOND, migrate, output, script
+
+STEP = "    loss = criterion(model(x), y)\n    loss.backward()\n    optimizer.step()\n"
+
+
+def saved(lines: str, before: str = "") -> str:
+    """A script with `lines` after its loop."""
+    return HEAD + before + LOOP + STEP + lines
+
+
+def after(lines: str, before: str = "", **options: object) -> str:
+    """What becomes of the lines."""
+    return output(saved(lines, before), **options).rpartition("scaler.update()\n")[2]
+
+
+SAVED = {
+    "a dict": (
+        'torch.save({"optimizer": optimizer.state_dict()}, path)\n',
+        'optimizer.state_dict(), "scaler": scaler.state_dict()}, path)',
+    ),
+    "the last of several": (
+        'state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}\n',
+        '"epoch": 3, "scaler": scaler.state_dict()}',
+    ),
+    "a call of dict": (
+        "state = dict(optimizer=optimizer.state_dict())\n",
+        "dict(optimizer=optimizer.state_dict(), scaler=scaler.state_dict())",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "expected"), SAVED.values(), ids=SAVED)
+def test_saved_beside_the_optimizer(lines: str, expected: str) -> None:
+    assert expected in after(lines)
+
+
+def test_two_optimizers_in_one_checkpoint_save_one_scaler() -> None:
+    lines = 'state = {"a": optimizer.state_dict(), "b": second.state_dict()}\n'
+    source = saved(lines, SECOND).replace(
+        "optimizer.step()\n", "optimizer.step()\n    second.step()\n"
+    )
+    assert output(source).count("scaler.state_dict()") == 1
+
+
+LOADED = {
+    "a key": (
+        'checkpoint = torch.load(path)\noptimizer.load_state_dict(checkpoint["optimizer"])\n',
+        "checkpoint",
+        '"scaler"',
+    ),
+    "single quotes": (
+        "checkpoint = torch.load(path)\noptimizer.load_state_dict(checkpoint['optimizer'])\n",
+        "checkpoint",
+        "'scaler'",
+    ),
+    "another name": (
+        'state = torch.load(path)\noptimizer.load_state_dict(state["opt"])\n',
+        "state",
+        '"scaler"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "name", "key"), LOADED.values(), ids=LOADED)
+def test_loaded_where_there_is_one(lines: str, name: str, key: str) -> None:
+    assert (
+        after(lines) == f"{lines}if {name}.get({key}):\n    scaler.load_state_dict({name}[{key}])\n"
+    )
+
+
+def test_loaded_in_a_branch() -> None:
+    lines = (
+        "if resume:\n    checkpoint = torch.load(resume)\n    "
+        'optimizer.load_state_dict(checkpoint["optimizer"])\n'
+    )
+    assert after(lines) == (
+        f'{lines}    if checkpoint.get("scaler"):\n        '
+        'scaler.load_state_dict(checkpoint["scaler"])\n'
+    )
+
+
+QUIET = {
+    "the model alone": 'torch.save(model.state_dict(), "model.pt")\n',
+    "the model in a dict": 'torch.save({"model": model.state_dict()}, "model.pt")\n',
+    "the model is loaded": 'model.load_state_dict(torch.load("model.pt"))\n',
+    "nothing": "print('done')\n",
+}
+
+
+@pytest.mark.parametrize("lines", QUIET.values(), ids=QUIET)
+def test_other_states_stay_as_they_are(lines: str) -> None:
+    assert after(lines) == lines
+
+
+APART = {
+    "saved": "torch.save(optimizer.state_dict(), path)\n",
+    "loaded": "optimizer.load_state_dict(torch.load(path))\n",
+}
+
+
+@pytest.mark.parametrize("lines", APART.values(), ids=APART)
+def test_a_file_of_its_own_is_reported(lines: str) -> None:
+    outcome = migrate(saved(lines))
+    assert outcome.output is not None
+    assert outcome.output.endswith(lines)
+    assert ["scaler" in note.message for note in outcome.notes] == [True]
+    assert outcome.notes[0].line == saved(lines).count("\n")
+
+
+def test_a_taken_key_is_reported() -> None:
+    lines = 'torch.save({"optimizer": optimizer.state_dict(), "scaler": mean}, path)\n'
+    outcome = migrate(saved(lines))
+    assert outcome.output is not None
+    assert outcome.output.endswith(lines)
+    assert len(outcome.notes) == 1
+
+
+def test_bfloat16_has_no_state() -> None:
+    lines = 'torch.save({"optimizer": optimizer.state_dict()}, path)\n'
+    assert output(saved(lines), dtype="bfloat16").endswith(lines)
+
+
+def test_a_refused_loop_saves_nothing() -> None:
+    source = (
+        script("loss = queue.get()\nloss.backward()\noptimizer.step()\n")
+        + 'torch.save({"o": optimizer.state_dict()}, path)\n'
+    )
+    assert migrate(source).output is None

@@ -1,0 +1,213 @@
+"""What a rewrite adds must not be able to fail: names without a value, `.type` of a string, casts
+of what is no tensor.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from amp_migrate.model.linking import LinkedProgram
+from amp_migrate.model.program import Program
+from amp_migrate.rewrite.proof.additions import unproved
+from amp_migrate.rewrite.proof.facts import Introduced
+
+HEAD = "import torch\n"
+DEVICE = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
+STRING = 'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
+
+
+def failures(output: str, casts: int = 0, **others: str) -> list[str]:
+    """The expressions that are not proved in an output, whose original was another text."""
+    introduced = Introduced(
+        scalers=frozenset({"scaler", "self.scaler"}), float_casts=casts, checkpoint_key="scaler"
+    )
+    text = HEAD + textwrap.dedent(output)
+    texts = {"/nowhere/main.py": text} | {f"/nowhere/{n}.py": t for n, t in others.items()}
+    program = (
+        LinkedProgram(texts, neighbours=False) if others else Program(text, "/nowhere/main.py")
+    )
+    originals = texts | {"/nowhere/main.py": HEAD}
+    declared = dict.fromkeys(texts, introduced)
+    return [one.expression for one in unproved(program, originals, declared)]
+
+
+def made(enabled: str) -> str:
+    return f'scaler = torch.amp.GradScaler("cuda", enabled={enabled})\n'
+
+
+def region(enabled: str) -> str:
+    return f'with torch.autocast("cuda", dtype=torch.float16, enabled={enabled}):\n    y = f(x)\n'
+
+
+TYPE = 'device.type == "cuda"'
+GOOD = {
+    "a device": DEVICE + made(TYPE),
+    "a device in a function": f"{DEVICE}def main():\n    {made(TYPE)}",
+    "a device in both arms": (
+        'if c:\n    device = torch.device("cuda")\nelse:\n    device = torch.device("cpu")\n'
+        + made(TYPE)
+    ),
+    "a bare type": (
+        'device = "xpu" if c else "cpu"\n'
+        "scaler = torch.amp.GradScaler(device, enabled=device != 'cpu')\n"
+    ),
+    "a string compared": STRING + made('device == "cuda"'),
+    "a device made of a string": STRING + made('torch.device(device).type == "cuda"'),
+    "a device of an unknown that was used": (
+        f"def main(device):\n    model = net().to(device)\n    {made('torch.device(device).type')}"
+    ),
+    "torch itself": made("torch.cuda.is_available()"),
+    "no condition": 'scaler = torch.amp.GradScaler("cuda")\n',
+    "a scaler's switch": made(TYPE).replace("device.type == ", '"cuda" == ')
+    + region("scaler.is_enabled()"),
+    "a scaler of the program": (
+        "grad_scaler = torch.cuda.amp.GradScaler()\n" + region("grad_scaler.is_enabled()")
+    ),
+    "an optional scaler": (
+        "def step(loss, scaler=None):\n    if scaler is None:\n"
+        '        scaler = torch.amp.GradScaler("cuda", enabled=False)\n'
+        "    scaler.scale(loss).backward()\n"
+    ),
+    "a device that the program asked itself": (
+        f"def main(args):\n    print(args.device.type)\n    {made('args.device.type')}"
+    ),
+    "an accelerator that may be absent": (
+        "device = torch.accelerator.current_accelerator()\n"
+        "scaler = torch.amp.GradScaler("
+        'device.type if device is not None else "cuda", enabled=device is not None)\n'
+    ),
+    "an option": (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        'parser.add_argument("--amp", action="store_true")\nargs = parser.parse_args()\n'
+        + made("args.amp")
+    ),
+}
+BAD = {
+    "a string": (STRING + made(TYPE), "device.type"),
+    "a string by a loop": (
+        f'for device in ["cpu", "cuda"]:\n    {made(TYPE)}',
+        "device.type",
+    ),
+    "perhaps a string": (
+        f'if c:\n    device = "cpu"\nelse:\n    device = torch.device("cuda")\n{made(TYPE)}',
+        "device.type",
+    ),
+    "a module's device": (
+        "class Net(torch.nn.Module):\n    pass\nnet = Net()\n" + made('net.device.type == "cuda"'),
+        "net.device.type",
+    ),
+    "a module's device in a method": (
+        (
+            "class Net(torch.nn.Module):\n    pass\nclass T:\n    def __init__(self):\n"
+            f"        self.net = Net()\n    def f(self):\n        {made('self.net.device.type')}"
+        ),
+        "self.net.device.type",
+    ),
+    "not bound yet": (made(TYPE) + DEVICE, "device.type"),
+    "bound on one path": (f"if c:\n    {DEVICE}{made(TYPE)}", "device.type"),
+    "bound by a loop that may not run": (
+        f"for i in r:\n    {DEVICE}{made(TYPE)}",
+        "device.type",
+    ),
+    "deleted": (f"{DEVICE}del device\n{made(TYPE)}", "device.type"),
+    "bound by main": (
+        f"def main():\n    {made(TYPE)}if __name__ == '__main__':\n    {DEVICE}    main()\n",
+        "device.type",
+    ),
+    "an import that may fail": (
+        "try:\n    from settings import on\nexcept ImportError:\n    pass\n" + made("on"),
+        "on",
+    ),
+    "an option that is not declared": (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        'parser.add_argument("--amp")\nargs = parser.parse_args()\n' + made("args.use_amp"),
+        "args.use_amp",
+    ),
+    "a parameter's attribute": (f"def main(args):\n    {made('args.amp')}", "args.amp"),
+    "a device made of a rank": (
+        "rank = torch.distributed.get_rank()\n" + made("torch.device(rank).type"),
+        "torch.device(rank)",
+    ),
+    "a device made of an unknown": (
+        f"def main(device):\n    {made('torch.device(device).type')}",
+        "torch.device(device)",
+    ),
+    "before the constructor of the base": (
+        (
+            "class Base:\n    def __init__(self):\n        self.device = torch.device('cpu')\n"
+            "class Heir(Base):\n    def __init__(self):\n"
+            "        self.scaler = torch.amp.GradScaler('cuda', enabled=self.device.type == 'cuda')\n"
+            "        super().__init__()\n"
+        ),
+        "self.device.type",
+    ),
+    "a scaler on one path, its optimizer on all": (
+        "optimizer = make()\nif c:\n    " + made("c") + "scaler.step(optimizer)\n",
+        "scaler",
+    ),
+    "the switch of no scaler": (
+        "trainer = make()\n" + region("trainer.is_enabled()"),
+        "trainer",
+    ),
+    "a device type with an index": (
+        'device = f"cuda:{i}"\nscaler = torch.amp.GradScaler(device)\n',
+        "device",
+    ),
+    "a device as the type": (DEVICE + "scaler = torch.amp.GradScaler(device)\n", "device"),
+    "in a region": (STRING + region(TYPE), "device.type"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_cannot_fail(name: str) -> None:
+    assert failures(GOOD[name]) == []
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_may_fail(name: str) -> None:
+    output, expression = BAD[name]
+    assert expression in failures(output)
+
+
+ENGINE = "import torch\nclass Engine:\n    def __init__(self):\n        self.device = torch.device('cpu')\n"
+HEIR = """
+from engine import Engine
+class MF(Engine):
+    def __init__(self):
+{first}        self.scaler = torch.amp.GradScaler("cuda", enabled=self.device.type == "cuda")
+{last}
+"""
+SUPER = "        super().__init__()\n"
+
+
+def test_a_base_class_in_another_file() -> None:
+    early = HEIR.format(first="", last=SUPER)
+    late = HEIR.format(first=SUPER, last="")
+    assert failures(early, engine=ENGINE) == ["self.device.type"]
+    assert failures(late, engine=ENGINE) == []
+
+
+CASTS = {
+    "a list": ("values = list(map(g, x))\n", "values.float()", False),
+    "a list display": ("values = [g(x), g(y)]\n", "values.float()", False),
+    "a spectrum": ("values = torch.fft.rfft(x)\n", "values.float()", False),
+    "a complex product": (
+        "values = torch.conj(torch.fft.rfft(x)) * torch.fft.rfft(y)\n",
+        "values.float()",
+        False,
+    ),
+    "a string": ("values = 'text'\n", "values.float()", False),
+    "indices": ("values = x.argmax(1)\n", "values.float()", False),
+    "an output": ("values = torch.nn.functional.linear(x, w)\n", "values.float()", True),
+    "a product": ("values = x @ y\n", "values.float()", True),
+}
+
+
+@pytest.mark.parametrize("name", CASTS)
+def test_casts(name: str) -> None:
+    setup, cast, proved = CASTS[name]
+    inner = "".join(f"    {line}\n" for line in setup.splitlines())
+    body = f"with torch.autocast('cuda', dtype=torch.float16):\n{inner}    z = {cast}\n"
+    assert failures(body, casts=1) == ([] if proved else [cast])

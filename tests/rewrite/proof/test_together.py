@@ -1,0 +1,68 @@
+"""Faults that show only between files."""
+
+from __future__ import annotations
+
+import pytest
+
+from amp_migrate.rewrite.proof.together import call_faults
+
+NAMES = frozenset({"scaler"})
+ENGINE = "def train(model, optimizer, scaler):\n    pass\n"
+
+
+def faults(**files: str) -> list[tuple[str, int, str]]:
+    found = call_faults({f"{name}.py": text for name, text in files.items()}, NAMES)
+    return [(path, failure.line, failure.message) for path, failure in found]
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "from engine import train\ntrain(m, o, scaler=s)\n",
+        "import engine\nengine.train(m, o, scaler=s)\n",
+        "from engine import train as run\nrun(m, o, scaler=s)\n",
+        "from engine import train\ntrain(m, o, **options)\n",
+        "def train(m):\n    pass\ntrain(m)\n",
+        "from elsewhere import train\ntrain(m, o)\n",
+    ],
+)
+def test_calls_that_pass_it(main: str) -> None:
+    assert faults(main=main, engine=ENGINE) == []
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "from engine import train\ntrain(m, o)\n",
+        "import engine\nengine.train(m, o)\n",
+        "from engine import train as run\nrun(m, o)\n",
+        "from engine import *\ntrain(m, optimizer=o)\n",
+    ],
+)
+def test_a_call_that_lacks_it(main: str) -> None:
+    assert faults(main=main, engine=ENGINE) == [
+        ("main.py", 2, "`train` needs `scaler`, which this call does not pass")
+    ]
+
+
+def test_an_optional_one_may_be_absent() -> None:
+    assert (
+        faults(main="from engine import f\nf(1)\n", engine="def f(a, scaler=None):\n    pass\n")
+        == []
+    )
+
+
+def test_a_keyword_that_is_not_taken() -> None:
+    main = "from engine import f\nf(1, scaler=s)\n"
+    assert faults(main=main, engine="def f(a):\n    pass\n") == [
+        ("main.py", 2, "`f` has no parameter `scaler`")
+    ]
+    assert faults(main=main, engine="def f(a, **rest):\n    pass\n") == []
+
+
+def test_a_method_of_a_base_class_in_another_file() -> None:
+    base = "class Base:\n    def step(self, batch, scaler):\n        pass\n"
+    heir = "from base import Base\n\nclass Heir(Base):\n    def run(self):\n        self.step(1)\n"
+    assert faults(heir=heir, base=base) == [
+        ("heir.py", 5, "`step` needs `scaler`, which this call does not pass")
+    ]

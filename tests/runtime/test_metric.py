@@ -1,0 +1,102 @@
+"""A number that a program prints, compared over seeds."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.runtime.metric import equivalent, printed, value
+from amp_migrate.runtime.report import Options, Program
+from amp_migrate.runtime.supervise import Supervisor
+from amp_migrate.runtime.verify import Verifier
+from tests.runtime.programs import AFTER, BEFORE, edited
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("accuracy: 0.5\nAccuracy: 0.75", [0.5, 0.75]),
+        ("epoch 3 accuracy=91.2% loss=0.1", [91.2]),
+        ("{'accuracy': 1e-3}", [1e-3]),
+        ("| accuracy | 7 |", [7.0]),
+        ("accuracy is fine", []),
+        ("test_accuracy: 0.5, accuracy_top5: 0.9", []),
+        ("accuracy: -.5", [-0.5]),
+    ],
+)
+def test_what_is_printed_is_read(text: str, found: list[float]) -> None:
+    assert printed(text, "accuracy") == found
+
+
+def test_a_number_that_is_none_is_read_as_such() -> None:
+    assert math.isnan(printed("loss: nan", "loss")[0])
+
+
+@pytest.mark.parametrize(("epochs", "found"), [(None, 3.0), (1, 1.0), (2, 2.0), (4, None)])
+def test_the_value_of_an_epoch(epochs: int | None, found: float | None) -> None:
+    assert value("x: 1\nx: 2\nx: 3\n", "x", epochs) == found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "margin", "verdict"),
+    [
+        ([0.90, 0.91, 0.92], [0.901, 0.911, 0.919], None, "pass"),
+        ([0.90, 0.91, 0.92], [0.70, 0.71, 0.72], None, "fail"),
+        ([0.90, 0.91, 0.92], [0.80, 0.91, 1.00], 0.01, "skip"),
+        ([0.90, 0.90, 0.90], [0.90, 0.90, 0.90], 0.0, "pass"),
+        ([0.90, 0.90, 0.90], [0.91, 0.91, 0.91], 0.0, "fail"),
+        ([0.90, 0.91, 0.92], [0.9, math.nan, 0.9], None, "fail"),
+        ([0.90, math.nan, 0.92], [0.9, 0.9, 0.9], None, "skip"),
+    ],
+)
+def test_equivalence_is_shown_or_not(
+    before: list[float], after: list[float], margin: float | None, verdict: str
+) -> None:
+    assert equivalent("metric", before, after, margin).verdict == verdict
+
+
+def test_one_run_in_twenty_is_called_equal_where_it_is_as_far_as_the_margin() -> None:
+    """The test keeps its level: on the border of the margin it passes in 5% of all cases."""
+    import random
+
+    chance, passed, margin = random.Random(0), 0, 0.1
+    for _ in range(4000):
+        after = [1 + margin + chance.gauss(0, 0.02) for _ in range(4)]
+        passed += equivalent("metric", [1.0] * 4, after, margin).verdict == "pass"
+    assert 0.03 < passed / 4000 < 0.07
+
+
+PRINTS = (
+    "\n\ntrain()\n",
+    "\n\ntrain()\nprint('error:', model(data.to(device)).square().mean().item())\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("edit", "name", "verdict", "words"),
+    [
+        (PRINTS, "error", "pass", "over 2 seeds"),
+        (("loss.backward()", "(0.5 * loss).backward()"), "error", "fail", "does not print it"),
+    ],
+)
+def test_a_program_is_run_to_its_end(
+    edit: tuple[str, str],
+    name: str,
+    verdict: str,
+    words: str,
+    supervisor: Supervisor,
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(edited(BEFORE, edit) if edit is PRINTS else BEFORE, encoding="utf-8")
+    after = edited(AFTER, edit) if edit is PRINTS else AFTER
+    rewrites = {"float16": {str(script.resolve()): after}}
+    program = Program(str(script), (), False, rewrites, tmp_path)
+    options = Options(
+        steps=4, quick=True, drills=False, diagnose=False, metric=name, metric_seeds=2, metric_margin=0.2
+    )  # fmt: skip
+    report = Verifier(program, options, supervisor).run()
+    check = next(one for one in report.checks if one.name == f"amp: metric {name}")
+    assert (check.verdict, words in check.message) == (verdict, True), check

@@ -1,0 +1,1 @@
+"""Programs with a verdict that is known: right conversions to AMP, and wrong ones."""

@@ -1,0 +1,31 @@
+"""The tables of methods name what the installed torch has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from amp_migrate.torch_facts import gradients, methods
+
+TABLES = {
+    name: table
+    for module in (gradients, methods)
+    for name, table in vars(module).items()
+    if isinstance(table, frozenset)
+}
+# `format` and `append` are methods of what is no tensor; kernels have names of their own.
+MIXED = {"HARMLESS", "PRODUCTS"}
+# Methods of distributions, and of descriptors of tensors.
+GONE = {"entropy", "log_prob", "__get__", "__set__"}
+
+
+@pytest.mark.parametrize("name", sorted(TABLES.keys() - MIXED))
+def test_every_word_is_one_of_torch(name: str) -> None:
+    homes = (torch.Tensor, torch, torch.nn.functional, torch.linalg)
+    strange = {word for word in TABLES[name] if not any(hasattr(home, word) for home in homes)}
+    assert strange <= GONE
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_no_table_is_empty(name: str) -> None:
+    assert len(TABLES[name]) >= 6

@@ -1,0 +1,130 @@
+"""The smaller tables, held against the torch that is installed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import pytest
+import torch
+
+from amp_migrate.torch_facts import amp_api, clippers, devices, layers, ops, optimizers
+
+
+def resolve(dotted: str) -> Any:
+    return functools.reduce(getattr, dotted.split(".")[1:], torch)
+
+
+@pytest.mark.parametrize("row", amp_api.API, ids=lambda row: row.name)
+def test_signatures_are_torchs(row: amp_api.Callable) -> None:
+    parameters = inspect.signature(resolve(row.name)).parameters.values()
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    assert tuple(positional) == row.parameters
+
+
+def test_the_two_generations_differ_in_order() -> None:
+    assert amp_api.parameter_place("torch.cuda.amp.autocast", "enabled") == 0
+    assert amp_api.parameter_place("torch.autocast", "enabled") == 2
+    assert amp_api.parameter_place("torch.autocast", "device") is None
+
+
+def test_numbers_of_float16_are_torchs() -> None:
+    half = torch.float16
+    assert torch.finfo(half).max == amp_api.HALF_MAX
+    assert torch.tensor(amp_api.HALF_TINY, dtype=half) == 0
+    assert torch.tensor(amp_api.HALF_TINY * 1.01, dtype=half) > 0
+    assert torch.tensor(1 - amp_api.HALF_EPSILON, dtype=half) == 1
+    assert torch.tensor(1 - amp_api.HALF_EPSILON * 1.01, dtype=half) < 1
+    assert torch.tensor(1 - amp_api.BFLOAT16_EPSILON, dtype=torch.bfloat16) == 1
+
+
+def test_every_module_of_torch_has_a_row() -> None:
+    modules = {
+        name
+        for name, value in vars(torch.nn).items()
+        if isinstance(value, type) and issubclass(value, torch.nn.Module)
+    }
+    base_classes = {"Module", "RNNBase", "RNNCellBase"}
+    assert modules - base_classes == {row.name for row in layers.LAYERS if "." not in row.name}
+
+
+def test_layers_name_operators_that_have_a_row() -> None:
+    for row in layers.LAYERS:
+        assert (row.op is not None) is (row.role in ("layer", "criterion")), row.name
+    linear = layers.layer("torch.nn.Linear")
+    assert linear is not None
+    assert linear.op is ops.named("nn.functional.linear")
+    assert layers.layer("torch.nn.functional.linear") is None
+
+
+def test_criteria_are_the_losses() -> None:
+    losses = {row.name for row in layers.LAYERS if row.name.endswith("Loss")}
+    assert {row.name for row in layers.LAYERS if row.role == "criterion"} >= losses
+
+
+def test_devices_that_torch_casts_on_by_itself() -> None:
+    for row in devices.DEVICES:
+        if row.name in ("cuda", "cpu", "mps", "xpu"):
+            assert str(torch.get_autocast_dtype(row.name)) == f"torch.{row.dtype}"
+            asks = getattr(resolve(row.module), "is_bf16_supported", None)
+            assert (asks is not None) is (row.asks_bfloat16 is not None)
+            assert asks is None or "including_emulation" in inspect.signature(asks).parameters
+    assert devices.device("cuda:1") is devices.device("cuda")
+    assert devices.device("vulkan") is None
+
+
+def test_torchs_clippers_exist() -> None:
+    names = [name for row in clippers.CLIPPERS for name in row.names if name.startswith("torch.")]
+    assert names
+    for name in names:
+        assert callable(resolve(name)), name
+
+
+@pytest.mark.parametrize(
+    ("name", "driven"),
+    [
+        ("torch.optim.Adam", True),
+        ("torch.optim.LBFGS", False),
+        ("apex.optimizers.FusedAdam", True),
+        ("timm.optim.optim_factory.create_optimizer", True),
+        ("timm.optim.create_optimizer_v2", True),
+        ("bitsandbytes.optim.Adam8bit", True),
+        ("torch_optimizer.Adahessian", False),
+        ("torch_optimizer.RAdam", True),
+        ("horovod.torch.DistributedOptimizer", False),
+        ("deepspeed.ops.adam.FusedAdam", True),
+        ("deepspeed.ops.adam.DeepSpeedCPUAdam", False),
+        ("tensorflow.keras.optimizers.Adam", False),
+    ],
+)
+def test_optimizers_of_libraries(name: str, driven: bool) -> None:
+    row = optimizers.optimizer(name)
+    assert row is not None
+    assert row.driven is driven
+    assert bool(row.reason) is not driven
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["torch.optim.lr_scheduler.StepLR", "torch.optim.Optimizer", "timm.optim.add_weight_decay",
+     "numpy.array", "mylib.Adam", None],
+)  # fmt: skip
+def test_what_is_no_optimizer(name: str | None) -> None:
+    assert optimizers.optimizer(name) is None
+
+
+def test_every_optimizer_of_torch_steps_as_its_row_says() -> None:
+    for name, value in vars(torch.optim).items():
+        if (
+            isinstance(value, type)
+            and issubclass(value, torch.optim.Optimizer)
+            and name != "Optimizer"
+        ):
+            row = optimizers.optimizer(f"torch.optim.{name}")
+            assert row is not None
+            needs = (
+                inspect.signature(value.step).parameters["closure"].default
+                is inspect.Parameter.empty
+            )
+            assert row.closure is needs, name
