@@ -26,6 +26,7 @@ options = st.builds(
     target_torch=st.sampled_from([None, None, (2, 0)]),
     eval=st.booleans(),
     guard_scheduler=st.booleans(),
+    switch=st.none(),  # a program of these shapes has no configuration to add an option to
 )
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -57,8 +58,10 @@ def backward_scopes(text: str) -> set[int]:
 def test_every_shape_is_migrated(shape: Shape, chosen: Settings) -> None:
     text = program(shape)
     outcome = migrate(text, chosen)
-    assert outcome.error is None
-    assert [loop.status for loop in outcome.loops] == ["migrated"] * len(backward_scopes(text))
+    assert outcome.error is None, outcome.error
+    assert [loop.status for loop in outcome.loops] == ["migrated"] * len(backward_scopes(text)), (
+        outcome.loops
+    )
     assert outcome.output is not None
     ast.parse(outcome.output)
 

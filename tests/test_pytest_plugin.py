@@ -28,8 +28,6 @@ def ran(folder: Path, program: str, argument: str = "") -> str:
         "-m",
         "pytest",
         "-q",
-        "-p",
-        "amp_migrate.pytest_plugin",
         "test_it.py",
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -127,7 +127,7 @@ def test_fixes_stay_in_their_cells(lint: Run, write: Write) -> None:
 
 def test_the_diff_of_fixes(lint: Run, write: Write) -> None:
     write("a.ipynb", notebook(OLD).decode())
-    ran = lint("a.ipynb", "--diff", "--select", "deprecated-cuda-amp")
+    ran = lint("a.ipynb", "--diff", "--unsafe-fixes", "--select", "deprecated-cuda-amp")
     assert ran.text.startswith("--- a/a.ipynb\n+++ b/a.ipynb\n@@ ")
     assert '%time scaler = torch.amp.GradScaler(\\"cuda\\")' in ran.text
 
@@ -135,7 +135,15 @@ def test_the_diff_of_fixes(lint: Run, write: Write) -> None:
 def test_a_name_makes_standard_input_a_notebook(lint: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     data = notebook(OLD)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    ran = lint("--stdin-filename", "a.ipynb", "--fix", "--select", "deprecated-cuda-amp", "-")
+    ran = lint(
+        "--stdin-filename",
+        "a.ipynb",
+        "--fix",
+        "--unsafe-fixes",
+        "--select",
+        "deprecated-cuda-amp",
+        "-",
+    )
     assert sources(ran.out) == [OLD.replace(".cuda.amp.GradScaler()", '.amp.GradScaler("cuda")')]
 
 
