@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from amp_migrate.config import Settings
 from amp_migrate.display import escaped, in_colour, place
 from amp_migrate.pipeline.lint import baseline as baselines
 from amp_migrate.pipeline.lint import files
-from amp_migrate.pipeline.lint.batch import lint_all
+from amp_migrate.pipeline.lint.batch import Batch, lint_all
 from amp_migrate.pipeline.lint.files import Options, Report
 from amp_migrate.project.discovery import discover
 from amp_migrate.project.errors import SourceError
@@ -47,6 +48,9 @@ def _words(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     """Names of rules, separated by commas or given several times."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
+
+# The formats for people.
+_READABLE = ("text", "concise")
 
 _FIXES = Group("Fixes")
 _RULES = Group("Which rules")
@@ -121,7 +125,7 @@ def lint(
     wrong and what to do.
 
     Exit code: 0 nothing found, or all of it fixed; 1 findings, or fixes that --diff shows; 2 wrong
-    usage or an internal error.
+    usage or an internal error; 130 interrupted.
     """
     fixes = fix or unsafe_fixes or diff
     if add_ignore and (fixes or paths == (STDIN,)):
@@ -140,12 +144,15 @@ def lint(
         output_format, output_file, statistics, quiet, to_stderr=diff or (stream and fixes)
     )
     if stream:
-        reports: tuple[Report, ...] = (_stream(stdin_filename, choice, writes=fixes and not diff),)
+        batch = Batch((_stream(stdin_filename, choice, writes=fixes and not diff),), 1)
     else:
         found = options.among(changed, discover(paths, options.excludes(ours, exclude)))
-        reports = lint_all(found, choice, write=fixes and not diff)
+        batch = lint_all(found, choice, write=fixes and not diff)
+    reports = batch.reports
     if baseline is not None:
         reports = baselines.without_known(reports, known, baseline)
+    if batch.interrupted:
+        return _interrupted(replace(batch, reports=reports), output, unsafe_fixes)
     if write_baseline is not None:
         _write_baseline(write_baseline, reports)
         return _crashes(reports)
@@ -155,6 +162,19 @@ def lint(
         _print_diffs(reports)
     _print(reports, output, unsafe_fixes)
     return _crashes(reports) or _exit_code(reports, exit_zero, diff)
+
+
+def _interrupted(batch: Batch, output: Output, unsafe: bool) -> int:
+    """Tell a person what was found so far. A program gets no report: nothing in it would say that
+    it is not the whole.
+    """
+    readable = output.format in _READABLE and output.file is None
+    if readable:
+        _print(batch.reports, output, unsafe)
+    looked = f"{len(batch.reports):,} of {batch.total:,} files were looked at"
+    left = "" if readable else "; no report is written, since it would be incomplete"
+    click.echo(f"amp-migrate: interrupted; {looked}{left}.", err=True)
+    return 130
 
 
 def _check_names(settings: Settings) -> None:
@@ -246,7 +266,7 @@ def _print(reports: Sequence[Report], output: Output, unsafe: bool) -> None:
         click.echo(said, nl=False, err=output.to_stderr)
     if output.quiet:
         return
-    readable = output.format in ("text", "concise") and output.file is None
+    readable = output.format in _READABLE and output.file is None
     for line in _closing(reports, unsafe):
         click.echo(line, err=output.to_stderr or not readable)
 

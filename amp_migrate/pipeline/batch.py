@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import signal
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from amp_migrate.config import Settings
@@ -21,6 +18,7 @@ from amp_migrate.pipeline import atomic_write
 from amp_migrate.pipeline import one_file as rewrite
 from amp_migrate.pipeline import workers as parallel
 from amp_migrate.pipeline.grouping import apart, conflicts, joined, merged, tasks_of
+from amp_migrate.pipeline.interrupts import held_interrupt, termination_as_interrupt
 from amp_migrate.pipeline.one_file import Rewritten
 from amp_migrate.pipeline.programs import Task, Together, first_look, rewrite_task
 from amp_migrate.project.discovery import Found, surroundings
@@ -49,7 +47,7 @@ class Batch:
             for real, one in zip(self.reals, self.results, strict=True)
             if one.outcome.status == "migrated"
         }
-        with _held_interrupt():
+        with held_interrupt():
             done = _commit(new)
         results = [done.get(real, one) for real, one in zip(self.reals, self.results, strict=True)]
         return replace(self, results=tuple(results))
@@ -71,7 +69,7 @@ def rewrite_all(
     """
     run = _Run(files, settings, write, asked, keep)
     try:
-        with _termination_as_interrupt():
+        with termination_as_interrupt():
             run.all()
     except KeyboardInterrupt:
         return Batch(run.ordered(), run.total(), True, run.reals())
@@ -217,7 +215,7 @@ class _Run:
 
     def _settle(self, results: Mapping[str, Rewritten], chains: Iterable[list[str]]) -> None:
         for chain in chains if self.write else ():
-            with _held_interrupt():
+            with held_interrupt():
                 self._note(_commit({real: results[real] for real in chain}))
         chained = {real for chain in chains for real in chain} if self.write else set()
         self._note({real: one for real, one in results.items() if real not in chained})
@@ -270,42 +268,6 @@ def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:
 def _shown(real: str | None, results: Mapping[str, Rewritten]) -> str | None:
     """A file as the user named it."""
     return results[real].outcome.path if real is not None and real in results else real
-
-
-@contextlib.contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
-    """Let `kill` end a run as Ctrl-C does: workers ended, files whole, a report of what
-    was done.
-    """
-    with _handled(signal.SIGTERM, signal.default_int_handler):
-        yield
-
-
-@contextlib.contextmanager
-def _held_interrupt() -> Iterator[None]:
-    """Hold an interrupt back until a file is whole and counted."""
-    held: list[int] = []
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        held.append(number)
-
-    with _handled(signal.SIGINT, hold), _handled(signal.SIGTERM, hold):
-        yield
-    if held:
-        signal.raise_signal(held[0])
-
-
-@contextlib.contextmanager
-def _handled(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    # Only the main thread of a program may set handlers, and only there do signals arrive.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, previous)
 
 
 @contextlib.contextmanager

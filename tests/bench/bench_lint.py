@@ -134,7 +134,9 @@ def same_with_workers(tree: Path) -> bool:
     results = []
     for count in (0, 2):
         parallel.workers_for = lambda sizes, worth=0, count=count: count
-        results.append([report.findings for report in lint_all(found, options, write=False)])
+        results.append(
+            [report.findings for report in lint_all(found, options, write=False).reports]
+        )
     return results[0] == results[1]
 
 

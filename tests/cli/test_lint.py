@@ -14,7 +14,10 @@ import pytest
 import amp_migrate
 from amp_migrate import checks
 from amp_migrate.cli import main
-from amp_migrate.pipeline.lint import engine
+from amp_migrate.pipeline.lint import batch, engine
+from amp_migrate.pipeline.lint.files import Options, Report
+from amp_migrate.pipeline.lint.tree import Task
+from amp_migrate.report.findings import FORMATS
 from tests.cli.conftest import Ran, python
 from tests.pipeline.lint.programs import BCE, BROKEN, NEW, OLD, PLAIN
 
@@ -270,6 +273,60 @@ def test_add_ignore_joins_a_comment_that_is_there(lint: Lint, write: Write) -> N
     assert path.read_text().endswith(
         "# amp-migrate: ignore[deprecated-cuda-amp, positional-args-in-GradScaler]\n"
     )
+
+
+@pytest.fixture
+def halfway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C arrives when the first file is done."""
+    real, done = batch.lint_task, []
+
+    def task(task: Task, options: Options) -> tuple[Report, ...]:
+        if done:
+            raise KeyboardInterrupt
+        done.append(task)
+        return real(task, options)
+
+    monkeypatch.setattr(batch, "lint_task", task)
+
+
+@pytest.mark.usefixtures("halfway")
+@pytest.mark.parametrize("form", ["text", "concise"])
+def test_an_interrupted_run_tells_what_it_found(lint: Lint, write: Write, form: str) -> None:
+    write("a.py", OLD + "# the longest is the first\n")
+    write("b.py", OLD)
+    ran = lint("--output-format", form, ".")
+    assert ran.code == 130
+    assert "a.py:" in ran.text
+    assert "b.py:" not in ran.text
+    assert "interrupted; 1 of 2 files were looked at.\n" in ran.err
+
+
+@pytest.mark.usefixtures("halfway")
+@pytest.mark.parametrize("form", [form for form in FORMATS if form not in ("text", "concise")])
+def test_an_interrupted_run_reports_nothing_to_programs(
+    lint: Lint, write: Write, form: str
+) -> None:
+    write("a.py", OLD)
+    write("b.py", OLD)
+    ran = lint("--output-format", form, ".")
+    assert (ran.code, ran.out) == (130, b"")
+    assert "no report is written, since it would be incomplete" in ran.err
+
+
+@pytest.mark.usefixtures("halfway")
+def test_an_interrupted_run_keeps_the_fixes_that_were_done(lint: Lint, write: Write) -> None:
+    first, second = write("a.py", OLD + "# the longest is the first\n"), write("b.py", OLD)
+    assert lint("--fix", ".").code == 130
+    assert first.read_text() != OLD + "# the longest is the first\n"
+    assert second.read_text() == OLD
+
+
+@pytest.mark.usefixtures("halfway")
+def test_an_interrupted_run_writes_no_baseline(lint: Lint, write: Write, tmp_path: Path) -> None:
+    write("a.py", OLD)
+    write("b.py", OLD)
+    assert lint("--write-baseline", "known.json", ".").code == 130
+    assert not (tmp_path / "known.json").exists()
 
 
 def _stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

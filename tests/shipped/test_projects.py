@@ -26,7 +26,7 @@ def found(project: LittleProject, folder: Path) -> set[tuple[str, int, str]]:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    reports = lint_all([*discover([folder], ())], Options(Settings(), folder), write=False)
+    reports = lint_all([*discover([folder], ())], Options(Settings(), folder), write=False).reports
     assert not [report.crashes for report in reports if report.crashes]
     return {
         (Path(report.path).relative_to(folder).as_posix(), one.line, one.rule)

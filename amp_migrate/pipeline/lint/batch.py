@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.display import shown
+from amp_migrate.pipeline.interrupts import held_interrupt, termination_as_interrupt
 from amp_migrate.pipeline.lint import files
 from amp_migrate.pipeline.lint.engine import Crash
 from amp_migrate.pipeline.lint.files import Options, Report
@@ -29,9 +30,36 @@ if TYPE_CHECKING:
 WORTH_BYTES = 400_000
 
 
-def lint_all(found: Sequence[Found], options: Options, write: bool) -> tuple[Report, ...]:
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Reports in the order of the files; with `interrupted`, of those that were done by then."""
+
+    reports: tuple[Report, ...]
+    total: int
+    interrupted: bool = False
+
+
+def lint_all(found: Sequence[Found], options: Options, write: bool) -> Batch:
     """Lint `found`, in order; with `write`, fixed files go back to disk."""
     done: dict[str, Report] = {}
+    interrupted = False
+    try:
+        with termination_as_interrupt():
+            _lint_all(found, options, done)
+    except KeyboardInterrupt:
+        interrupted = True
+    finished = [one for one in found if shown(one.path) in done]
+    with held_interrupt():
+        reports = tuple(_told(one.path, done[shown(one.path)], write) for one in finished)
+    return Batch(reports, len(found), interrupted)
+
+
+def _told(path: Path, report: Report, write: bool) -> Report:
+    return _commit(path, report) if write else report
+
+
+def _lint_all(found: Sequence[Found], options: Options, done: dict[str, Report]) -> None:
+    """Fill in the reports, by the files' names as they are shown."""
     tree = Tree(found)
     for one in found:
         sifted = files.unreadable(shown(one.path), one.error) if one.error else tree.sift(one)
@@ -43,10 +71,6 @@ def lint_all(found: Sequence[Found], options: Options, write: bool) -> tuple[Rep
         for report in _reports(tasks, options):
             known = done.get(report.path)
             done[report.path] = report.joined(known) if known is not None else report
-    reports = tuple(done[shown(one.path)] for one in found)
-    if not write:
-        return reports
-    return tuple(_commit(one.path, report) for one, report in zip(found, reports, strict=True))
 
 
 def _reports(tasks: Sequence[Task], options: Options) -> Generator[Report, None, None]:
