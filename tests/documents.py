@@ -34,7 +34,11 @@ class Workshop:
         shutil.copytree(DOCS / "demo", self.folder)
         tools = folder / "bin"
         tools.mkdir()
-        for name, words in (("amp-migrate", "-m amp_migrate "), ("python", "")):
+        for name, words in (
+            ("amp-migrate", "-m amp_migrate "),
+            ("pre-commit", "-m pre_commit "),
+            ("python", ""),
+        ):
             tool = tools / name
             tool.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {words}"$@"\n')
             tool.chmod(0o755)
