@@ -21,6 +21,7 @@ from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
 from amp_migrate.planner.loop_edits import LoopPlan
 from amp_migrate.planner.notebook_cells import check_cells
+from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
 from amp_migrate.planner.order import check_order
 from amp_migrate.planner.refusal import Refusal, Skip, place_of, what_was_read
 from amp_migrate.planner.regions import Region, Regions, forwards_before
@@ -140,7 +141,8 @@ class LoopPlanner:
         if self.switches.cpu_only:
             raise Skip("cpu-only", backwards[0], self._says_cpu())
         self.switches.check_device(backwards[0])
-        screen.refuse_old_torch(self.settings, backwards[0])
+        refuse_old_torch(self.settings, backwards[0])
+        refuse_old_loop(self.program, scope)
         return loop
 
     def _regions(

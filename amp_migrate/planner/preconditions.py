@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from amp_migrate.config import OLDEST_TORCH, Settings
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
@@ -276,17 +275,4 @@ def _refuse_vector(program: Program, call: ast.Call) -> None:
                 "scaled "
                 "in half"
             ),
-        )
-
-
-def refuse_old_torch(settings: Settings, node: ast.AST) -> None:
-    """Mixed precision came with torch 1.6."""
-    oldest = settings.target_torch
-    if oldest is not None and oldest < OLDEST_TORCH:
-        version = ".".join(map(str, oldest))
-        raise Refusal(
-            "torch-too-old",
-            node,
-            f"the project admits torch {version} by its requirements, and mixed precision "
-            "came with 1.6",
         )

@@ -209,6 +209,10 @@ WRAPPERS: tuple[str, ...] = (
 """They give back the module that they are given, in other clothes."""
 
 
+LOSSES = frozenset(row.operator for row in LAYERS if row.role == "criterion" and row.operator)
+"""The operators of the criteria: unless told otherwise, they give one number for a batch."""
+
+
 @cache
 def _by_name() -> dict[str, Layer]:
     return {f"torch.nn.{row.name}": row for row in LAYERS}

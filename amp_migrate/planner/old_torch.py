@@ -1,0 +1,52 @@
+"""Programs for a torch that has no mixed precision, by their requirements or by their own lines."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.config import OLDEST_TORCH, Settings
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.scalars import is_scalar
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.refusal import Refusal
+
+
+def refuse_old_torch(settings: Settings, node: ast.AST) -> None:
+    """Mixed precision came with torch 1.6."""
+    oldest = settings.target_torch
+    if oldest is not None and oldest < OLDEST_TORCH:
+        version = ".".join(map(str, oldest))
+        raise Refusal(
+            "torch-too-old",
+            node,
+            f"the project admits torch {version} by its requirements, and mixed precision "
+            "came with 1.6",
+        )
+
+
+def refuse_old_loop(program: Program, scope: Scope) -> None:
+    """A loop that indexes a loss ran up to torch 0.4: later, the loss has no dimensions, and
+    indexing it raises IndexError.
+    """
+    for read in _indexed_data(scope):
+        assert isinstance(read.value, ast.Attribute)
+        if is_scalar(program, read.value.value, scope):
+            raise Refusal(
+                "torch-too-old",
+                read,
+                f"`{ast.unparse(read)}` raises IndexError since torch 0.5, where a loss has no "
+                "dimensions: call its method item(), for a torch of today (mixed precision "
+                "came with 1.6)",
+            )
+
+
+def _indexed_data(scope: Scope) -> Iterator[ast.Subscript]:
+    """`loss.data[0]`."""
+    for node in nodes_in(scope.node):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
+            continue
+        index = node.slice
+        if node.value.attr == "data" and isinstance(index, ast.Constant) and index.value == 0:
+            yield node
