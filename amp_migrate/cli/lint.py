@@ -20,7 +20,8 @@ from amp_migrate.display import escaped, in_colour, place
 from amp_migrate.pipeline.lint import baseline as baselines
 from amp_migrate.pipeline.lint import files
 from amp_migrate.pipeline.lint.batch import Batch, lint_all
-from amp_migrate.pipeline.lint.files import Options, Report
+from amp_migrate.pipeline.lint.files import Options
+from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.project.discovery import discover
 from amp_migrate.project.errors import SourceError
 from amp_migrate.report import findings as formats

@@ -14,6 +14,7 @@ import builtins
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.ancestry import ancestry
 from amp_migrate.model.body_events import is_of_same_object
 from amp_migrate.model.calls import argument
 from amp_migrate.model.command_line import declares
@@ -182,16 +183,10 @@ class BodyEntry:
 
     def in_class(self, cls: ast.ClassDef, name: str) -> bool:
         """Whether the class, or one that it derives from, has the attribute itself."""
-        for owner in self.graph.lineage(cls):
-            if name in self.module.scopes[owner].bindings or self._is_field(owner, name):
-                return True
-        for owner, base in self._bases(cls):
-            scope = self.module.scopes[owner].parent or self.module.root
-            found = self.reaching.imported.definition(base, scope)
-            if found is not None and isinstance(found[1], ast.ClassDef):
-                if found[0].reaching.entry.in_class(found[1], name):
-                    return True
-        return False
+        return any(
+            name in home.module.scopes[owner].bindings or self._is_field(owner, name)
+            for home, owner in ancestry(self.reaching, cls)
+        )
 
     def _is_field(self, cls: ast.ClassDef, name: str) -> bool:
         """A field of a dataclass or named tuple, which its constructor sets."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.kinds import OTHER, UNKNOWN, Kind, Value, library_kind, scheduler_name
 from amp_migrate.model.makers import Makers
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.syntax import Function, Scope, returned, returned_at
 
 if TYPE_CHECKING:
+    from amp_migrate.model.neighbours import Definition
     from amp_migrate.model.program import Program
     from amp_migrate.model.values import Values
 

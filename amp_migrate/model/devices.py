@@ -63,9 +63,10 @@ UNKNOWN = DeviceValue(Form.UNKNOWN, closed=False)
 class Devices:
     """Answers `of` for expressions and `at` for names at a place."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, busy: set[Binding] | None = None) -> None:
+        """`busy`: the bindings that are being followed, in whatever file."""
         self.program = program
-        self._busy: set[Binding] = set()
+        self._busy: set[Binding] = set() if busy is None else busy
         self._known: dict[Binding, DeviceValue] = {}
 
     def of(self, expr: ast.expr, scope: Scope) -> DeviceValue:
@@ -131,12 +132,20 @@ class Devices:
             holder = ast.parse(dotted, mode="eval").body
             held = self._of_class(holder, scope)
             home, bindings = held if held is not None else (home, [])
-        there = Devices(home)
-        values = [(one.value, home.module.scope_of(one.statement)) for one in bindings]
-        known = [there.of(value, where) for value, where in values if value is not None]
+        known = [self._there(home, one, one.value) for one in bindings if one.value is not None]
         if not known:
             return None
         return _either([*known, *(self._written(dotted) if "." in dotted else [])])
+
+    def _there(self, home: Program, binding: Binding, value: ast.expr) -> DeviceValue:
+        """What a binding of another file holds; nothing where that is the question itself."""
+        if binding in self._busy or len(self._busy) > _DEEP:
+            return DeviceValue(Form(0))
+        self._busy.add(binding)
+        try:
+            return Devices(home, self._busy).of(value, home.module.scope_of(binding.statement))
+        finally:
+            self._busy.discard(binding)
 
     def _of_class(self, expr: ast.expr, scope: Scope) -> tuple[Program, list[Binding]] | None:
         """`Config.device`, or `cfg.device` of an instance, of a class of another file."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import Definition, Variable
 from amp_migrate.model.syntax import Module, Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.neighbours import Definition, Variable
 
 
 class Imported:

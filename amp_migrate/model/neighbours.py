@@ -10,17 +10,15 @@ import re
 import stat
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function
 from amp_migrate.project.import_paths import candidates, in_subfolders
 from amp_migrate.regular_files import read_nearby
 
-if TYPE_CHECKING:
-    from amp_migrate.model.program import Program
-
-Definition: TypeAlias = "tuple[Program, Function | ast.ClassDef]"
-Variable: TypeAlias = "tuple[Program, tuple[Binding, ...]]"
+Definition: TypeAlias = tuple[Program, Function | ast.ClassDef]
+Variable: TypeAlias = tuple[Program, tuple[Binding, ...]]
 _HOPS = 5
 _MOST = 300
 _ANY = "_"
@@ -158,8 +156,6 @@ def _load(file: str, changed: int) -> Program | None:
     """The program of a neighbouring file; None where it cannot be read or parsed (its own run says
     why).
     """
-    from amp_migrate.model.program import Program
-
     data = read_nearby(file)
     if data is None:
         return None

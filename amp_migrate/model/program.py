@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from amp_migrate.model.attributes import Attributes
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.effects import Effects
-from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.precision import Precision
 from amp_migrate.model.reaching import Reaching
 from amp_migrate.model.recognition import Events
@@ -20,6 +19,7 @@ from amp_migrate.model.uses import Uses
 from amp_migrate.model.values import Values
 
 if TYPE_CHECKING:
+    from amp_migrate.model.neighbours import Neighbours
     from amp_migrate.project.module_graph import Project
 
 T = TypeVar("T")

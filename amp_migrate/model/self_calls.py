@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from amp_migrate.model.ancestry import ancestry
 from amp_migrate.model.body_events import is_of_same_object, is_super
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.imported import Imported
@@ -61,15 +62,10 @@ class SelfCalls:
 
     def inherited(self, cls: ast.ClassDef, name: str, itself: bool = False) -> list[Method]:
         """The method of a class that comes first in its lineage, bases in other files included."""
-        lineage = self.graph.lineage(cls)
-        for owner in lineage[0 if itself else 1 :]:
+        for home, owner in ancestry(self.reaching, cls, itself):
             method = self._defined(owner, name)
             if method is not None:
-                return [Method(self.reaching, method)]
-        for base in (base for owner in lineage for base in owner.bases):
-            found = self._abroad(base, name)
-            if found:
-                return found
+                return [Method(home, method)]
         return []
 
     def _defined(self, cls: ast.ClassDef, name: str) -> Function | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from amp_migrate.model.binding_values import BindingValues
 from amp_migrate.model.call_values import CallValues, is_property
@@ -22,9 +23,11 @@ from amp_migrate.model.kinds import (
 )
 from amp_migrate.model.method_uses import MethodUses
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.reaching import Reaching
 from amp_migrate.model.syntax import Binding, Function, Module, Scope, returned
+
+if TYPE_CHECKING:
+    from amp_migrate.model.neighbours import Definition
 
 _DEEP = 100
 # Methods that only models have, and what only optimizers have: evidence where no constructor is in
@@ -56,6 +59,7 @@ class Values:
         self.bindings = BindingValues(self)
         self.calls = CallValues(self)
         self.classes = ClassKinds(self)
+        self._class_kinds: dict[ast.ClassDef, Kind] = {}
         self.uses = MethodUses(module)
 
     def of(self, expr: ast.expr, scope: Scope) -> Value:
@@ -269,7 +273,10 @@ class Values:
 
     def class_kind(self, cls: ast.ClassDef) -> Kind:
         """What instances of a class of this program are."""
-        return self.classes.of(cls)
+        if cls not in self._class_kinds:
+            self._class_kinds[cls] = Kind.OBJECT  # for files whose classes derive from each other
+            self._class_kinds[cls] = self.classes.of(cls)
+        return self._class_kinds[cls]
 
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function or method in this program that `call` runs."""

@@ -10,6 +10,7 @@ import re
 from amp_migrate.checks._finding import CURRENT_TORCH, Finding
 from amp_migrate.config import Settings
 from amp_migrate.outcome import COMPLETED, FileOutcome, LoopOutcome, Note
+from amp_migrate.pipeline.lint.fix import fix
 from amp_migrate.rewrite.proof.respelling import same_amp
 
 SPELLINGS = ("deprecated-cuda-amp", "rename-changes-nested-dtype", "deprecated-state-getters")
@@ -110,8 +111,6 @@ def _fixed(
     bring in an error. Where the project does not say its oldest torch, the names of today are
     written, as everywhere in a migration.
     """
-    from amp_migrate.pipeline.lint.fix import fix
-
     ignored = set(settings.ignore)
     only = settings._replace(
         select=tuple(r for r in rules if r not in ignored),

@@ -14,18 +14,25 @@ from amp_migrate.model.program import Program
 from amp_migrate.pipeline.lint.engine import names_amp
 
 
+class RuleFailedError(Exception):
+    """A rule failed on an output, so that nothing shows that the output keeps it."""
+
+
 def brought_in(
     original: str, output: str, path: str, settings: Settings, program: Program | None = None
 ) -> list[Finding]:
     """Findings of severity error in `output` beyond those in `original`, matched by rule and
     scope. `program` is the model of the output, where there is one; the original is then seen
-    with the same neighbours.
+    with the same neighbours. Raises RuleFailedError.
     """
-    after = _errors(output, path, settings, program)
+    failed: list[str] = []
+    after = _errors(output, path, settings, failed, program)
+    if failed:
+        raise RuleFailedError(f"{path}: the rule {failed[0]} failed on the output")
     if not after:
         return []
     neighbours = program.module.neighbours if program is not None else None
-    before = Counter(_key(one) for one in _errors(original, path, settings, None, neighbours))
+    before = Counter(_key(one) for one in _errors(original, path, settings, [], None, neighbours))
     new = []
     for finding in after:
         key = _key(finding)
@@ -44,10 +51,11 @@ def _errors(
     text: str,
     path: str,
     settings: Settings,
+    failed: list[str],
     program: Program | None = None,
     neighbours: Neighbours | None = None,
 ) -> list[Finding]:
-    """What the default rules of severity error find; a rule that fails finds nothing."""
+    """What the default rules of severity error find; those that fail are noted."""
     if not names_amp(text):
         return []
     try:
@@ -61,6 +69,6 @@ def _errors(
         if rule.default and rule.severity == "error" and rule.applies(settings.target_torch):
             try:
                 found += list(check.run(program, plain))
-            except Exception:  # noqa: S112 - lint reports it where the rule is run for its own sake
-                continue
+            except Exception as error:
+                failed.append(f"{rule.name} ({type(error).__name__}: {error})")
     return found

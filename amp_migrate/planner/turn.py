@@ -5,7 +5,9 @@ stand in.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
@@ -31,7 +33,7 @@ class OptimizerStep:
         """The optimizer, as the scope can name it."""
         return self.made.optimizer
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The optimizer as written, to tell whether two steps are of one."""
         return ast.dump(self.optimizer)
@@ -58,12 +60,21 @@ class Turn:
         module = program.module
         self.entered = entered
         self.steps = [OptimizerStep(one, module.statement_of(one.call)) for one in steps]
+        self._effects: dict[ast.stmt, EventKind] = {}
 
     def _header_effect(self, statement: ast.stmt) -> EventKind:
-        effect = EventKind.NONE
-        for root in header(statement):
-            effect |= self.program.effects.of_statement(root, self.scope)
-        return effect
+        if statement not in self._effects:
+            effect = EventKind.NONE
+            for root in header(statement):
+                effect |= self.program.effects.of_statement(root, self.scope)
+            self._effects[statement] = effect
+        return self._effects[statement]
+
+    @cached_property
+    def _backward_orders(self) -> list[int]:
+        """Where the backwards stand in the flow, sorted."""
+        statements = map(self.program.module.statement_of, self.backwards)
+        return sorted(self.flow.step(statement).order for statement in statements)
 
     def _guards(self, statement: ast.stmt) -> set[str]:
         """The conditions a statement stands under inside its training loop, as text (two `if` of
@@ -121,5 +132,5 @@ class Turn:
 
     def _last_backward(self, step: OptimizerStep) -> int:
         end = self.flow.step(step.statement).order
-        orders = [self.flow.step(self.program.module.statement_of(b)).order for b in self.backwards]
-        return max((o for o in orders if o < end), default=-1)
+        before = bisect_left(self._backward_orders, end)
+        return self._backward_orders[before - 1] if before else -1

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import cached_property
 
 from amp_migrate.model.effects import is_reducer
 from amp_migrate.model.events import EventKind
@@ -51,6 +54,18 @@ class Unscaling(Turn):
         return None
 
     def unscale_place(self, step: OptimizerStep) -> ast.stmt | None:
+        """The statement that `unscale_` of a step's optimizer goes before, if any does; asked by
+        each of the checks, and answered once.
+        """
+        if step not in self._unscaled:
+            self._unscaled[step] = self._unscale_place(step)
+        return self._unscaled[step]
+
+    @cached_property
+    def _unscaled(self) -> dict[OptimizerStep, ast.stmt | None]:
+        return {}
+
+    def _unscale_place(self, step: OptimizerStep) -> ast.stmt | None:
         readers = [s for s in self._between(step) if self._reads(s)]
         readers = [r for r in readers if self._of_optimizer(r, step)]
         if not readers:
@@ -98,16 +113,12 @@ class Unscaling(Turn):
 
     def _between(self, step: OptimizerStep) -> list[ast.stmt]:
         """Statements after the last backward before a step, up to the step."""
-        end = self.flow.step(step.statement).order
-        before = [self.flow.step(self.program.module.statement_of(b)).order for b in self.backwards]
-        start = max((o for o in before if o < end), default=-1 if self.entered else None)
-        if (
-            start is None
+        end, start = self.flow.step(step.statement).order, self._last_backward(step)
+        if start < 0 and not self.entered:
             # the backward comes later in the loop body: gradients are read at the top of the next
             # turn
-        ):
             return []
-        self._refuse_read_halfway(before, start)
+        self._refuse_read_halfway(start)
         found = [s.statement for s in self.flow.steps[start + 1 : end]]
         roots = (root for statement in found for root in header(statement))
         passed = passed_on(self.program, self.scope, roots)
@@ -125,22 +136,34 @@ class Unscaling(Turn):
             )
         return found
 
-    def _refuse_read_halfway(self, backwards: list[int], last: int) -> None:
+    def _refuse_read_halfway(self, last: int) -> None:
         """Between two backwards into the same gradients they cannot be unscaled: what the second
         one adds would be scaled.
         """
-        steps = self.flow.steps
-        effects = [self._header_effect(s.statement) for s in steps[: max(last, 0)]]
-        stepped = max((o for o, e in enumerate(effects) if e & EventKind.STEP), default=-1)
-        first = min((o for o in backwards if stepped < o < last), default=last)
-        for between in steps[first + 1 : max(last, 0)]:
-            if self._reads(between.statement):
-                raise Refusal(
-                    "grad-read-before-unscale",
-                    between.statement,
-                    "gradients are read here, between two backward passes, when they carry the "
-                    "scaler's factor (65,536 at first) and cannot be unscaled yet",
-                )
+        earlier = bisect_left(self._step_orders, last)
+        stepped = self._step_orders[earlier - 1] if earlier else -1
+        after = bisect_right(self._backward_orders, stepped)
+        first = self._backward_orders[after] if after < len(self._backward_orders) else last
+        read = bisect_right(self._read_orders, first)
+        if read < len(self._read_orders) and self._read_orders[read] < last:
+            raise Refusal(
+                "grad-read-before-unscale",
+                self.flow.steps[self._read_orders[read]].statement,
+                "gradients are read here, between two backward passes, when they carry the "
+                "scaler's factor (65,536 at first) and cannot be unscaled yet",
+            )
+
+    @cached_property
+    def _step_orders(self) -> list[int]:
+        return self._orders(lambda one: bool(self._header_effect(one) & EventKind.STEP))
+
+    @cached_property
+    def _read_orders(self) -> list[int]:
+        return self._orders(self._reads)
+
+    def _orders(self, wanted: Callable[[ast.stmt], bool]) -> list[int]:
+        """The places in the flow of the statements that are wanted, in order."""
+        return [one.order for one in self.flow.steps if wanted(one.statement)]
 
     def _writes(self, statement: ast.stmt) -> bool:
         return bool(self._header_effect(statement) & EventKind.WRITES_GRADIENTS)
@@ -179,12 +202,20 @@ class Unscaling(Turn):
         """Whether the gradients read belong to the step's optimizer, where several step after one
         backward.
         """
-        rivals = {s.key for s in self.steps if self._last_backward(s) == self._last_backward(step)}
+        rivals = self._rivals[self._last_backward(step)]
         if len(rivals) == 1:
             return True
         read = self._parameter_owners(reader)
         matches = {s.key for s in self.steps if s.key in rivals and self._owners(s) & read}
         return not matches or step.key in matches
+
+    @cached_property
+    def _rivals(self) -> dict[int, set[str]]:
+        """The optimizers that step after each backward."""
+        found: dict[int, set[str]] = {}
+        for step in self.steps:
+            found.setdefault(self._last_backward(step), set()).add(step.key)
+        return found
 
     def _owners(self, step: OptimizerStep) -> set[str]:
         """The models whose parameters an optimizer was given, and the optimizer itself."""

@@ -105,10 +105,8 @@ class Updates(Unscaling):
         """`optimizer.zero_grad()` between backward and step leaves nothing for `scaler.step`, which
         raises unless unscale_ has seen the gradients.
         """
-        end = self.flow.step(step.statement).order
-        orders = [self.flow.step(self.program.module.statement_of(b)).order for b in self.backwards]
-        start = max((order for order in orders if order < end), default=None)
-        between = self.flow.steps[start + 1 : end] if start is not None else []
+        end, start = self.flow.step(step.statement).order, self._last_backward(step)
+        between = self.flow.steps[start + 1 : end] if start >= 0 else []
         stepped = {s.statement for s in self.steps if s.key == step.key}
         before = itertools.takewhile(lambda one: one.statement not in stepped, between)
         cleared = [s.statement for s in before if self._clears(s.statement, step)]

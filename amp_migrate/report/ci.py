@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from amp_migrate.checks._finding import Finding
 from amp_migrate.display import escaped, place
-from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.results import Report
 
 _LINES = "\r\n"
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from amp_migrate.checks._finding import Finding
-from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.results import Report
 
 Renderer: TypeAlias = Callable[[Sequence[Report], bool], str]
 """The whole output for these reports, with a newline at its end; the flag asks for colours."""

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from amp_migrate import __version__
 from amp_migrate.checks._finding import Finding
-from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.report import pages
 from amp_migrate.report.ci import fingerprint, in_file, relative
 

@@ -11,7 +11,7 @@ import click
 
 from amp_migrate.checks._finding import Finding
 from amp_migrate.display import escaped, place
-from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.results import Report
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}
 _TAB = 4

@@ -12,7 +12,6 @@ import torch
 from amp_migrate.runtime import simulated_gpu
 from amp_migrate.runtime.carried import carry
 from amp_migrate.runtime.changes import LeavingOut, Perturbation, start_scale
-from amp_migrate.runtime.child import ProgressFile
 from amp_migrate.runtime.diagnosis import Diagnosis
 from amp_migrate.runtime.drills import Checkpoint, Overflow
 from amp_migrate.runtime.engagement import Engagement
@@ -22,6 +21,7 @@ from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.masks import same_masks
 from amp_migrate.runtime.monitor import Monitor
 from amp_migrate.runtime.probe import Probe
+from amp_migrate.runtime.progress_file import ProgressFile
 from amp_migrate.runtime.reference import compute_in_float64
 from amp_migrate.runtime.seeds import repeat_seeds, seed_all
 from amp_migrate.runtime.spawned import note_trainers

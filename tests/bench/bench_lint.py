@@ -24,7 +24,8 @@ from pathlib import Path
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.lint import files
 from amp_migrate.pipeline.lint.batch import lint_all
-from amp_migrate.pipeline.lint.files import Options, Report
+from amp_migrate.pipeline.lint.files import Options
+from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.project.discovery import discover
 from tests.bench.bench_migrate import ROOT, _modules_without_loops, each, start_time, timed
 

@@ -12,7 +12,8 @@ import jsonschema
 import pytest
 
 from amp_migrate.config import Settings
-from amp_migrate.pipeline.lint.files import Options, Report, lint_bytes
+from amp_migrate.pipeline.lint.files import Options, lint_bytes
+from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.report import findings, text
 from tests.pipeline.lint.programs import BCE, BROKEN, OLD
 from tests.report import schemas

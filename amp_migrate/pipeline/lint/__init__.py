@@ -34,8 +34,9 @@ def fix_text(text: str, path: str, settings: Settings, unsafe: bool = False) -> 
     well.
     """
     from amp_migrate.pipeline.lint.fix import fix
+    from amp_migrate.pipeline.lint.migration import by_migration
 
-    return fix(text, path, settings, unsafe).text
+    return fix(text, path, settings, unsafe, migrate=by_migration()).text
 
 
 def new_errors(original: str, output: str, path: str, settings: Settings) -> list[Finding]:

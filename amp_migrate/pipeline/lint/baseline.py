@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from amp_migrate.checks._finding import Finding
-from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.results import Report
 
 Key: TypeAlias = tuple[str, str, str, str]
 _FIELDS = ("rule", "path", "scope", "code")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.display import shown
 from amp_migrate.pipeline.interrupts import held_interrupt, termination_as_interrupt
 from amp_migrate.pipeline.lint import files
-from amp_migrate.pipeline.lint.engine import Crash
-from amp_migrate.pipeline.lint.files import Options, Report
+from amp_migrate.pipeline.lint.files import Options
+from amp_migrate.pipeline.lint.results import Crash, Report
 from amp_migrate.pipeline.lint.together import lint_task
 from amp_migrate.pipeline.lint.tree import Task, Tree
 from amp_migrate.project.discovery import Found

@@ -8,10 +8,11 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate.checks._finding import Finding, Fix
 from amp_migrate.config import Settings
+from amp_migrate.pipeline.lint.results import Crash, Linted
 from amp_migrate.pipeline.lint.selection import selected, unknown
 from amp_migrate.project.prefilter import AMP_WORDS
 
@@ -24,26 +25,6 @@ if TYPE_CHECKING:
 _MARK = "amp-migrate:"
 """What every ignore comment holds."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-
-
-class Crash(NamedTuple):
-    """A rule that failed on a file; it reports nothing there, the others do."""
-
-    rule: str
-    path: str
-    trace: str
-
-
-class Linted(NamedTuple):
-    """What the rules say about one module. `suppressed` are the rules that comments
-    silence in it.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    crashes: tuple[Crash, ...] = ()
-    suppressed: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-    """What the rules did not look at."""
 
 
 def names_amp(text: str) -> bool:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 from amp_migrate import regular_files
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
 from amp_migrate.display import shown
 from amp_migrate.pipeline.deep_stack import with_deep_stack
-from amp_migrate.pipeline.lint.engine import Crash, Linted
-from amp_migrate.pipeline.lint.fix import Fixed, Left, Look
+from amp_migrate.pipeline.lint.engine import lint
 from amp_migrate.pipeline.lint.linked import NO_COMPANY, Company
+from amp_migrate.pipeline.lint.results import Crash, Fixed, Linted, Place, Report
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.prefilter import is_notebook, may_train, names_amp
 from amp_migrate.project.torch_floor import target_for
 
 if TYPE_CHECKING:
     from amp_migrate.project.module_graph import Project
-
-Place: TypeAlias = tuple[int | None, int]
-"""Cell, where the file is a notebook, and line."""
 
 _MARK = b"amp-migrate:"
 
@@ -42,35 +39,6 @@ class Options:
     unsafe: bool = False
     project: Project | None = None
     """The tree around the files: a loop, or a mistake, may belong to several."""
-
-
-class Report(NamedTuple):
-    """What became of one file."""
-
-    path: str
-    findings: tuple[Finding, ...] = ()
-    crashes: tuple[Crash, ...] = ()
-    lines: tuple[tuple[Place, str], ...] = ()
-    """Place and text of the lines that findings show."""
-    applied: tuple[Finding, ...] = ()
-    left: tuple[Left, ...] = ()
-    before: bytes = b""
-    after: bytes = b""
-    """The file's bytes, where fixes change them."""
-    encoding: str = "utf-8"
-    notes: tuple[str, ...] = ()
-
-    def joined(self, other: Report) -> Report:
-        """The report with the findings of another one about the same file."""
-        findings = {*self.findings, *other.findings}
-        return self._replace(
-            findings=tuple(sorted(findings, key=lambda one: (one.line, one.column, one.rule))),
-            lines=tuple(dict.fromkeys((*self.lines, *other.lines))),
-        )
-
-    def line(self, finding: Finding) -> str:
-        """The text of the line that a finding is in."""
-        return dict(self.lines).get((finding.cell, finding.line), "")
 
 
 def concerns(data: bytes, path: str) -> bool:
@@ -137,11 +105,14 @@ def _lint_bytes(path: str, data: bytes, options: Options, company: Company) -> R
     return report if after == data else report._replace(before=data, after=after)
 
 
-def _fixed(text: str, path: str, settings: Settings, look: Look, options: Options) -> Fixed:
+def _fixed(
+    text: str, path: str, settings: Settings, look: Callable[[str], Linted], options: Options
+) -> Fixed:
     if options.fix:
         from amp_migrate.pipeline.lint.fix import fix
+        from amp_migrate.pipeline.lint.migration import by_migration
 
-        return fix(text, path, settings, options.unsafe, options.project, look)
+        return fix(text, path, settings, options.unsafe, look, by_migration(options.project))
     return Fixed(text, (), (), look(text))
 
 
@@ -149,8 +120,6 @@ def _look(
     text: str, *, path: str, settings: Settings, options: Options, company: Company
 ) -> Linted:
     """What the rules say of a module in company of other files."""
-    from amp_migrate.pipeline.lint.engine import lint
-
     relative = _relative(path, options.folder)
     joint = company.joint(text, path, settings)
     return lint(text, path, settings, relative, options.project, joint)

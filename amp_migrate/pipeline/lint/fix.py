@@ -4,19 +4,18 @@ an error.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
-from amp_migrate.pipeline.lint.engine import Linted, lint
+from amp_migrate.pipeline.lint.engine import lint
+from amp_migrate.pipeline.lint.results import Fixed, Left, Linted
 from amp_migrate.rewrite.edits import InsertAfter, InsertBefore, ReplaceStatement
 
 if TYPE_CHECKING:
-    from amp_migrate.project.module_graph import Project
     from amp_migrate.rewrite.edits import Edit
 
 # A fix may uncover a mistake that has a fix; more rounds than this mean that two fixes undo each
@@ -26,23 +25,10 @@ ROUNDS = 20
 
 Look = Callable[[str], Linted]
 
+Mended = tuple[str, list[Finding], list[Left]]
+"""The new text, what was mended in it, and what could not be."""
 
-class Left(NamedTuple):
-    """A fix that was wanted and not made, and why."""
-
-    finding: Finding
-    why: str
-
-
-class Fixed(NamedTuple):
-    """The mended text, what was mended, what could not be, and what the rules say about the new
-    text.
-    """
-
-    text: str
-    applied: tuple[Finding, ...]
-    left: tuple[Left, ...]
-    linted: Linted
+Mend = Callable[[str, str, Settings, Sequence[Finding], Linted], Mended]
 
 
 class NotFixedError(Exception):
@@ -54,14 +40,14 @@ def fix(
     path: str,
     settings: Settings,
     unsafe: bool,
-    project: Project | None = None,
     look: Look | None = None,
+    migrate: Mend | None = None,
 ) -> Fixed:
     """Mend `text` with safe fixes, and with `unsafe` the others, until a round finds nothing to
     do.
 
-    `project` is the tree around the file: what belongs to other files as well is left to `migrate`.
-    `look` lints a text in the place of this one; by default, by itself.
+    `look` lints a text in the place of this one; by default, by itself. `migrate` mends loops
+    without AMP, see `by_migration`; without it they stay as they are.
     """
     look = look or partial(lint, path=path, settings=settings)
     applied: list[Finding] = []
@@ -71,15 +57,12 @@ def fix(
         wanted = [
             one for one in linted.findings if one.fix and (unsafe or one.fix.safety == "safe")
         ]
-        new, done, left = _round(text, path, settings, wanted, linted, unsafe, project)
+        new, done, left = _round(text, path, settings, wanted, linted, unsafe, migrate)
         if new == text:
             break
         applied += done
         text, linted = new, look(new)
     return Fixed(text, tuple(applied), tuple(left), linted)
-
-
-_Round = tuple[str, list[Finding], list[Left]]
 
 
 def _round(
@@ -89,8 +72,8 @@ def _round(
     wanted: Sequence[Finding],
     linted: Linted,
     unsafe: bool,
-    project: Project | None,
-) -> _Round:
+    migrate: Mend | None,
+) -> Mended:
     """Edits first; comments only where none is left, since edits move them; the migration last of
     all.
     """
@@ -101,9 +84,9 @@ def _round(
     for some, mend in (
         (edits, partial(_edited, careful=not unsafe)),
         (comments, _commented),
-        (loops, partial(_migrated, project=project)),
+        (loops, migrate),
     ):
-        if some:
+        if some and mend is not None:
             new, done, more = mend(text, path, settings, some, linted)
             left += more
             if new != text:
@@ -118,7 +101,7 @@ def _edited(
     wanted: Sequence[Finding],
     linted: Linted,
     careful: bool,
-) -> _Round:
+) -> Mended:
     """All at once where they get on with each other, else as many as do, in source order."""
     try:
         return _applied(text, path, settings, wanted, careful), list(wanted), []
@@ -202,7 +185,7 @@ def _prove(text: str, new: str, path: str, settings: Settings) -> None:
     """The new text must compile and hold no mistake that the old one lacks."""
     import warnings
 
-    from amp_migrate.pipeline.new_findings import brought_in
+    from amp_migrate.pipeline.new_findings import RuleFailedError, brought_in
     from amp_migrate.rewrite.proof.step_counts import miscounted
 
     try:
@@ -211,7 +194,10 @@ def _prove(text: str, new: str, path: str, settings: Settings) -> None:
             compile(new, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise NotFixedError(f"the result would not compile: {error}") from error
-    worse = brought_in(text, new, path, settings)
+    try:
+        worse = brought_in(text, new, path, settings)
+    except RuleFailedError as error:
+        raise NotFixedError(f"{error}; please report it") from error
     if worse:
         raise NotFixedError(f"the result would break {worse[0].rule} in line {worse[0].line}")
     wrong = miscounted(text, new, path)
@@ -221,35 +207,9 @@ def _prove(text: str, new: str, path: str, settings: Settings) -> None:
 
 def _commented(
     text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted
-) -> _Round:
+) -> Mended:
     data = text.encode()
     changes = {change for one in wanted if one.fix for change in one.fix.comments}
     for span, new in sorted(changes, reverse=True):
         data = data[: span.start] + new.encode() + data[span.end :]
     return data.decode(), list(wanted), []
-
-
-def _migrated(
-    text: str,
-    path: str,
-    settings: Settings,
-    wanted: Sequence[Finding],
-    linted: Linted,
-    project: Project | None,
-) -> _Round:
-    """What `migrate` makes of the file; nothing where it would look at other files as well."""
-    from amp_migrate.pipeline.migrate import migrate_texts
-
-    if wanted[0].rule in linted.suppressed:
-        why = "another loop of this file is ignored, and a file is migrated as a whole"
-        return text, [], [Left(one, why) for one in wanted]
-    joint = migrate_texts({path: text}, settings, project, hold=project is not None)
-    if path not in joint.outcomes:
-        near = ", ".join(os.path.relpath(file) for file in joint.company[:3])
-        why = f"it depends on other files ({near}): `amp-migrate` rewrites them together"
-        return text, [], [Left(one, why) for one in wanted]
-    outcome = joint.outcomes[path]
-    if outcome.output is None:
-        why = outcome.error or "the migrator leaves it alone"
-        return text, [], [Left(one, why) for one in wanted]
-    return outcome.output, list(wanted), []

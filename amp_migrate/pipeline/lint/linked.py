@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
-from amp_migrate.pipeline.lint.engine import Crash, run
+from amp_migrate.pipeline.lint.engine import run
+from amp_migrate.pipeline.lint.results import Crash
 from amp_migrate.pipeline.lint.selection import selected
 
 Findings = tuple[Finding, ...]
@@ -20,6 +21,8 @@ class Company:
     texts: Mapping[str, str] = field(default_factory=dict)
     findings: Findings | None = None
     """Of the program as it stands on disk; None where it cannot be followed as a whole."""
+    crashes: tuple[Crash, ...] = ()
+    """Rules that failed on the program."""
 
     def joint(self, text: str, path: str, settings: Settings) -> Findings | None:
         """What the rules say of the module at `path`, were this its text; None where it is to be
@@ -61,6 +64,6 @@ def lint_together(texts: Mapping[str, str], settings: Settings) -> Company:
         checks = [c for c in selected(settings, "") if not c.rule.by_file]
         findings = [one for check in checks for one in run(check, program, settings, crashes)]
         if crashes or not explored(program):
-            return company
+            return replace(company, crashes=tuple(crashes))
         return replace(company, findings=tuple(findings))
     return company

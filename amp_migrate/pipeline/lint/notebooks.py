@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
-from amp_migrate.pipeline.lint.files import Report
-from amp_migrate.pipeline.lint.fix import Left
+from amp_migrate.pipeline.lint.results import Left, Report
+from amp_migrate.pipeline.lint.selection import selected
 from amp_migrate.project import notebook
 from amp_migrate.project.json_spans import split_lines
 from amp_migrate.project.notebook_cells import Places
@@ -79,8 +79,6 @@ def _unread(
     book: notebook.Notebook, path: str, settings: Settings, relative: str
 ) -> Iterator[Finding]:
     """Cells that do not parse are findings, as files are."""
-    from amp_migrate.pipeline.lint.selection import selected
-
     if any(check.rule.name == "syntax" for check in selected(settings, relative)):
         for one in book.left_out:
             if one.reason == "syntax":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from amp_migrate.display import shown
 from amp_migrate.pipeline.lint import files
-from amp_migrate.pipeline.lint.files import Report
+from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.pipeline.lint.units import Around, units
 from amp_migrate.project.discovery import Found, surroundings
 from amp_migrate.project.errors import reading

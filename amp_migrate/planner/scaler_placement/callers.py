@@ -8,6 +8,7 @@ import ast
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from amp_migrate.model.call_sites import CallSite
@@ -208,19 +209,28 @@ def _may_name(user: str, name: str) -> bool:
     nothing from an import.
     """
     data = read_nearby(user)
+    named = _named_by(data) if data is not None else None
+    return named is None or name in named or "*" in named
+
+
+@lru_cache(maxsize=256)
+def _named_by(data: bytes) -> frozenset[str] | None:
+    """The names that a file imports, or takes from what it imports; None where it cannot be
+    read. Every function of the files that it imports is looked for in it.
+    """
     try:
-        tree = ast.parse(data) if data is not None else None
+        nodes = list(nodes_in(ast.parse(data)))
     except (SyntaxError, ValueError, RecursionError):
-        tree = None
-    if tree is None:
-        return True
-    imports = [n for n in nodes_in(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+        return None
+    imports = [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom))]
     aliases = [alias for statement in imports for alias in statement.names]
-    if any(alias.name in (name, "*") for alias in aliases):
-        return True
     bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
-    taken = (n.value for n in nodes_in(tree) if isinstance(n, ast.Attribute) and n.attr == name)
-    return any((dotted_name(value) or "").partition(".")[0] in bound for value in taken)
+    taken = (
+        n.attr
+        for n in nodes
+        if isinstance(n, ast.Attribute) and (dotted_name(n.value) or "").partition(".")[0] in bound
+    )
+    return frozenset((*(alias.name for alias in aliases), *taken))
 
 
 def refuse_locked(project: Project, file: Module, node: ast.AST) -> None:

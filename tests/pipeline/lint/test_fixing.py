@@ -14,6 +14,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.pipeline import new_findings
 from amp_migrate.pipeline.lint import fix_text, lint_text, selection
 from amp_migrate.pipeline.lint.fix import fix
+from amp_migrate.pipeline.lint.migration import by_migration
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from tests.pipeline.lint.programs import BCE, BROKEN, NEW, OLD, PLAIN
 
@@ -70,7 +71,7 @@ def test_an_import_and_all_its_uses() -> None:
 
 
 def test_the_migration_is_a_fix() -> None:
-    done = fix(PLAIN, "train.py", Settings(), unsafe=False)
+    done = fix(PLAIN, "train.py", Settings(), unsafe=False, migrate=by_migration())
     assert [finding.rule for finding in done.applied] == ["loop-without-amp"]
     assert "scaler.step(optimizer)" in done.text
     assert done.linted.findings == ()
@@ -89,7 +90,7 @@ def test_a_loop_that_is_ignored_keeps_the_file_from_migration() -> None:
         + "".join(f"    {line}\n" for line in again.splitlines())
         + "\n\nagain()\n"
     )
-    done = fix(two, "train.py", Settings(), unsafe=False)
+    done = fix(two, "train.py", Settings(), unsafe=False, migrate=by_migration())
     assert [finding.rule for finding in done.linted.findings] == ["loop-without-amp"]
     assert done.text == two
     assert "migrated as a whole" in done.left[0].why
