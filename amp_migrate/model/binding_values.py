@@ -51,18 +51,22 @@ class BindingValues:
                 return self.values.element(self.values.of(iterable.args[0], home), home)
         if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Attribute):
             if iterable.func.attr in ("values", "items") and index in (None, 1):
-                return self.values.element(self.values.of(iterable.func.value, home), home)
-        return (
-            self.values.element(self.values.of(iterable, home), home) if index is None else UNKNOWN
-        )
+                return self._any_of(iterable.func.value, home)
+        return self._any_of(iterable, home) if index is None else UNKNOWN
+
+    def _any_of(self, container: ast.expr, home: Scope) -> Value:
+        """One of what a container holds, whichever."""
+        whole = self.values.element(self.values.of(container, home), home)
+        return whole or self.values.contents.under(container, None, home)
 
     def _unpacked(self, value: ast.expr, index: int, home: Scope) -> Value:
-        function = self.values.callee(value, home) if isinstance(value, ast.Call) else None
-        if function is None:
+        functions = self.values.callees(value, home) if isinstance(value, ast.Call) else ()
+        if not functions:
             return self._part_of_value(value, index, home)
-        scope = self.module.scopes[function]
         return self.values.join(
-            self.values.of(expr, scope) for expr in returned_at(function, index)
+            self.values.of(expr, self.module.scopes[function])
+            for function in functions
+            for expr in returned_at(function, index)
         )
 
     def _part_of_value(self, value: ast.expr, index: int, home: Scope) -> Value:

@@ -59,10 +59,13 @@ class CallValues:
         kept = self._kept(expr, scope)
         if kept:
             return kept
-        function = self.callee(expr, scope)
-        if function is not None:
-            inner = self.module.scopes[function]
-            return self.values.join(self.values.of(value, inner) for value in returned(function))
+        functions = self.callees(expr, scope)
+        if functions:
+            return self.values.join(
+                self.values.of(value, self.module.scopes[function])
+                for function in functions
+                for value in returned(function)
+            )
         return (
             self._of_foreign_method(expr, scope)
             or self.makers.made(expr, scope)
@@ -154,6 +157,19 @@ class CallValues:
         if name.endswith("Loss") and name[:1].isupper():
             return Value(Kind.CRITERION, expr, name)
         return UNKNOWN
+
+    def callees(self, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
+        """The same as `callee`, and the methods of heirs that `self.method()` may run instead."""
+        function = self.callee(call, scope)
+        if function is None:
+            return ()
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        own = self.values.of(holder, scope) if isinstance(holder, ast.Name) else UNKNOWN
+        if own.cls is None or own.origin is not None:
+            return (function,)
+        heirs = self.graph.heirs(own.cls)
+        methods = (self.graph.method(heir, function.name) for heir in heirs)
+        return tuple(dict.fromkeys([function, *(one for one in methods if one is not None)]))
 
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function or method in this module that `call` runs."""

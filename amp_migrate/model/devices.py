@@ -285,11 +285,13 @@ class Devices:
             return DeviceValue(Form.INDEX)
         if name == "str":
             return DeviceValue(Form.STRING, closed=False)
-        function = self.program.values.callee(expr, scope)
-        if function is None:
-            return UNKNOWN
-        inner = self.program.scope(function)
-        return _either([self.of(value, inner) for value in returned(function)] or [UNKNOWN])
+        functions = self.program.values.callees(expr, scope)
+        found = [
+            self.of(value, self.program.scope(function))
+            for function in functions
+            for value in returned(function)
+        ]
+        return _either(found or [UNKNOWN])
 
     def _device(self, expr: ast.Call, scope: Scope) -> DeviceValue:
         """`torch.device(x)` is a device, whatever `x` is."""

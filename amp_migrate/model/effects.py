@@ -182,13 +182,7 @@ class Effects:
 
     def _of_overrides(self, call: ast.Call, function: Function, scope: Scope) -> EventKind:
         """`self.loss(x)` runs the method of whichever heir the object is of."""
-        around = self.graph.class_around(scope)
-        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-        own = isinstance(holder, ast.Name) and holder.id == scope.self_name
-        if around is None or not own:
-            return EventKind.NONE
-        found = (self.graph.method(heir, function.name) for heir in self.graph.heirs(around)[1:])
-        others = {one for one in found if one is not None and one is not function}
+        others = [one for one in self.values.callees(call, scope) if one is not function]
         effect = EventKind.NONE
         for one in others:
             effect |= self.of_function(one) & _CARRIED

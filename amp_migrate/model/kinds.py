@@ -60,6 +60,11 @@ class Value(NamedTuple):
     def __bool__(self) -> bool:
         return self.kind is not Kind.UNKNOWN
 
+    def abroad(self, home: Program) -> Value:
+        """The same, seen from another file than `home`, where it was found."""
+        foreign = self.foreign or ((home, self.cls) if self.cls is not None else None)
+        return self._replace(cls=None, foreign=foreign, held=None)
+
 
 UNKNOWN = Value(Kind.UNKNOWN)
 OTHER = Value(Kind.OTHER)

@@ -30,6 +30,15 @@ class Binding:
     """Position in the unpacked value (`a, b = f()`)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """One thing that is put into a container: `x[key] = value`, `x.append(value)`."""
+
+    statement: ast.AST
+    key: ast.expr | None
+    value: ast.expr
+
+
 @dataclass(eq=False)
 class Scope:
     """A module, function, class or lambda, and the names that it binds."""
@@ -42,6 +51,8 @@ class Scope:
     outer: set[str] = field(default_factory=set)
     """Names declared `global` or `nonlocal`."""
     calls: list[ast.Call] = field(default_factory=list)
+    stored: dict[str, list[Stored]] = field(default_factory=dict)
+    """What is put into containers, by their names; those of `self.x` are kept in the class."""
 
     @property
     def root(self) -> Scope:

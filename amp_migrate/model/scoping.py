@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.scopes import Binding, Scope
+from amp_migrate.model.scopes import Binding, Scope, Stored
 
 if TYPE_CHECKING:
     from amp_migrate.model.syntax import Module
@@ -85,6 +85,17 @@ class ScopeBuilder:
             self._add(scope, target.id, statement, value, how, None)
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             self._bind_attribute(scope, target, statement, value, how, None)
+        elif isinstance(target, ast.Subscript) and value is not None and how == "assign":
+            self._store(scope, target.value, Stored(statement, target.slice, value))
+
+    def _store(self, scope: Scope, holder: ast.expr, stored: Stored) -> None:
+        home, name = scope, holder.id if isinstance(holder, ast.Name) else None
+        if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name):
+            home, name = self._home_of(scope, holder)
+        elif name is not None:
+            home = self._declared(scope, name)
+        if name is not None:
+            home.stored.setdefault(name, []).append(stored)
 
     def _unpack(
         self,
@@ -116,10 +127,14 @@ class ScopeBuilder:
         how: str,
         index: int | None,
     ) -> None:
-        home = scope
-        while name in home.outer and home.parent is not None:
-            home = home.parent
+        home = self._declared(scope, name)
         home.bindings.setdefault(name, []).append(Binding(statement, value, how, index))
+
+    def _declared(self, scope: Scope, name: str) -> Scope:
+        """The scope that a name assigned in `scope` belongs to."""
+        while name in scope.outer and scope.parent is not None:
+            scope = scope.parent
+        return scope
 
     def _bind_attribute(
         self,
@@ -130,17 +145,20 @@ class ScopeBuilder:
         how: str,
         index: int | None,
     ) -> None:
-        """`self.x = ...` is kept in the class under `self.x`; other attributes are kept where they
-        are set, as `a.x`.
+        home, name = self._home_of(scope, target)
+        self._add(home, name, statement, value, how, index)
+
+    def _home_of(self, scope: Scope, target: ast.Attribute) -> tuple[Scope, str]:
+        """`self.x` is kept in the class under `self.x`; other attributes are kept where they are
+        set, as `a.x`.
         """
         assert isinstance(target.value, ast.Name)
         method: Scope | None = scope
         while method is not None and method.self_name != target.value.id:
             method = method.parent
         if method is not None and method.owner is not None:
-            self._add(method.owner, f"self.{target.attr}", statement, value, how, index)
-        else:
-            self._add(scope, f"{target.value.id}.{target.attr}", statement, value, how, index)
+            return method.owner, f"self.{target.attr}"
+        return scope, f"{target.value.id}.{target.attr}"
 
     def _on_Import(self, node: ast.Import, scope: Scope) -> None:
         self.module.import_statements.append(node)
@@ -230,6 +248,9 @@ class ScopeBuilder:
 
     def _on_Call(self, node: ast.Call, scope: Scope) -> None:
         scope.calls.append(node)
+        func = node.func
+        if isinstance(func, ast.Attribute) and func.attr == "append" and len(node.args) == 1:
+            self._store(scope, func.value, Stored(node, None, node.args[0]))
 
     def _on_Expr(self, node: ast.Expr, scope: Scope) -> None:
         """`self.add_module("head", head)` sets an attribute as `self.head = head` does."""

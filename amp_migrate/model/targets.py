@@ -24,9 +24,7 @@ def targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function
 
     So does a call that is handed a model or a loss: `self.compute_loss(self.criterion, x, y)`.
     """
-    function = program.values.callee(call, scope)
-    if function is not None:
-        yield function
+    yield from program.values.callees(call, scope)
     for cls in dict.fromkeys(_classes(program, call, scope)):
         yield from forwards(program, cls)
 

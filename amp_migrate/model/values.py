@@ -12,6 +12,7 @@ from amp_migrate.model.binding_values import BindingValues
 from amp_migrate.model.call_values import CallValues, is_property
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.class_kinds import ClassKinds
+from amp_migrate.model.contents import Contents
 from amp_migrate.model.kinds import (
     OTHER,
     UNKNOWN,
@@ -60,6 +61,7 @@ class Values:
         self.calls = CallValues(self)
         self.classes = ClassKinds(self)
         self._class_kinds: dict[ast.ClassDef, Kind] = {}
+        self.contents = Contents(self)
         self.uses = MethodUses(module)
 
     def of(self, expr: ast.expr, scope: Scope) -> Value:
@@ -95,7 +97,8 @@ class Values:
         if isinstance(expr, ast.Call):
             return self.calls.of(expr, scope)
         if isinstance(expr, ast.Subscript):
-            return self.element(self.of(expr.value, scope), scope)
+            whole = self.element(self.of(expr.value, scope), scope)
+            return whole or self.contents.under(expr.value, expr.slice, scope)
         if isinstance(expr, ast.IfExp):
             return self.join([self.of(expr.body, scope), self.of(expr.orelse, scope)])
         if isinstance(expr, (ast.BoolOp, ast.Compare, ast.UnaryOp)):
@@ -228,11 +231,11 @@ class Values:
             return holder
         if holder.kind is Kind.DEVICE and expr.attr == "type":
             return Value(Kind.DEVICE_NAME, expr)
-        return self._stored(expr, scope) or (
-            Value(Kind.DEVICE, expr)
-            if expr.attr == "device" and not _is_settings(expr)
-            else UNKNOWN
-        )
+        if found := self._stored(expr, scope) or self.contents.attribute(expr, scope):
+            return found
+        if expr.attr == "device" and not _is_settings(expr):
+            return Value(Kind.DEVICE, expr)
+        return UNKNOWN
 
     def _stored(self, expr: ast.Attribute, scope: Scope) -> Value:
         """`args.device = torch.device(...)`: an attribute set in plain sight on a name."""
@@ -281,6 +284,10 @@ class Values:
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function or method in this program that `call` runs."""
         return self.calls.callee(call, scope)
+
+    def callees(self, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
+        """The same, and what heirs put in its place."""
+        return self.calls.callees(call, scope)
 
     def abroad(self, func: ast.expr, scope: Scope) -> Definition | None:
         """The definition in another file of the project that an imported name refers to."""

@@ -16,6 +16,7 @@ from amp_migrate.planner.notebook_cells import spans_cells
 from amp_migrate.planner.regions import Hoist, Region, Regions, receivers
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.spelling import Spellings, loss_name
+from amp_migrate.planner.weight_cache import loses_gradients
 from amp_migrate.rewrite.edits import (
     Edit,
     InsertAfter,
@@ -66,10 +67,10 @@ class LoopEdits:
         scope = plan.loop.scope
         edits: list[Edit] = [*plan.casts, *plan.steps]
         for region in plan.regions.regions:
-            edits.append(self.wrap(region, self._header(scope, region.first, plan.scaler)))
+            edits.append(self.wrap(region, self._of_region(scope, region, plan.scaler)))
         for where, region in plan.above:
             visible = self.wiring.visible(where)
-            edits.append(self.wrap(region, self._header(where, region.first, visible)))
+            edits.append(self.wrap(region, self._of_region(where, region, visible)))
         edits += [self._apart(statement) for statement in plan.islands]
         hoisted = {id(h.backward) for h in plan.regions.hoists}
         for hoist in plan.regions.hoists:
@@ -99,7 +100,14 @@ class LoopEdits:
         span = self.program.module.span
         return WrapStatements(span(region.first), span(region.last), header)
 
-    def _header(self, scope: Scope, place: ast.stmt, scaler: str | None) -> str:
+    def _of_region(self, scope: Scope, region: Region, scaler: str | None) -> str:
+        """The context of a region of a training loop."""
+        cached = not loses_gradients(self.program, self.settings, region.statements(), scope)
+        return self._header(scope, region.first, scaler, cached=cached)
+
+    def _header(
+        self, scope: Scope, place: ast.stmt, scaler: str | None, *, cached: bool = True
+    ) -> str:
         """The context of a region: it asks the scaler, or the switch itself where there is none."""
         here = self.switches.at(scope, place)
         holder = (scaler or "").rpartition(".")[0]
@@ -113,7 +121,7 @@ class LoopEdits:
                 s.enabled is not None for s in self.wiring.switches_for(scope)
             )
             enabled = f"{scaler}.is_enabled()" if switched else None
-        header = self.spellings.of(scope).autocast(here.device_type, enabled, prefix)
+        header = self.spellings.of(scope).autocast(here.device_type, enabled, prefix, cached=cached)
         self.headers.add(header)
         return header
 

@@ -30,6 +30,7 @@ from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.scheduler import guard_edits
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.planner.step_sequence import Cycle
+from amp_migrate.planner.weight_cache import refuse_cached
 from amp_migrate.rewrite.edits import (
     Edit,
 )
@@ -123,6 +124,8 @@ class LoopPlanner:
         hazards.enter((region.statements(), scope) for region in regions.regions)
         hazards.enter(([hoist.statement], scope) for hoist in regions.hoists)
         hazards.enter((region.statements(), where) for where, region in before)
+        for where, region in (*((scope, one) for one in regions.regions), *before):
+            refuse_cached(self.program, self.settings, region.statements(), where)
         for region in regions.regions:
             hazards.check(region.statements(), scope)
         for hoist in regions.hoists:

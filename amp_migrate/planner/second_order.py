@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.calls import argument
+from amp_migrate.model.kinds import Kind, Value
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import holds
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.torch_facts import optimizers
 
 _HOPS = 4
 
@@ -47,6 +51,11 @@ def _may_be_true(program: Program, expr: ast.expr, scope: Scope, hops: int = _HO
     """Whether a switch is not the constant False on every way, callers and defaults included."""
     if isinstance(expr, ast.Constant):
         return bool(expr.value)
+    if isinstance(expr, ast.BoolOp):
+        parts = (_may_be_true(program, value, scope, hops) for value in expr.values)
+        return all(parts) if isinstance(expr.op, ast.And) else any(parts)
+    if _is_absent_mark(program, expr, scope):
+        return False
     if not isinstance(expr, ast.Name) or not hops:
         return True
     reach = program.reaching.at(expr, expr.id)
@@ -61,6 +70,40 @@ def _may_be_true(program: Program, expr: ast.expr, scope: Scope, hops: int = _HO
         or _may_be_true(program, value, inner(value), hops - 1)
         for value in others
     )
+
+
+def _is_absent_mark(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """`hasattr(optimizer, "is_second_order")`, or its value, of an optimizer that is none of
+    those.
+    """
+    asked, mark = _asked(expr)
+    if asked is None or mark != optimizers.SECOND_ORDER_MARK:
+        return False
+    value = program.values.of(asked, scope)
+    # A factory of a library may make any of the library's optimizers.
+    is_class = value.cls is not None or (value.name or "").rpartition(".")[2][:1].isupper()
+    return value.kind is Kind.OPTIMIZER and is_class and not _has(value, mark)
+
+
+def _asked(expr: ast.expr) -> tuple[ast.expr | None, object]:
+    """Of which object an attribute is asked, and which."""
+    if isinstance(expr, ast.Attribute):
+        return expr.value, expr.attr
+    if not isinstance(expr, ast.Call) or dotted_name(expr.func) not in ("hasattr", "getattr"):
+        return None, None
+    rest = [one.value if isinstance(one, ast.Constant) else one for one in expr.args[1:]]
+    absent = len(rest) == 1 or len(rest) == 2 and not rest[1]
+    return (expr.args[0], rest[0]) if absent else (None, None)
+
+
+def _has(value: Value, mark: str) -> bool:
+    """Whether a class of the project names the attribute."""
+    own = value.cls or (value.foreign[1] if value.foreign is not None else None)
+    return own is not None and holds(own, lambda n: mark in _names_of(n))
+
+
+def _names_of(node: ast.AST) -> tuple[object, ...]:
+    return (getattr(node, "attr", None), getattr(node, "id", None), getattr(node, "name", None))
 
 
 def _may_be_passed(program: Program, scope: Scope, name: str, hops: int) -> bool:

@@ -81,9 +81,12 @@ class Spelling:
         """Whether the names of `torch.amp` are written: `torch.cuda.amp` is about CUDA alone."""
         return self.new_api or device_type in _OTHERS
 
-    def autocast(self, device_type: str, enabled: str | None, prefix: str = "") -> str:
-        """The context of a region."""
+    def autocast(
+        self, device_type: str, enabled: str | None, prefix: str = "", *, cached: bool = True
+    ) -> str:
+        """The context of a region; `cached` False: it keeps no half copies of weights."""
         switch = [] if enabled is None else [f"enabled={enabled}"]
+        switch += [] if cached else ["cache_enabled=False"]
         chosen = f"{prefix}amp_dtype" if self.dtype == "auto" else f"{self.torch}.{self.dtype}"
         if self._is_new(device_type):
             return f"{self.torch}.autocast({', '.join([device_type, f'dtype={chosen}', *switch])})"

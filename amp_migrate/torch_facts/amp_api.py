@@ -57,6 +57,10 @@ SHARDED_SCALERS: tuple[str, ...] = (
 SCALER_METHODS: tuple[str, ...] = ("scale", "unscale_", "step", "update")
 SCALER_STATE: tuple[str, ...] = ("state_dict", "load_state_dict", "get_scale", "is_enabled")
 
+CACHE_KEEPS_GRADIENTS: Version = (2, 10)
+"""Since when weights that autocast casts under `no_grad` are cast again where gradients count."""
+CACHE_SWITCH: Version = (1, 10)
+"""Since when autocast takes `cache_enabled`."""
 FIRST_AMP: Version = (1, 6)
 DEVICE_TYPE_REGION: Version = (1, 10)
 """`torch.autocast(device_type)`."""

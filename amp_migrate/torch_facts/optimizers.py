@@ -127,6 +127,10 @@ NOT_OPTIMIZERS: tuple[str, ...] = (
     "torch.optim.swa_utils.AveragedModel",
 )
 """Below those packages, but no optimizers: base classes and helpers."""
+SECOND_ORDER_MARK = "is_second_order"
+"""What optimizers say of themselves that differentiate the gradients again (timm's convention);
+those of torch, and the driven ones of the table, do not have it.
+"""
 SCHEDULERS: tuple[str, ...] = ("torch.optim.lr_scheduler", "torch.optim.swa_utils.SWALR")
 
 

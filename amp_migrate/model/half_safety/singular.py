@@ -32,6 +32,9 @@ _THROUGH = frozenset(row.name for row in ops.shapes.ROWS if row.result == "same"
 }
 
 
+_BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
+
+
 class _Weak(NamedTuple):
     """A place where half precision takes something away."""
 
@@ -46,8 +49,15 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     for operand, trait in _singular(asked, node, scope):
         search = _Search(asked, trait)
         for weak in search.behind(operand, scope, _DEEP, complemented=False):
-            casts = () if weak.cast is None else (weak.cast,)
-            yield Hazard("eps-underflow", node, casts, weak.what)
+            yield _hazard(weak, node)
+    if isinstance(node, ast.Call):
+        # What is kept below 1 is taken from 1 somewhere, wherever that may be.
+        yield from (_hazard(w, node) for w in _Search(asked, Trait.LOG).kept_below_one(node, scope))
+
+
+def _hazard(weak: _Weak, node: ast.AST) -> Hazard:
+    casts = () if weak.cast is None else (weak.cast,)
+    return Hazard("eps-underflow", node, casts, weak.what)
 
 
 def _singular(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.expr, Trait]]:
@@ -98,6 +108,17 @@ class _Search:
             for inner in _parts(expr)
             for weak in self.behind(inner, scope, deep - 1, complemented=complemented)
         ]
+
+    def kept_below_one(self, call: ast.Call, scope: Scope) -> list[_Weak]:
+        """The weak place behind `clamp(p, 1e-4, 1 - 1e-4)`, whose upper bound is 1 in half."""
+        found = spelled(self.asked.inference, call, scope)
+        if found is None or found.op.name not in _BOUNDS_ABOVE:
+            return []
+        bounds = [*call.args, *(one.value for one in call.keywords)]
+        sizes = [number(bound, scope) for bound in bounds]
+        if not any(size is not None and size > 0.5 and _is_lost(size) for size in sizes):
+            return []
+        return self._clamped(call, found, scope, _DEEP, complemented=True)
 
     # -- names
 
@@ -201,7 +222,7 @@ class _Search:
         given = operands(found, call)
         if _saturates(found) and given:
             return self._saturated(call, given[0], scope, complemented)
-        if found.op.name in ("clamp", "clamp_min", "clamp_max", "maximum", "minimum"):
+        if found.op.name in (*_BOUNDS_ABOVE, "clamp_min", "maximum"):
             return self._clamped(call, found, scope, deep, complemented)
         if found.op.name not in _THROUGH and found.op.name not in ("where", "cat", "stack"):
             return []
@@ -280,13 +301,15 @@ class _Search:
     def _returned(self, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
         """What the function, or the model's `forward`, in sight gives back."""
         program = self.asked.inference.program
-        function = program.values.callee(call, scope)
+        functions = list(program.values.callees(call, scope))
         value = program.values.of(call.func, scope)
-        if function is None and value.cls is not None:
-            function = program.graph.method(value.cls, "forward")
-        if function is not None and function.name != "__init__":
-            home = program.scope(function)
-            yield from ((one, home) for one in returned(function))
+        if not functions and value.cls is not None:
+            own = program.graph.method(value.cls, "forward")
+            functions = [own] if own is not None else []
+        for function in functions:
+            if function.name != "__init__":
+                home = program.scope(function)
+                yield from ((one, home) for one in returned(function))
 
 
 def _saturates(found: Spelling) -> bool:

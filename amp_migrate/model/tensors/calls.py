@@ -218,9 +218,10 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     program = inference.program
     if program.graph.class_named(call.func, scope) is not None:
         return OTHER
-    function = program.values.callee(call, scope)
-    if function is not None and function.name != "__init__":
-        return returns(inference.called_at(call), function)
+    functions = program.values.callees(call, scope)
+    if functions and functions[0].name != "__init__":
+        called = inference.called_at(call)
+        return join(returns(called, one) for one in functions)
     value = program.values.of(call.func, scope)
     if value.kind in (Kind.MODEL, Kind.CRITERION):
         return _module(inference, value, call, scope)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, blocks
@@ -28,29 +29,34 @@ class Anchors:
         """
         inside = self._around(scope, uses) if scope is home else set()
         statements = [b.statement for b in bindings if isinstance(b.statement, ast.stmt)]
-        statements = [s for b in bindings for s in self._appends(b, home)] or statements
+        statements = [s for b in bindings for s in self._fillings(b, home)] or statements
         return [self._climbed(s, inside, statements) for s in statements]
 
-    def _appends(self, binding: Binding, home: Scope) -> list[ast.stmt]:
-        """`optimizers = []` filled later by `optimizers.append(...)`."""
-        empty = isinstance(binding.value, (ast.List, ast.Dict)) and not (
-            getattr(binding.value, "elts", None) or getattr(binding.value, "keys", None)
+    def _fillings(self, binding: Binding, home: Scope) -> list[ast.stmt]:
+        """`optimizers = []` or `= Munch()`, filled later by `optimizers.append(...)` or
+        `optimizers["g"] = ...`.
+        """
+        value, module = binding.value, self.program.module
+        empty = isinstance(value, (ast.List, ast.Dict)) and not (
+            getattr(value, "elts", None) or getattr(value, "keys", None)
         )
+        made = isinstance(value, ast.Call) and not value.args
         target = binding.statement.targets[0] if isinstance(binding.statement, ast.Assign) else None
         name = dotted_name(target) if target is not None else None
-        if not empty or name is None:
+        if not (empty or made) or name is None:
             return []
-        calls = [
-            c
-            for c in home.calls
-            if isinstance(c.func, ast.Attribute)
-            and c.func.attr == "append"
-            and dotted_name(c.func.value) == name
-        ]
+        head, _, rest = name.partition(".")
+        of_object = home.owner is not None and head == home.self_name
+        holder, key = (home.owner, f"self.{rest}") if of_object else (home, name)
+        stored = holder.stored.get(key, ()) if holder is not None else ()
         return [
-            self._out_of_loops(self.program.module.statement_of(c), binding.statement)
-            for c in calls
+            self._out_of_loops(module.statement_of(one.statement), binding.statement)
+            for one in stored
+            if module.scope_of(one.statement) is home and self._is_optimizer(one.value, home)
         ]
+
+    def _is_optimizer(self, value: ast.expr, scope: Scope) -> bool:
+        return self.program.values.kind(value, scope) in (Kind.OPTIMIZER, Kind.UNKNOWN)
 
     def _out_of_loops(self, statement: ast.stmt, origin: ast.AST) -> ast.stmt:
         module = self.program.module
