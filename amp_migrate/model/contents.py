@@ -120,11 +120,11 @@ class Contents:
                 seen.add((function, index))
                 for value in _returned(function, index):
                     yield from self.made(value, self.module.scopes[function], seen)
-        home, function = self.values.abroad(call.func, scope) or (None, None)
-        if home is not None and isinstance(function, FUNCTIONS) and (function, index) not in seen:
-            seen.add((function, index))
-            for value in _returned(function, index):
-                for part in home.values.contents.made(value, home.scope(function), seen):
+        home, there = self.values.abroad(call.func, scope) or (None, None)
+        if home is not None and isinstance(there, FUNCTIONS) and (there, index) not in seen:
+            seen.add((there, index))
+            for value in _returned(there, index):
+                for part in home.values.contents.made(value, home.scope(there), seen):
                     yield part if part.home is not None else part._replace(home=home)
 
     def _held(self, home: Scope, name: str, seen: set[object]) -> Iterator[_Part]:
