@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amp_migrate.config import Settings
+from amp_migrate.model.device_choices import asks_cuda, follows_cuda
 from amp_migrate.model.devices import DeviceValue, Form
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -20,8 +21,9 @@ from amp_migrate.model.reach import Reach
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.own_switch import OwnSwitch
+from amp_migrate.planner.parameters_device import TrainedModels
 from amp_migrate.planner.project_flag import flags, is_condition
-from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.torch_facts.devices import device
 
@@ -46,6 +48,8 @@ class SwitchFinder:
         self.settings = settings
         self.spellings = spellings
         self.use = DeviceUse(program)
+        self.trained = TrainedModels(program)
+        self._known_at: dict[tuple[Scope, ast.stmt, bool], tuple[Switch, Move | None]] = {}
         self.own = OwnSwitch(program, settings.switch) if settings.switch is not None else None
         self.unresolved: dict[Scope, None] = {}
         """Functions whose device only their callers can tell."""
@@ -97,29 +101,98 @@ class SwitchFinder:
 
     def at(self, scope: Scope, place: ast.stmt, *, after: bool = False) -> Switch:
         """The switch in `scope`: before the statement `place`, or `after` it."""
-        here = _Place(self.program, scope, place, after)
+        return self._decided(scope, place, after)[0]
+
+    def check_read(
+        self, node: ast.AST, scope: Scope, place: ast.stmt, *, after: bool = False
+    ) -> None:
+        """Raise Refusal, at `node`, where the model is put on a device that nothing can ask for at
+        the place.
+        """
+        move = self._decided(scope, place, after)[1]
+        if move is not None:
+            raise Refusal(
+                "unsupported-shape",
+                node,
+                f"`{ast.unparse(move.call)}` ({place_of(self.program, move.call)}) puts the model "
+                "on a device that has no name where the scaler would be made: make the optimizer "
+                "after it, or keep the device in a variable",
+                above=bool(scope.parameters()),
+            )
+
+    def _decided(self, scope: Scope, place: ast.stmt, after: bool) -> tuple[Switch, Move | None]:
+        """The switch, and the move whose device could not be read."""
+        key = (scope, place, after)
+        if key not in self._known_at:
+            here = _Place(self.program, scope, place, after)
+            self._known_at[key] = self._decide(here)
+        return self._known_at[key]
+
+    def _decide(self, here: _Place) -> tuple[Switch, Move | None]:
+        scope = here.scope
         known = self._known(here)
         if known is not None:
-            return Switch('"cuda"', known)
-        moves = self._moves(scope)
-        own = next(flags(self.program, scope, place, here.can_read), None)
+            return Switch('"cuda"', known), None
+        own = next(flags(self.program, scope, here.node, here.can_read), None)
         if own is not None:
-            return Switch('"cuda"', own)
+            return Switch('"cuda"', own), None
+        models = self.trained.at(scope, here.node)
+        moves = self._moves_of(models, here)
+        told = next(self._told_by(models, here), None)
+        if not moves and told is not None and not self.use.cpu_only:
+            return told, None
+        moves = [self._beyond(move, here) for move in moves or self._moves_near(scope)]
+        found = next(self._found(moves, here), None)
+        if found is not None:
+            return found, None
+        if scope.parameters():
+            self.unresolved[scope] = None
+        asked = self._asked_for(self.spellings.of(scope).torch)
+        if all(self._follows_cuda(move) for move in moves):
+            return asked, None
+        return (told, None) if told is not None else (asked, moves[0])
+
+    def _beyond(self, move: Move, here: _Place) -> Move:
+        """A move without the conditions that the place stands under as well."""
+        around = list(self.use.tests_of(here.node))
+        return replace(move, tests=tuple(t for t in move.tests if t not in around))
+
+    def _found(self, moves: list[Move], here: _Place) -> Iterator[Switch]:
+        """What the program's own names for the device, and its flags, say."""
         for move in moves:
             found = self._from_move(move, here)
             if found is not None:
-                return found
-        flag = next(self._flags(moves, here), None)
-        if flag is not None:
-            return Switch('"cuda"', flag)
-        held = next(self._held(here), None) if not self._unconditional(moves) else None
-        if held is not None:
-            return held
+                yield found
+        yield from (Switch('"cuda"', flag) for flag in self._flags(moves, here))
         if self._unconditional(moves):
-            return Switch('"cuda"', None)
-        if scope.parameters():
-            self.unresolved[scope] = None
-        return self._asked_for(self.spellings.of(scope).torch)
+            yield Switch('"cuda"', None)
+        yield from self._held(here)
+
+    def _told_by(self, models: list[ast.expr], here: _Place) -> Iterator[Switch]:
+        """What the parameters of a model say, where all that moves it has run: a part of a module
+        is moved when that is made.
+        """
+        for model in (m for m in models if self.trained.owner(m, here.scope) is None):
+            name = dotted_name(model) or ""
+            moves = [m for m in self.use.moves if self.trained.is_moved(m, model, here.scope)]
+            late = (
+                not self.trained.runs_before(m, here.scope, here.node, after=here.after)
+                for m in moves
+            )
+            bound = here.is_bound(name) or model in nodes_in(here.node) and here.after
+            if bound and self.trained.says_its_device(model, here.scope) and not any(late):
+                kind = f"next({name}.parameters()).device.type"
+                if self.use.other:
+                    yield Switch(kind, f'{kind} != "cpu"')
+                yield Switch('"cuda"', f'{kind} == "cuda"')
+
+    def _follows_cuda(self, move: Move) -> bool:
+        """Whether something is moved to CUDA exactly where CUDA is available."""
+        if move.tests:
+            return asks_cuda(self.program, move.tests[0])
+        return move.device is None or follows_cuda(
+            self.program, self.use.devices, move.device, move.scope
+        )
 
     def _asked_for(self, torch: str) -> Switch:
         """Whether the device of a program that names none is there."""
@@ -129,10 +202,17 @@ class SwitchFinder:
         home = "backends.mps" if asked == "mps" else asked
         return Switch(f'"{asked}"', f"{torch}.{home}.is_available()")
 
-    def _moves(self, scope: Scope) -> list[Move]:
-        """The moves that tell about a loop: of models rather than of data, in its own scope
-        rather than in its file, in its file rather than in others.
+    def _moves_of(self, models: list[ast.expr], here: _Place) -> list[Move]:
+        """The moves of a loop's own models, else of the data that it may get; those of its own
+        scope first.
         """
+        sure = [m for m in self.use.moves if not m.optional]
+        its = [m for m in sure if any(self.trained.is_moved(m, one, here.scope) for one in models)]
+        data = (m for m in sure if not m.of_model and self.trained.leads(m.scope, here.scope))
+        return sorted(its or data, key=lambda m: m.scope is not here.scope)
+
+    def _moves_near(self, scope: Scope) -> list[Move]:
+        """Other moves: of models rather than of data, in its file rather than in others."""
         sure = [m for m in self.use.moves if not m.optional]
         near = [m for m in sure if m.scope.module is scope.module]
         found = near or sure

@@ -12,7 +12,7 @@ from amp_migrate.model.devices import Devices, DeviceValue, Form
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.torch_facts.devices import DEVICES
 
@@ -107,7 +107,7 @@ class DeviceUse:
         if self.program.canonical(func) is not None:
             return None
         kind = self.program.values.kind(func.value, scope)
-        tests = tuple(self._tests_of(call))
+        tests = tuple(self.tests_of(call))
         if func.attr == "cuda":
             value = DeviceValue(Form.STRING, frozenset({"cuda"}))
             optional = self._is_optional(func.value)
@@ -125,9 +125,11 @@ class DeviceUse:
         known = value.form & (Form.DEVICE | Form.STRING | Form.INDEX)
         if known and (not value.closed or value.names or value.form & Form.INDEX):
             return True
-        canonical = self.program.canonical(expr) or ""
-        if canonical.startswith("torch.") or isinstance(expr, ast.Call):
+        named = expr.func if isinstance(expr, ast.Call) else expr
+        if (self.program.canonical(named) or "").startswith("torch."):
             return False
+        if isinstance(expr, ast.Call):
+            return kind in _MODELS and not known
         of_tensor = self.program.values.kind(expr, scope) not in (Kind.UNKNOWN, Kind.DEVICE)
         return not of_tensor and (kind in _MODELS or self._names_device(expr))
 
@@ -149,13 +151,14 @@ class DeviceUse:
         everywhere = self.program.module.scope_of(moved).bindings.get(dotted, ())
         return bool(made) and all(id(b.statement) in body for b in (*made, *everywhere))
 
-    def _tests_of(self, call: ast.Call) -> Iterator[ast.expr]:
-        here: ast.AST = call
-        for parent in self.program.module.ancestors(call):
+    def tests_of(self, node: ast.AST) -> Iterator[ast.expr]:
+        """The conditions that a node stands under, innermost first; not that of the main block."""
+        here: ast.AST = node
+        for parent in self.program.module.ancestors(node):
             branch = isinstance(parent, ast.If) and any(here is s for s in parent.body)
             choice = isinstance(parent, ast.IfExp) and parent.body is here
             if (branch or choice) and isinstance(parent, (ast.If, ast.IfExp)):
-                yield parent.test
+                yield from [] if "__name__" in names_in(parent.test) else [parent.test]
             here = parent
 
     def _knows_other(self, call: ast.Call, scope: Scope) -> bool:

@@ -71,7 +71,7 @@ class LoopEdits:
         for where, region in plan.above:
             visible = self.wiring.visible(where)
             edits.append(self.wrap(region, self._of_region(where, region, visible)))
-        edits += [self._apart(statement) for statement in plan.islands]
+        edits += [self._apart(run) for run in self._runs(plan.islands)]
         hoisted = {id(h.backward) for h in plan.regions.hoists}
         for hoist in plan.regions.hoists:
             edits += self._hoist_edits(hoist, scope, plan.scaler)
@@ -89,11 +89,24 @@ class LoopEdits:
             for scope, region in found
         ]
 
-    def _apart(self, statement: ast.stmt) -> WrapStatements:
-        header = self.spellings.of(self.program.module.scope_of(statement)).no_autocast()
+    def _runs(self, islands: Iterable[ast.stmt]) -> list[list[ast.stmt]]:
+        """Statements that stand side by side get one context."""
+        runs: list[list[ast.stmt]] = []
+        for statement in sorted(islands, key=lambda one: self.program.module.span(one).start):
+            block = self.program.module.block_of(statement)
+            before = block[block.index(statement) - 1] if block.index(statement) else None
+            if runs and runs[-1][-1] is before:
+                runs[-1].append(statement)
+            else:
+                runs.append([statement])
+        return runs
+
+    def _apart(self, run: list[ast.stmt]) -> WrapStatements:
+        scope = self.program.module.scope_of(run[0])
+        header = self.spellings.of(scope).no_autocast()
         self.headers.add(header)
-        span = self.program.module.span(statement)
-        return WrapStatements(span, span, header)
+        span = self.program.module.span
+        return WrapStatements(span(run[0]), span(run[-1]), header)
 
     def wrap(self, region: Region, header: str) -> WrapStatements:
         """A region under a context."""

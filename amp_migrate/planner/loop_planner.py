@@ -64,17 +64,7 @@ class LoopPlanner:
         penalties.casts(regions, late, [(where, region.first) for where, region in before])
         casts_after(self.program, scope, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
-            return LoopPlan(
-                loop,
-                regions,
-                tuple(before),
-                "",
-                tuple(hazards.casts),
-                (),
-                tuple(hazards.functions),
-                (),
-                self._islands(hazards, backwards[0]),
-            )
+            return self._unscaled(loop, regions, before, hazards)
         screen.refuse_remote(self.program, backwards)
         steps = [edit for stepper in loop.steppers for edit in self._cycle(stepper)]
         scaler = self._scaler(loop)
@@ -90,6 +80,31 @@ class LoopPlanner:
             tuple(sorted(hazards.functions, key=lambda one: one.node.lineno)),
             tuple(hazards.wanted),
             self._islands(hazards, backwards[0]),
+        )
+
+    def _unscaled(
+        self,
+        loop: Loop,
+        regions: Regions,
+        before: list[tuple[Scope, Region]],
+        hazards: Hazards,
+    ) -> LoopPlan:
+        """Without a scaler there are no steps to change, and each region asks for the device
+        itself.
+        """
+        node = loop.backwards[0]
+        for where, region in [*((loop.scope, one) for one in regions.regions), *before]:
+            self.switches.check_read(node, where, region.first)
+        return LoopPlan(
+            loop,
+            regions,
+            tuple(before),
+            "",
+            tuple(hazards.casts),
+            (),
+            tuple(hazards.functions),
+            (),
+            self._islands(hazards, node),
         )
 
     def _islands(self, hazards: Hazards, node: ast.AST) -> tuple[ast.stmt, ...]:
@@ -190,8 +205,9 @@ class LoopPlanner:
         be given to both.
         """
         own = self.switches.own
-        if own is not None:
-            for home, anchor, _ in self.wiring.places(scope):
+        for home, anchor, before in self.wiring.places(scope):
+            self.switches.check_read(node, home, anchor, after=not before)
+            if own is not None:
                 own.text(home, anchor)
         made = {s.device_type == '"cuda"' for s in self.wiring.switches_for(scope)}
         used = {self.switches.at(scope, r.first).device_type == '"cuda"' for r in regions.regions}

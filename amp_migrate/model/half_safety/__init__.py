@@ -17,6 +17,7 @@ from amp_migrate.model.half_safety import (
     kernels,
     overflow,
     products,
+    second_moments,
     singular,
     writes,
 )
@@ -31,6 +32,7 @@ def apart(asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]) -> Iterator[Haza
     """What must be computed with autocast off, before anything else is asked."""
     for node, scope in nodes:
         yield from distances.hazards(asked, node, scope)
+        yield from second_moments.hazards(asked, node, scope)
 
 
 def hazards(asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]) -> Iterator[Hazard]:

@@ -27,6 +27,8 @@ class Hazard:
     """Whether the operands are half on a path in sight; else nothing in sight excludes it."""
     demanded: bool = False
     """Whether the program itself tests for it, wherever it does."""
+    spoils: bool = False
+    """Of what must be computed with autocast off: whether nothing else will do."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Matrix products that half precision spoils: of sparse matrices, of a map with itself."""
+"""Matrix products that half precision spoils: of sparse matrices, of what is counted up."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.calls import operands
 from amp_migrate.torch_facts import layers, ops
@@ -19,8 +19,6 @@ _SPARSE = (
     "`{}` has no half kernel for sparse tensors: give it a `torch.autocast(..., enabled=False)` of "
     "its own"
 )
-_FLAT = ("view", "reshape", "flatten")
-_TURNED = ("t", "T", "mT", "transpose", "permute")
 _DEEP = 12
 _TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 2048, 256
 """Up to there the half types hold every whole number."""
@@ -33,7 +31,7 @@ def of_operator(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]
 
 
 def of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
-    """`torch.matmul(adjacency, x)`, `features.bmm(features.transpose(1, 2))`, `torch.sin(...)`."""
+    """`torch.matmul(adjacency, x)`, `torch.sin(...)`."""
     given = operands(found, call)
     if found.policy == "lower" and found.form != "in-place":
         yield from _product(asked, call, given, scope)
@@ -66,52 +64,6 @@ def _product(asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope) 
     if any(asked.fact(one, scope).sparse for one in given):
         name = ast.unparse(node.func) if isinstance(node, ast.Call) else "@"
         yield Hazard("ops-without-half-kernel", node, (), _SPARSE.format(name))
-    if asked.float16 and len(given) == 2 and _is_gram(asked, given[0], given[1]):
-        message = (
-            f"the Gram matrix of `{ast.unparse(given[0])}` may pass float16's largest value: keep "
-            "it out of autocast, or use bfloat16"
-        )
-        yield Hazard("unsupported-shape", node, (), message)
-
-
-def _is_gram(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
-    """A flattened feature map and its own transpose: the product sums over all pixels."""
-    if not isinstance(left, ast.Name):
-        return False
-    made = _values(asked, left)
-    flat = any(_method(value) in _FLAT for value, _ in made)
-    return flat and _is_transpose(asked, right, left.id)
-
-
-def _is_transpose(asked: Asked, expr: ast.expr, name: str) -> bool:
-    if isinstance(expr, ast.Name):
-        return any(
-            _is_transpose(asked, value, name)
-            for value, _ in _values(asked, expr)
-            if not isinstance(value, ast.Name)
-        )
-    if _method(expr) not in _TURNED:
-        return False
-    inner = expr.func if isinstance(expr, ast.Call) else expr
-    assert isinstance(inner, ast.Attribute)
-    return isinstance(inner.value, ast.Name) and inner.value.id == name
-
-
-def _method(expr: ast.expr) -> str:
-    inner = expr.func if isinstance(expr, ast.Call) else expr
-    return inner.attr if isinstance(inner, ast.Attribute) else ""
-
-
-def _values(asked: Asked, name: ast.expr) -> list[tuple[ast.expr, Scope]]:
-    """The expressions that a name or attribute may have been set to, or that callers pass."""
-    program, dotted = asked.inference.program, dotted_name(name)
-    found: list[tuple[ast.expr, Scope]] = []
-    for one in program.reaching.at(name, dotted).bindings if dotted is not None else ():
-        if one.how == "parameter":
-            found += asked.inference.passed(one)
-        elif one.value is not None and one.how in ("assign", "walrus") and one.index is None:
-            found.append((one.value, program.module.scope_of(one.value)))
-    return found
 
 
 # -- angles
@@ -122,7 +74,7 @@ def _angle(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> ast.expr | 
     if deep == 0:
         return None
     if isinstance(expr, ast.Name):
-        found = (_angle(asked, value, home, deep - 1) for value, home in _values(asked, expr))
+        found = (_angle(asked, value, home, deep - 1) for value, home in values_of(asked, expr))
         return next((one for one in found if one is not None), None)
     sides = _sides(asked, expr, scope)
     is_product = _is_half_product(asked, expr, scope)
@@ -186,7 +138,7 @@ def _followed_extent(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> f
         if buffer is not None:
             return _extent(asked, *buffer, deep - 1)
     if isinstance(expr, (ast.Name, ast.Attribute)):
-        values = _values(asked, expr)
+        values = values_of(asked, expr)
         return max((_extent(asked, value, home, deep - 1) for value, home in values), default=0.0)
     if isinstance(expr, ast.BinOp):
         return _computed_extent(asked, expr, scope, deep)

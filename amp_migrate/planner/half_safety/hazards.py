@@ -20,7 +20,7 @@ from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.autograd_functions import Custom
 from amp_migrate.planner.half_safety.custom_functions import refuse_unprotected, unprotected
 from amp_migrate.planner.half_safety.inside import Inside
-from amp_migrate.planner.half_safety.islands import island
+from amp_migrate.planner.half_safety.islands import is_island, is_lowered
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.project.import_paths import resolved
@@ -110,8 +110,11 @@ class Hazards:
         nodes = list(reachable(self.program, statements, scope))
         for hazard in demands.complex_parameters(self.asked) if self.float16 else ():
             self.mend(hazard)
+        found: dict[ast.stmt, list[Hazard]] = {}
         for hazard in apart(self.asked, nodes):
-            self._set_apart(hazard)
+            found.setdefault(self.program.module.statement_of(hazard.node), []).append(hazard)
+        for statement in sorted(found, key=lambda one: one.lineno):  # what one gives, others get
+            self._set_apart(statement, found[statement])
         for hazard in hazards(self.asked, nodes):
             self.mend(hazard)
         for node, where in nodes:
@@ -141,17 +144,24 @@ class Hazards:
         for expr in hazard.casts:
             self.cast(expr, hazard.rule)
 
-    def _set_apart(self, hazard: Hazard) -> None:
-        """A statement of a helper is computed with autocast off."""
-        scope = self.program.module.scope_of(hazard.node)
-        statement = island(self.asked, hazard.node, scope)
-        if statement is None or self.inside.own(statement) is not None:
+    def _set_apart(self, statement: ast.stmt, found: list[Hazard]) -> None:
+        """A statement is computed with autocast off; one of float32 casts alone needs no more."""
+        nodes = {one.node: self.program.module.scope_of(one.node) for one in found}
+        lowered = {one: where for one, where in nodes.items() if is_lowered(self.asked, one, where)}
+        possible = is_island(self.asked, statement, lowered)
+        spoils = next((one for one in found if one.spoils), None)
+        if lowered and not possible and spoils is not None:
+            raise Refusal(spoils.rule, spoils.node, spoils.message)
+        if lowered and not possible:
             return
-        for expr in hazard.casts:
-            self.cast(expr, hazard.rule)
-        self.inside.leave(statement)
+        home = self.program.module.scope_of
+        for expr, rule in ((expr, one.rule) for one in found for expr in one.casts):
+            if self.asked.needs_cast(expr, home(expr)):
+                self.cast(expr, rule)
+        if lowered:
+            self.inside.leave(statement)
+            self.islands[statement] = None
         self.asked.inference.forget()
-        self.islands[statement] = None
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
         """`expr` becomes `expr.float()`, unless it is float already."""

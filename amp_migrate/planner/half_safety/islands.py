@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.queries import nodes_in
@@ -12,22 +13,22 @@ from amp_migrate.model.tensors.calls import spelled
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 
-def island(asked: Asked, node: ast.AST, scope: Scope) -> ast.stmt | None:
-    """The statement of `node`, where it computes with nothing but operators of torch, of which no
-    other would be autocast: layers and functions in it would get what they do not expect.
+def is_island(asked: Asked, statement: ast.stmt, wanted: Collection[ast.AST]) -> bool:
+    """Whether a statement computes with nothing but operators of torch, of which none but the
+    `wanted` would be autocast: layers and functions in it would get what they do not expect.
     """
-    statement = asked.inference.program.module.statement_of(node)
+    scope = asked.inference.program.module.scope_of(statement)
     if not isinstance(statement, _SIMPLE) or not isinstance(scope.node, FUNCTIONS):
-        return None
+        return False
     for inner in nodes_in(statement):
         if isinstance(inner, (ast.Lambda, ast.Yield, ast.Await)):
-            return None
-        if inner is not node and _is_cast_to_half(asked, inner, scope):
-            return None
-    return statement
+            return False
+        if inner not in wanted and is_lowered(asked, inner, scope):
+            return False
+    return True
 
 
-def _is_cast_to_half(asked: Asked, node: ast.AST, scope: Scope) -> bool:
+def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
     """Whether autocast may have a hand in what a node computes."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.MatMult)

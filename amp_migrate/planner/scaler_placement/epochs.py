@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
@@ -70,8 +71,8 @@ class Epochs:
         return found
 
     def top_of(self, function: Function, home: Scope) -> ast.stmt:
-        """The first statement after the docstring, and after a `device` that the function makes
-        itself.
+        """The first statement after the docstring, and after what makes a device or moves something
+        to one.
         """
         body = function.body
         first = 1 if ast.get_docstring(function, clean=False) is not None and len(body) > 1 else 0
@@ -80,12 +81,20 @@ class Epochs:
                 EventKind.BACKWARD | EventKind.STEP
             ):
                 break
-            made = isinstance(statement, ast.Assign) and any(
-                dotted_name(t) == "device" for t in statement.targets
-            )
-            if made and index + 1 < len(body):
+            if self._settles_device(statement, home) and index + 1 < len(body):
                 first = index + 1
         return body[first]
+
+    def _settles_device(self, statement: ast.stmt, home: Scope) -> bool:
+        """`device = torch.device(...)`, `model.to(device)`."""
+        if not isinstance(statement, (ast.Assign, ast.Expr)):
+            return False
+        value = statement.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr in ("to", "cuda"):
+                return True
+        is_device = self.program.values.kind(value, home) in (Kind.DEVICE, Kind.DEVICE_NAME)
+        return isinstance(statement, ast.Assign) and is_device
 
     def note(self, call: ast.Call, function: Function) -> None:
         """Remember in how many loops the function behind a call runs backward."""

@@ -153,6 +153,8 @@ class _Additions:
                 yield self._failure(node, f"`{holder}` may be something else than a torch.device")
         elif isinstance(node, ast.Attribute) and node.attr == "is_enabled":
             yield from self._asked_of_scaler(node.value, scope)
+        elif isinstance(node, ast.Attribute) and node.attr == "parameters":
+            yield from self._asked_of_model(node.value, scope)
         elif not self._is_bound(node, dotted):
             yield self._failure(node, f"`{dotted}` may have no value there")
 
@@ -162,6 +164,19 @@ class _Additions:
             return  # whether it is bound is asked of each scaler that is read
         if self.program.values.kind(holder, scope) is not Kind.SCALER:
             yield self._failure(holder, "it may be something else than a scaler")
+        elif not self._is_bound(holder, dotted_name(holder) or ""):
+            yield self._failure(holder, "it may have no value there")
+
+    def _asked_of_model(self, holder: ast.expr, scope: Scope) -> Iterator[Unproved]:
+        """`next(model.parameters())` of a module whose class leaves that method as it is."""
+        value = self.program.values.of(holder, scope)
+        home, cls = value.foreign or (self.program, value.cls)
+        if cls is None:
+            owns = not value and bool(self.program.graph.methods_named("parameters"))
+        else:
+            owns = home.graph.method(cls, "parameters") is not None
+        if owns or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
+            yield self._failure(holder, "its `parameters` may be something else than a module's")
         elif not self._is_bound(holder, dotted_name(holder) or ""):
             yield self._failure(holder, "it may have no value there")
 

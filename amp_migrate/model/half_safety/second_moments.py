@@ -1,0 +1,264 @@
+"""Second moments: means of products, of which the product of the means is taken away, and matrices
+times their own transpose.
+
+The first are large numbers that nearly cancel (`E[xy] - E[x] E[y]`: variances, SSIM), the second
+add up as many squares as there are samples, before anything divides by their number. Half precision
+has neither the digits nor the range.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import method_name, values_of
+from amp_migrate.model.literals import number
+from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.tensors.calls import operands, spelled
+from amp_migrate.torch_facts import layers
+from amp_migrate.torch_facts.ops import Spelling
+
+_FLAT = ("view", "reshape", "flatten")
+_TURNED = ("t", "T", "mT", "transpose", "permute")
+_SHOWN = frozenset({*_FLAT, *_TURNED, "unsqueeze", "squeeze", "contiguous", "expand", "float"})
+_COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})
+_MEANS = frozenset({"mean"}) | {f"nn.functional.{n}avg_pool{d}d" for n in ("", "adaptive_")
+                                for d in (1, 2, 3)}  # fmt: skip
+_KEYWORDS = ("input", "weight", "bias")
+_DEEP = 6
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Products that belong to a second moment."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        yield from _differences(asked, node, scope)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        yield from _divided(asked, node, scope)
+    given = _factors(asked, node, scope)
+    if isinstance(node, ast.expr) and len(given) == 2 and _is_own_transpose(asked, *given):
+        what = f"`{ast.unparse(node)}` adds up as many squares as there are values"
+        yield from _apart(asked, node, given, scope, what)
+
+
+def _apart(
+    asked: Asked, node: ast.expr, given: Iterable[ast.expr], scope: Scope, what: str
+) -> Iterator[Hazard]:
+    if not asked.inference.inside(node):
+        return
+    casts = tuple(root for one in given for root in _roots(asked, one, scope))
+    message = f"{what}: half precision has neither the range nor the digits for that"
+    if casts or _is_lowered(asked, node, scope):
+        yield Hazard("unsupported-shape", node, casts, message, spoils=True)
+
+
+def _is_lowered(asked: Asked, node: ast.expr, scope: Scope) -> bool:
+    """Whether autocast casts the operands, whatever they are."""
+    found = spelled(asked.inference, node, scope) if isinstance(node, ast.Call) else None
+    return found is None or found.policy == "lower"
+
+
+def _roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
+    """What is to be float32 so that an operand is computed in float32: of `x * x` its `x`."""
+    if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
+        sides = [expr.left] if isinstance(expr.op, ast.Pow) else [expr.left, expr.right]
+        return [root for side in sides for root in _roots(asked, side, scope)]
+    return [expr] if asked.needs_cast(expr, scope) else []
+
+
+# -- differences
+
+
+def _differences(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]:
+    """`conv(x * x) - mean * mean`, of which all means are computed in float32."""
+    first = [one for one in _means(asked, node.left, scope) if _averages_product(asked, *one)]
+    second = [
+        mean
+        for factor, home in _product_of(asked, node.right, scope)
+        for mean in _means(asked, factor, home)
+    ]
+    if not first or not second:
+        return
+    what = f"`{ast.unparse(node)}` is a small difference of large numbers"
+    for call, home in dict.fromkeys([*first, *second]):
+        yield from _apart(asked, call, _given(asked, call, home), home, what)
+
+
+def _means(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """What averages, or sums up, what an expression is: convolutions, products, means, pools."""
+    for one, home in _origins(asked, expr, scope, _DEEP):
+        is_product = isinstance(one, ast.BinOp) and isinstance(one.op, ast.MatMult)
+        if is_product or isinstance(one, ast.Call) and _is_mean(asked, one, home):
+            yield one, home
+
+
+def _is_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
+    if spelled(asked.inference, call, scope) is not None:
+        return _is_library_mean(asked, call, scope)
+    program = asked.inference.program
+    row = layers.layer(program.values.of(call.func, scope).name)
+    if row is not None and row.op is not None:
+        return row.op.policy == "lower" or row.op.name in _MEANS
+    function = program.values.callee(call, scope)
+    values = returned(function) if function is not None else []
+    home = program.scope(function) if function is not None else scope
+    return any(
+        isinstance(one, ast.Call) and _is_library_mean(asked, one, where)
+        for value in values
+        for one, where in _origins(asked, value, home, _DEEP)
+    )
+
+
+def _is_library_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
+    found = spelled(asked.inference, call, scope)
+    if found is None or found.form == "in-place":
+        return False
+    return found.policy == "lower" or found.op.name in _MEANS
+
+
+def _averages_product(asked: Asked, node: ast.expr, scope: Scope) -> bool:
+    sides = _factors(asked, node, scope)
+    if len(sides) == 2 and _is_own_transpose(asked, *sides):
+        return True
+    given = _given(asked, node, scope)[:1]
+    return any(True for one in given for _ in _product_of(asked, one, scope))
+
+
+def _product_of(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """The factors, where an expression is a product or a square."""
+    for one, home in _origins(asked, expr, scope, _DEEP):
+        sides = _factors(asked, one, home)
+        if len(sides) == 2 and _is_own_transpose(asked, *sides):
+            yield from ((side, home) for side in sides)
+        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
+            if number(one.left, home) is None and number(one.right, home) is None:
+                yield from ((one.left, home), (one.right, home))
+        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow):
+            yield from [(one.left, home)] if number(one.right, home) == 2 else []
+        elif isinstance(one, ast.Call):
+            found = spelled(asked.inference, one, home)
+            if found is not None and found.op.name in ("square", "mul", "multiply", "pow"):
+                yield from ((factor, home) for factor in operands(found, one))
+
+
+def _given(asked: Asked, call: ast.expr, scope: Scope) -> list[ast.expr]:
+    """The tensors that an average gets."""
+    if not isinstance(call, ast.Call):
+        return _factors(asked, call, scope)
+    found = spelled(asked.inference, call, scope)
+    if found is None:
+        return [one for one in call.args if not isinstance(one, (ast.Constant, ast.Starred))]
+    named = [one.value for one in call.keywords if one.arg in _KEYWORDS]
+    return [*operands(found, call), *named]
+
+
+# -- sums before their division
+
+
+def _divided(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]:
+    """`weights.t() @ x / len(x)`: the sum is there before it is divided."""
+    if not asked.float16 or not _is_count(asked, node.right, scope, _DEEP):
+        return
+    for one, home in _origins(asked, node.left, scope, _DEEP):
+        given = _factors(asked, one, home)
+        if len(given) == 2:
+            what = f"`{ast.unparse(one)}` is summed up before `{ast.unparse(node.right)}` divides"
+            yield from _apart(asked, one, given, home, what)
+
+
+def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
+    """A number of values: a size, a length, a sum of weights."""
+    if deep == 0:
+        return False
+    if isinstance(expr, ast.BinOp):
+        sides = [one for one in (expr.left, expr.right) if number(one, scope) is None]
+        is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
+        return is_plain and bool(sides) and all(_is_count(asked, one, scope, deep - 1)
+                                               for one in sides)  # fmt: skip
+    if isinstance(expr, ast.Call):
+        if isinstance(expr.func, ast.Name):
+            return (
+                expr.func.id == "len"
+                or expr.func.id in ("float", "int")
+                and any(_is_count(asked, one, scope, deep - 1) for one in expr.args)
+            )
+        return method_name(expr) in _COUNTS
+    if isinstance(expr, ast.Subscript):
+        return _is_count(asked, expr.value, scope, deep - 1)
+    if isinstance(expr, ast.Attribute) and expr.attr == "shape":
+        return True
+    found = values_of(asked, expr, parts=True)
+    return bool(found) and all(_is_count(asked, one, home, deep - 1) for one, home in found)
+
+
+# -- matrices and their transposes
+
+
+def _factors(asked: Asked, node: ast.AST, scope: Scope) -> list[ast.expr]:
+    """The two sides of a product of matrices that autocast computes in half precision."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right] if isinstance(node.op, ast.MatMult) else []
+    found = spelled(asked.inference, node, scope) if isinstance(node, ast.Call) else None
+    if found is None or not isinstance(node, ast.Call) or not _is_matrix_product(found):
+        return []
+    return operands(found, node)
+
+
+def _is_matrix_product(found: Spelling) -> bool:
+    lowers = found.policy == "lower" and found.form != "in-place"
+    return lowers and found.op.name in ("matmul", "mm", "bmm", "mv", "dot")
+
+
+def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
+    """`x.t() @ x` sums over the samples, `f @ f.t()` over the pixels where `f` is a flat map."""
+    turned = _turned(asked, left)
+    if turned is not None and turned == _name(right):
+        return True
+    name = _name(left)
+    if name is None or _turned(asked, right) != name:
+        return False
+    return any(method_name(value) in _FLAT for value, _ in values_of(asked, left))
+
+
+def _turned(asked: Asked, expr: ast.expr) -> str | None:
+    """The name of which an expression is the transpose."""
+    if method_name(expr) in _TURNED:
+        inner = expr.func if isinstance(expr, ast.Call) else expr
+        assert isinstance(inner, ast.Attribute)
+        is_function = isinstance(expr, ast.Call) and asked.inference.program.canonical(inner)
+        given = expr.args[:1] if is_function and isinstance(expr, ast.Call) else [inner.value]
+        return _name(given[0]) if given else None
+    found = values_of(asked, expr) if isinstance(expr, ast.Name) else []
+    names = {_turned(asked, value) for value, _ in found if not isinstance(value, ast.Name)}
+    return names.pop() if len(names) == 1 else None
+
+
+def _name(expr: ast.expr) -> str | None:
+    return ast.unparse(expr) if isinstance(expr, (ast.Name, ast.Attribute)) else None
+
+
+def _origins(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What an expression is, behind names, views, divisions and constant factors."""
+    if deep == 0:
+        return
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Div):
+        yield from _origins(asked, expr.left, scope, deep - 1)
+        return
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult):
+        for value, other in ((expr.left, expr.right), (expr.right, expr.left)):
+            if number(other, scope) is not None:
+                yield from _origins(asked, value, scope, deep - 1)
+                return
+    if isinstance(expr, ast.Call) and method_name(expr) in _SHOWN:
+        assert isinstance(expr.func, ast.Attribute)
+        yield from _origins(asked, expr.func.value, scope, deep - 1)
+    elif isinstance(expr, (ast.Subscript, ast.UnaryOp)):
+        inner = expr.value if isinstance(expr, ast.Subscript) else expr.operand
+        yield from _origins(asked, inner, scope, deep - 1)
+    elif isinstance(expr, (ast.Name, ast.Attribute)):
+        for value, home in values_of(asked, expr):
+            yield from _origins(asked, value, home, deep - 1)
+    else:
+        yield expr, scope

@@ -1,0 +1,177 @@
+"""The device that a model's parameters are on where its scaler is made: what the model itself says
+while the program runs, where the device has no name there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.device_moves import Move
+
+_PARAMETERS = ("parameters", "named_parameters")
+_DEEP = 3
+_HOPS = 3
+Place: TypeAlias = tuple[int, int]
+"""A line, and a column in it."""
+
+
+class TrainedModels:
+    """The models whose parameters an optimizer gets, by the statement that makes it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def at(self, scope: Scope, place: ast.stmt) -> list[ast.expr]:
+        """How they are called there: what `.parameters()` is asked of, else what else is handed
+        over; else the models that run in `scope`.
+        """
+        found = list(self._asked(place, _DEEP)) or list(self._handed(place, scope))
+        found = found or list(self._run_in(scope, _HOPS))
+        return list({dotted_name(one): one for one in reversed(found)}.values())[::-1]
+
+    def _asked(self, node: ast.AST, deep: int) -> Iterator[ast.expr]:
+        """`model` of `model.parameters()`, in a statement and in what its names were made of."""
+        for inner in nodes_in(node):
+            if isinstance(inner, ast.Attribute) and inner.attr in _PARAMETERS:
+                yield from [inner.value] if dotted_name(inner.value) is not None else []
+            elif deep and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+                bindings = self.program.reaching.at(inner, inner.id).bindings
+                made = [b.value for b in bindings if b.how == "assign" and b.value is not None]
+                for value in made if len(made) == len(bindings) == 1 else ():
+                    near = self.program.module.parents
+                    yield from self._asked(value, deep - 1) if value in near else ()
+
+    def _handed(self, place: ast.stmt, scope: Scope) -> Iterator[ast.expr]:
+        """`model` of `build_optimizer(cfg, model)`."""
+        for call in (n for n in nodes_in(place) if isinstance(n, ast.Call)):
+            for given in [*call.args, *(one.value for one in call.keywords)]:
+                if dotted_name(given) is not None and self._is_module(given, scope):
+                    yield given
+
+    def _run_in(self, scope: Scope, hops: int) -> Iterator[ast.expr]:
+        """The models that a body runs, or hands to functions in sight that run them."""
+        for call in scope.calls:
+            if self.program.effects.is_forward(call, scope):
+                yield from self._run(call, scope, hops)
+
+    def _run(self, call: ast.Call, scope: Scope, hops: int) -> Iterator[ast.expr]:
+        """`model` of `model(x)`, of `model.loss(x)`, and of `train_step(model, x)`."""
+        function = self.program.values.callee(call, scope)
+        if function is not None:
+            inner = self.program.scope(function)
+            for one in self._run_in(inner, hops - 1) if hops else ():
+                given = argument(call, inner, one.id, False) if isinstance(one, ast.Name) else None
+                yield from [given] if given is not None and dotted_name(given) else []
+            return
+        method = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        for one in (call.func, method):
+            named = dotted_name(one) is not None and self.program.canonical(one) is None
+            if named and (one is call.func is method or self._is_module(one, scope)):
+                yield one
+                return
+
+    def _is_module(self, expr: ast.expr, scope: Scope) -> bool:
+        return self.program.values.is_model(expr, scope)
+
+    def says_its_device(self, model: ast.expr, scope: Scope) -> bool:
+        """Whether `next(model.parameters())` is a tensor: no class in sight has another method of
+        that name.
+        """
+        value = self.program.values.of(model, scope)
+        if value.kind not in (Kind.MODEL, Kind.UNKNOWN) or value.held is not None:
+            return False
+        if isinstance(value.origin, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
+            return False
+        home, cls = value.foreign or (self.program, value.cls)
+        if cls is not None:
+            return home.graph.method(cls, "parameters") is None
+        return not self.program.graph.methods_named("parameters")
+
+    # -- moves
+
+    def is_moved(self, move: Move, model: ast.expr, scope: Scope) -> bool:
+        """Whether it is `model` that a move puts on a device."""
+        assert isinstance(move.call.func, ast.Attribute)
+        moved = move.call.func.value
+        value = self.program.values.of(moved, move.scope)
+        if value.origin is not None and value.origin is self.program.values.of(model, scope).origin:
+            return True
+        owner = self.owner(model, scope)
+        if owner is not None and value.cls is not None:
+            if owner in self.program.graph.lineage(value.cls):
+                return True
+        names = set(self._names(moved, move.scope, _DEEP))
+        return any(name in names for name in self._names(model, scope, _DEEP))
+
+    def owner(self, model: ast.expr, scope: Scope) -> ast.ClassDef | None:
+        """The module that a model is a part of: who moves that moves it, too."""
+        cls = self.program.graph.class_around(scope)
+        head, _, rest = (dotted_name(model) or "").partition(".")
+        if cls is None or head != scope.self_name or not rest:
+            return None
+        return cls if self.program.values.class_kind(cls) is Kind.MODEL else None
+
+    def _names(self, expr: ast.expr, scope: Scope, deep: int) -> Iterator[tuple[object, str]]:
+        """The variables of a scope and attributes of a class that an object goes by, back to where
+        it came from.
+        """
+        dotted = dotted_name(expr)
+        if dotted is None or not deep:
+            return
+        head, _, rest = dotted.partition(".")
+        cls = self.program.graph.class_around(scope)
+        is_own = cls is not None and bool(rest) and head == scope.self_name
+        home = self.program.module.scopes[cls] if is_own and cls is not None else scope.lookup(head)
+        yield (cls, rest) if is_own else (home, dotted)
+        for binding in home.bindings.get(f"self.{rest}" if is_own else dotted, ()) if home else ():
+            if binding.value is not None and binding.index is None and binding.how == "assign":
+                where = self.program.module.scope_of(binding.value)
+                yield from self._names(binding.value, where, deep - 1)
+
+    def runs_before(self, move: Move, scope: Scope, place: ast.stmt, *, after: bool) -> bool:
+        """Whether a move has run before `place` does (or `after` it): by their order in the scopes
+        that lead to both.
+        """
+        ours: dict[Scope, Place] = {}
+        for where, at in self._ways(scope, _end(place) if after else _begin(place), _HOPS):
+            ours[where] = min(at, ours.get(where, at))
+        theirs = self._ways(move.scope, _end(move.call), _HOPS)
+        late = [at > ours[where] for where, at in theirs if where in ours]
+        constructs = isinstance(move.scope.node, FUNCTIONS) and move.scope.node.name == "__init__"
+        return not any(late) if late else constructs
+
+    def leads(self, first: Scope, second: Scope) -> bool:
+        """Whether one of two scopes leads to the other, or both are of one class."""
+        one, other = map(self.program.graph.class_around, (first, second))
+        if one is not None and other is not None:
+            lineage = self.program.graph.lineage
+            if one in lineage(other) or other in lineage(one):
+                return True
+        ways = ((first, second), (second, first))
+        return any(
+            where is to for to, start in ways for where, _ in self._ways(start, (0, 0), _HOPS)
+        )
+
+    def _ways(self, scope: Scope, at: Place, hops: int) -> Iterator[tuple[Scope, Place]]:
+        """The scope and its callers, each with the place that runs."""
+        yield scope, at
+        if hops and isinstance(scope.node, FUNCTIONS):
+            for call, caller, _ in self.program.reaching.entry.sites(scope.node):
+                if caller is not scope and call in self.program.module.parents:
+                    yield from self._ways(caller, _end(call), hops - 1)
+
+
+def _begin(node: ast.stmt | ast.expr) -> Place:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.stmt | ast.expr) -> Place:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
