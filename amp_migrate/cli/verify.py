@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from amp_migrate.cli.grouped import Function, Group, Grouped
+from amp_migrate.display import escaped
 
 _RUNS = Group("The runs")
 _WHAT = Group("What is compared")
@@ -88,7 +89,7 @@ def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Fun
     "--metric",
     metavar="NAME",
     help="Also run the whole program over seeds, with and without AMP, and compare this number of "
-    "those that it prints.",
+    "those that it prints, writes to TensorBoard or returns in a dict.",
 )
 @_WHAT("--epochs", type=click.IntRange(1), metavar="N", help="Of it, the Nth value, not the last.")
 @_WHAT(
@@ -104,6 +105,12 @@ def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Fun
     type=click.FloatRange(0),
     metavar="SHARE",
     help="How far the means may be apart.  [default: 0.01, or twice its spread over seeds]",
+)
+@_WHAT(
+    "--resume",
+    metavar="ARGUMENTS",
+    help="Also stop the whole program after a checkpoint, start it again with these arguments "
+    "behind its own, and compare with a run that was not stopped; in copies of the current folder.",
 )
 @_REPORT(
     "--json",
@@ -147,6 +154,7 @@ def verify(program: str, arguments: tuple[str, ...], **options: Any) -> int:
 
     Exit code 0: all checks passed. 1: one failed, or nothing could be compared. 2: wrong usage.
     """
+    click.echo(f"amp-migrate: reading {escaped(program)}", err=True)
     from amp_migrate.runtime.command import verify_command
 
     return verify_command(program, arguments, options)

@@ -133,7 +133,7 @@ def amp_on(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
     trace, original = runs[name], runs["original"]
     yield _engaged(name, trace)
     yield _finite(name, trace, original)
-    yield _loss_curve(runs, name, limits)
+    yield loss_curve(runs, name, limits)
     if trace.dtype == "float16":
         yield from _scale(name, trace, limits)
     yield _first_loss(runs, name, limits)
@@ -179,7 +179,7 @@ def _finite(name: str, trace: Trace, original: Trace) -> Check:
         message = f"parameters became inf or NaN: {', '.join(parameters[:3])}"
         return Check(f"{name}: finite", "fail", len(parameters), 0, message)
     if len(bad) > len(expected):
-        where = trace.loss_sites[bad[0]]
+        where = (trace.loss_places or trace.loss_sites)[bad[0]]
         message = (
             f"the loss is inf or NaN at backward {bad[0] + 1} ({where}), and {len(bad)} "
             "times in all"
@@ -214,7 +214,8 @@ def bands(runs: Runs, name: str, limits: Limits) -> list[Band]:
     ]
 
 
-def _loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
+def loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
+    """The losses run where those of float32 do."""
     original, amp = curves(runs["original"]), curves(runs[name])
     missing = [site for site, curve in original.items() if not _as_often(curve, amp.get(site))]
     if missing:

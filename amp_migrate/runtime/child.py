@@ -7,11 +7,17 @@ import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from amp_migrate.runtime.against import original_places, original_sites
 from amp_migrate.runtime.entered import Marks
 from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
 from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.scalars import Scalars
 from amp_migrate.runtime.spawned import follow
+
+if TYPE_CHECKING:
+    from amp_migrate.runtime.session import Session
 
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 
@@ -25,8 +31,12 @@ def main(order: str) -> int:
     folder = Path(job.folder) / f"rank{rank}"
     folder.mkdir(parents=True, exist_ok=True)
     marks = Marks() if job.mark_lines else None
-    compiler = Compiler(job.rewrites.get, job.switch, marks)
+    compiler = Compiler(job.rewrites.get, job.switch, marks, job.shown)
     install(compiler)
+    scalars = Scalars(job.metric)
+    if job.metric:
+        compiler.returned = True
+        scalars.listen()
     follow(job.rewrites, job.switch, simulated=job.device == "cpu")
 
     from amp_migrate.runtime import session  # torch: seconds, and only here
@@ -34,6 +44,9 @@ def main(order: str) -> int:
     probe = session.start(job, folder)
     status, error, place = _run(job, compiler)
     probe.probe.trace.not_entered = marks.missed() if marks else []
+    probe.probe.trace.scalars = scalars.values
+    if compiler.back:
+        _by_original(probe, compiler)
     session.finish(probe, folder, status, error, place)
     _leave(0 if status != "raised" else 1)
     return 0
@@ -61,6 +74,14 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str, str]:
         sys.stderr.write(shown)
         return "raised", shown, _place(error)
     return "finished", "", ""
+
+
+def _by_original(session: Session, compiler: Compiler) -> None:
+    trace = session.probe.trace
+    trace.loss_places = list(trace.loss_sites)
+    trace.loss_sites = original_sites(trace.loss_sites, compiler.back)
+    if session.diagnosis is not None:
+        session.diagnosis.places = original_places(session.diagnosis.places, compiler.back)
 
 
 def _place(error: BaseException) -> str:

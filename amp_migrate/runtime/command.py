@@ -11,14 +11,16 @@ from typing import Any
 
 import click
 
+from amp_migrate.display import escaped
 from amp_migrate.project.text import decode
 from amp_migrate.report.diffs import changes
 from amp_migrate.runtime.check import Check, Limits
+from amp_migrate.runtime.endings import last_words
 from amp_migrate.runtime.launch import prepare, tell
 from amp_migrate.runtime.needs import default_device, require_torch
 from amp_migrate.runtime.plan import Plan, ProgramError, find_program
 from amp_migrate.runtime.progress import Progress
-from amp_migrate.runtime.report import Options, Program, Report
+from amp_migrate.runtime.report import Options, Program, Report, counted
 from amp_migrate.runtime.sources import source
 from amp_migrate.runtime.verify import verify
 
@@ -58,7 +60,7 @@ def options_of(options: Mapping[str, Any]) -> Options:
         drills=not (options["no_drills"] or options["quick"]), bisect=options["bisect"],
         quick=options["quick"], diagnose=not options["quick"], limits=limits,
         metric=options["metric"], metric_seeds=options["metric_seeds"], epochs=options["epochs"],
-        metric_margin=options["metric_margin"],
+        metric_margin=options["metric_margin"], resume=options["resume"],
     )  # fmt: skip
 
 
@@ -69,7 +71,9 @@ def _program(
     dtypes = ("float16", "bfloat16") if options["dtype"] == "both" else (options["dtype"],)
     if options["against"] is not None:
         other = _against(program, as_module, cwd, options["against"])
-        return Program(program, arguments, as_module, dict.fromkeys(dtypes, other), cwd), []
+        shown = dict.fromkeys(other, str(options["against"]))
+        rewrites = dict.fromkeys(dtypes, other)
+        return Program(program, arguments, as_module, rewrites, cwd, shown=shown), []
     flags = {"device": options["program_device"]}
     plans = [prepare(program, as_module, {"dtype": dtype, **flags}) for dtype in dtypes]
     tell(plans[0])
@@ -148,13 +152,12 @@ def lines(report: Report) -> Iterator[str]:
         yield f"{verdict}  {check.name:{width}} {check.message}{_numbers(check)}"
     for advice in report.advice:
         yield f"advice: {advice}"
-    failed = sum(check.verdict == "fail" for check in report.checks)
-    colour = "red" if failed else "green"
-    yield click.style(
-        f"{'FAIL' if failed else 'PASS'}: {failed} of {len(report.checks)} checks failed",
-        fg=colour,
-        bold=True,
-    )
+    for name, text in last_words(report.runs.traces):
+        yield f"what {name} said last:"
+        yield from (f"    {escaped(line, keep=chr(9))}" for line in text.splitlines())
+    failed = report.verdict == "fail"
+    told = f"{'FAIL' if failed else 'PASS'}: {counted(report)}"
+    yield click.style(told, fg="red" if failed else "green", bold=True)
 
 
 def _numbers(check: Check) -> str:

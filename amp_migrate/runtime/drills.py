@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from amp_migrate.runtime.events import Event
+from amp_migrate.runtime.saves import dicts, is_optimizer
 
 _AT = 2
 Result = dict[str, Any]
@@ -143,10 +144,10 @@ class Checkpoint:
             self._scalers.append(event.scaler)
 
     def _look(self, what: Any) -> None:
-        if not isinstance(what, dict) or not self._scalers or _is_optimizer(what):
+        if not isinstance(what, dict) or not self._scalers or is_optimizer(what):
             return
-        found = list(_dicts(what))
-        if not any(map(_is_optimizer, found)):
+        found = list(dicts(what))
+        if not any(map(is_optimizer, found)):
             return
         states = [state for state in found if set(self._scalers[0].state_dict()) <= set(state)]
         if not states:
@@ -187,17 +188,3 @@ class Checkpoint:
 
 def _parameters(optimizer: Any) -> list[Any]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def _dicts(value: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict) and depth:
-        yield value
-        for item in value.values():
-            yield from _dicts(item, depth - 1)
-    elif isinstance(value, (list, tuple)) and depth:
-        for item in value:
-            yield from _dicts(item, depth - 1)
-
-
-def _is_optimizer(state: dict[str, Any]) -> bool:
-    return set(state) >= {"state", "param_groups"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from amp_migrate.runtime.check import Check
@@ -16,10 +16,16 @@ _ELSEWHERE = (
     "have a launcher start them (--nproc runs the program under torchrun), or verify what one of "
     "them does"
 )
+_CAPTURED = (
+    "it captures its steps in a CUDA graph, and what a graph replays is left alone: verify the "
+    "program without graphs"
+)
 _NO_DRIVER = (
     "; this torch is built for CUDA, and here its {} asks the driver of a GPU, which is not there: "
     "take a build of torch for the CPU, or --device cuda where there is one"
 )
+_MOST_LINES = 30
+_NO_INPUT = "; a program under verify has no standard input: give it arguments in its place"
 ENDED = ("stopped", "finished")
 
 
@@ -53,6 +59,8 @@ def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
 
 
 def _no_step(trace: Trace, original: Trace | None) -> str:
+    if trace.captured:
+        return _CAPTURED
     if trace.processes:
         return _elsewhere(trace)
     return "nothing can be compared" + (_RESUMED if original is not None else "")
@@ -71,12 +79,16 @@ def _driver(trace: Trace) -> str:
     )
 
 
+def _input(told: list[str]) -> str:
+    return _NO_INPUT * _exception(told).startswith("EOFError")
+
+
 def how(trace: Trace) -> str:
     """How a run ended that did not come to its end: its error, and the user's line that raised."""
     told = trace.error.strip().splitlines() or ["no output"]
     if trace.status == "raised":
         place = f" at {trace.raised_at}" if trace.raised_at else ""
-        return f"raised an error{place}: {_exception(told)}{_driver(trace)}"
+        return f"raised an error{place}: {_exception(told)}{_driver(trace)}{_input(told)}"
     return f"did not come to an end: {told[0]}" + (
         f"; its last line: {told[-1]}" if len(told) > 1 else ""
     )
@@ -85,6 +97,20 @@ def how(trace: Trace) -> str:
 def _exception(lines: list[str]) -> str:
     """The line of a traceback that names the error; its message may have more lines."""
     return next((line for line in reversed(lines) if _NAMED.match(line)), lines[-1])
+
+
+def last_words(traces: Mapping[str, Trace]) -> Iterator[tuple[str, str]]:
+    """What the runs that did not come to their end have said: usage text, a traceback; each text
+    once.
+    """
+    known: set[str] = set()
+    for name, trace in traces.items():
+        by_itself = trace.status != "raised" or trace.error.startswith("SystemExit")
+        told = (trace.output if by_itself else trace.error).strip().splitlines()
+        text = "\n".join(["..."] * (len(told) > _MOST_LINES) + told[-_MOST_LINES:])
+        if trace.status not in ENDED and text and text not in known:
+            known.add(text)
+            yield name, text
 
 
 def same_shapes(one: Trace, other: Trace) -> bool:
@@ -120,7 +146,14 @@ def drilled(name: str, trace: Trace, drill: str) -> Iterator[Check]:
 
 
 def not_verified(trace: Trace) -> Iterator[str]:
-    """Lines that the run with AMP has not entered, those that the rewrite changed first."""
+    """Lines that the run with AMP has not entered, those that the rewrite changed first; and other
+    processes of the program.
+    """
+    if trace.processes:
+        where = ", ".join(sorted(set(trace.processes)))
+        yield f"not verified: {len(trace.processes)} processes that the program starts at {where}"
+    if trace.captured:
+        yield "not verified: what the program captures in CUDA graphs and replays is left alone"
     for changed in (True, False):
         places: dict[str, list[str]] = {}
         for path, first, last, touched in sorted(trace.not_entered):

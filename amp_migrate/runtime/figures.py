@@ -1,203 +1,135 @@
-"""The plots of the page, as plotly.js data: plain dicts, with names of colours, which differ in
-light and dark.
-"""
+"""What the page shows as charts; none without numbers, and none of what could not be measured."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from amp_migrate.runtime.charts import Band, Line, Marks, Row, bars, lines
 from amp_migrate.runtime.checks import bands
 from amp_migrate.runtime.compare import curves
 from amp_migrate.runtime.report import Report
 
+_MOST_LOSSES = 6
+_MOST_ROWS = 30
+
 
 @dataclass(frozen=True)
 class Figure:
-    """`traces` and `layout` are what `Plotly.newPlot` takes; `caption` says how to read it."""
+    """`chart` is SVG with its legend; `caption` says how to read it."""
 
     name: str
     title: str
     caption: str
-    traces: list[dict[str, Any]]
-    layout: dict[str, Any]
+    chart: str
 
 
 def figures(report: Report) -> Iterator[Figure]:
-    """All plots for which there are numbers, in the order of the page."""
-    if "original" not in report.runs:
-        return
+    """All for which there are numbers, in the order of the page."""
+    if "original" in report.runs:
+        yield from (figure for figure in _all(report) if figure.chart)
+
+
+def _all(report: Report) -> Iterator[Figure]:
     for name in report.runs.amp():
         yield from _losses(report, name)
         if report.runs[name].dtype == "float16":
-            yield from _scale(report, name)
-        yield from _underflow(report, name)
+            yield _scale(report, name)
+        yield _underflow(report, name)
     yield from _bars(report)
 
 
 def _losses(report: Report, name: str) -> Iterator[Figure]:
+    """Of programs with many backwards, those that are furthest from where they should be."""
     original, amp = curves(report.runs["original"]), curves(report.runs[name])
-    for number, band in enumerate(bands(report.runs, name, report.options.limits)):
-        steps = list(range(1, len(band.low) + 1))
-        place = _short(band.site)
-        edges = {"x": steps, "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-        traces: list[dict[str, Any]] = [
-            {**edges, "y": list(band.low), "showlegend": False},
-            {
-                **edges,
-                "y": list(band.high),
-                "fill": "tonexty",
-                "fillcolor": "@band",
-                "name": "allowed for the mean",
-            },
-            _line(original[band.site].values, "original, float32", "@original", dash="solid"),
-            _line(
-                amp[band.site].values, f"rewritten, {report.runs[name].dtype}", "@amp", dash="solid"
-            ),
-            _line(band.curve, "rewritten, running mean", "@amp", dash="dot"),
+    found = sorted(bands(report.runs, name, report.options.limits), key=lambda one: -one.excess)
+    for number, band in enumerate(found[:_MOST_LOSSES]):
+        dtype, place = report.runs[name].dtype, _short(band.site)
+        drawn = [
+            Line(original[band.site].values, "original, float32", "original"),
+            Line(amp[band.site].values, f"rewritten, {dtype}", "amp"),
+            Line(band.curve, "rewritten, running mean", "amp dotted"),
         ]
+        chart = lines(drawn, "backward", "loss", Band(band.low, band.high, "allowed for the mean"))
+        more = f" The {_MOST_LOSSES} worst of {len(found)} are shown." * (len(found) > _MOST_LOSSES)
         caption = f"Loss at each backward of {place}. The dotted mean has to stay inside the band."
-        yield Figure(
-            f"loss-{name}-{number}",
-            f"Loss, {report.runs[name].dtype} ({place})",
-            caption,
-            traces,
-            _axes("backward", "loss"),
-        )
+        yield Figure(f"loss-{name}-{number}", f"Loss, {dtype} ({place})", caption + more, chart)
 
 
-def _line(values: Any, name: str, colour: str, dash: str) -> dict[str, Any]:
-    steps = list(range(1, len(values) + 1))
-    line = {"color": colour, "dash": dash, "width": 2}
-    return {"x": steps, "y": list(values), "mode": "lines", "name": name, "line": line}
-
-
-def _scale(report: Report, name: str) -> Iterator[Figure]:
+def _scale(report: Report, name: str) -> Figure:
     trace = report.runs[name]
-    steps = list(range(1, len(trace.scales) + 1))
-    skipped = [i for i, taken in enumerate(trace.taken) if not taken]
-    scale = {
-        "x": steps,
-        "y": trace.scales,
-        "mode": "lines",
-        "name": "loss scale",
-        "line": {"color": "@amp", "shape": "hv"},
-    }
-    marks = {
-        "x": [i + 1 for i in skipped],
-        "y": [trace.scales[i] for i in skipped],
-        "mode": "markers",
-        "name": "skipped step",
-        "marker": {"color": "@bad", "symbol": "x", "size": 9},
-    }
-    layout = _axes("step", "scale")
-    layout["yaxis"].update(type="log", dtick=1, exponentformat="power")
+    skipped = [
+        (place, scale)
+        for place, (taken, scale) in enumerate(zip(trace.taken, trace.scales, strict=False), 1)
+        if not taken
+    ]
+    drawn = [Line(trace.scales, "loss scale", "amp")]
+    chart = lines(drawn, "step", "scale", marks=Marks(skipped, "skipped step"), powers=True)
     caption = (
         f"{len(skipped)} of {len(trace.taken)} steps were skipped while the scale was looked for."
     )
-    yield Figure(
-        f"scale-{name}",
-        f"Loss scale and skipped steps, {trace.dtype}",
-        caption,
-        [scale, marks],
-        layout,
-    )
+    title = f"Loss scale and skipped steps, {trace.dtype}"
+    return Figure(f"scale-{name}", title, caption, chart)
 
 
-def _underflow(report: Report, name: str) -> Iterator[Figure]:
-    rows = sorted(report.runs.underflow.get(name, []), key=lambda one: -one.lost_unscaled)[:30][
-        ::-1
+def _underflow(report: Report, name: str) -> Figure:
+    lost = sorted(report.runs.underflow.get(name, []), key=lambda one: -one.lost_unscaled)
+    rows = [
+        Row(
+            one.parameter,
+            [
+                (one.lost_unscaled, "bad", f"{one.lost_unscaled:.1%}"),
+                (one.lost, "amp", f"{one.lost:.1%}"),
+            ],
+        )
+        for one in lost[:_MOST_ROWS]
+        if one.lost_unscaled or one.lost
     ]
-    if not rows:
-        return
-    names = [row.parameter for row in rows]
-    common = {"type": "bar", "orientation": "h", "y": names}
-    traces = [
-        {
-            **common,
-            "x": [row.lost_unscaled for row in rows],
-            "name": "in float16 without a scaler",
-            "marker": {"color": "@bad"},
-        },
-        {
-            **common,
-            "x": [row.lost for row in rows],
-            "name": "in this run",
-            "marker": {"color": "@amp"},
-        },
-    ]
-    layout = _axes("share of the gradient's values", "")
-    layout["xaxis"].update(tickformat=".0%", range=[0, 1])
-    layout["yaxis"].update(automargin=True)
-    layout["height"] = 180 + 26 * len(rows)
+    keys = [Line((), "in float16 without a scaler", "bad"), Line((), "in this run", "amp")]
+    chart = bars(rows, 1.0, "share of the gradient's values", keys) if rows else ""
     caption = (
         "Share of each parameter's gradient, in the first step, that is rounded to zero. "
-        "The worst 30 are shown."
+        f"The worst {_MOST_ROWS} are shown; those that lose nothing are not."
     )
-    yield Figure(
-        f"underflow-{name}",
-        f"Gradients lost to zero, {report.runs[name].dtype}",
-        caption,
-        traces,
-        layout,
-    )
+    title = f"Gradients lost to zero, {report.runs[name].dtype}"
+    return Figure(f"underflow-{name}", title, caption, chart)
 
 
 def _bars(report: Report) -> Iterator[Figure]:
+    """Times and memory, where a check has compared them."""
     shown = [name for name in ("original", "tf32", *report.runs.amp()) if name in report.runs]
-    labels = [
-        "float32"
-        if name == "original"
-        else name.upper()
-        if name == "tf32"
-        else report.runs[name].dtype
-        for name in shown
-    ]
-    colours = ["@original" if name in ("original", "tf32") else "@amp" for name in shown]
-    speeds = [report.runs[name].steps_per_second for name in shown]
-    emulated = " On the CPU CUDA's rules are emulated: this says nothing about a GPU." * (
-        report.options.device == "cpu"
+    speeds = {name: report.runs[name].steps_per_second or math.nan for name in shown}
+    if _compared(report, "speed"):
+        times = {name: 1e3 / speed for name, speed in speeds.items()}
+        yield Figure("time", "Time per step", "Median.", _bar(report, times, "ms"))
+    if _compared(report, "memory"):
+        peaks = {name: report.runs[name].peak_memory_bytes / 2**20 for name in shown}
+        yield Figure("memory", "Peak memory", "Of all devices.", _bar(report, peaks, "MiB"))
+
+
+def _compared(report: Report, what: str) -> bool:
+    return any(
+        check.name.partition(": ")[2].startswith(what) and check.verdict != "skip"
+        for check in report.checks
     )
-    if all(speeds):
-        times = [1e3 / speed for speed in speeds if speed]
-        yield _bar(
-            "time",
-            "Time per step",
-            f"Median, in milliseconds.{emulated}",
-            labels,
-            times,
-            colours,
-            "ms",
-        )
-    peaks = [report.runs[name].peak_memory_bytes / 2**20 for name in shown]
-    if all(peaks):
-        yield _bar("memory", "Peak memory", f"In MiB.{emulated}", labels, peaks, colours, "MiB")
 
 
-def _bar(
-    name: str,
-    title: str,
-    caption: str,
-    labels: list[str],
-    values: list[float],
-    colours: list[str],
-    unit: str,
-) -> Figure:
-    trace = {
-        "type": "bar", "x": labels, "y": values, "marker": {"color": colours}, "showlegend": False,
-        "text": [f"{value:.3g}" for value in values], "textposition": "outside", "cliponaxis":
-        False,
-    }  # fmt: skip
-    return Figure(name, title, caption, [trace], _axes("", unit))
+def _bar(report: Report, values: dict[str, float], unit: str) -> str:
+    rows = [
+        Row(_label(report, name), [(value, _kind(name), f"{value:.3g}")])
+        for name, value in values.items()
+        if math.isfinite(value)
+    ]
+    return bars(rows, max((row.bars[0][0] for row in rows), default=1.0), unit) if rows else ""
 
 
-def _axes(x: str, y: str) -> dict[str, Any]:
-    return {
-        "xaxis": {"title": {"text": x}},
-        "yaxis": {"title": {"text": y}},
-        "legend": {"orientation": "h", "y": 1.15},
-    }
+def _label(report: Report, name: str) -> str:
+    return {"original": "float32", "tf32": "TF32"}.get(name) or report.runs[name].dtype
+
+
+def _kind(name: str) -> str:
+    return "original" if name in ("original", "tf32") else "amp"
 
 
 def _short(site: str) -> str:

@@ -8,7 +8,7 @@ import ast
 import importlib.machinery
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 from amp_migrate.runtime.entered import Marks
 from amp_migrate.runtime.linemap import line_map, relocate
+from amp_migrate.runtime.scalars import note_returned
 from amp_migrate.runtime.sources import names_for, source
 from amp_migrate.runtime.switch import force_switch
 
@@ -30,36 +31,56 @@ def compile_rewritten(
     path: str,
     switch: bool | None = None,
     marks: Marks | None = None,
+    shown: str | None = None,
+    returned: bool = False,
 ) -> CodeType:
-    """Code of `rewritten` that looks like code of `original`; `switch` forces AMP on or off,
-    `marks` notes which lines are entered.
+    """Code of `rewritten` that looks like code of `original`, or of the file `shown` that it is
+    from; `switch` forces AMP on or off, `marks` notes which lines are entered.
     """
-    tree, lines = ast.parse(rewritten, path), line_map(original, rewritten)
+    name = shown or path
+    tree, lines = ast.parse(rewritten, name), line_map(original, rewritten)
     if switch is not None:
         force_switch(tree, lines, switch)
     if marks is not None:
-        marks.insert(tree, path, lines.same)
-    relocate(tree, lines)
-    return compile(tree, path, "exec", dont_inherit=True)
+        marks.insert(tree, name, lines.same)
+    if returned:
+        note_returned(tree)
+    if shown is None:
+        relocate(tree, lines)
+    return compile(tree, name, "exec", dont_inherit=True)
 
 
 class Compiler:
     """Code objects for files, rewritten where `rewrite` says so."""
 
     def __init__(
-        self, rewrite: Rewrite, switch: bool | None = None, marks: Marks | None = None
+        self,
+        rewrite: Rewrite,
+        switch: bool | None = None,
+        marks: Marks | None = None,
+        shown: Mapping[str, str] | None = None,
     ) -> None:
         self.rewrite = rewrite
         self.switch = switch
         self.marks = marks
+        self.shown = shown or {}
+        self.returned = False
+        """Have the script's calls hand over what they return (see `scalars`)."""
+        self.back: dict[str, tuple[str, tuple[int, ...]]] = {}
+        """From the files that are shown to the original ones (see `against`)."""
 
-    def code(self, path: str) -> CodeType | None:
+    def code(self, path: str, main: bool = False) -> CodeType | None:
         """The rewritten code of the file at `path`; None where it stays as it is."""
-        rewritten = self.rewrite(os.path.realpath(path))
+        real = os.path.realpath(path)
+        rewritten = self.rewrite(real)
         if rewritten is None:
             return None
         original = source(path)
-        return compile_rewritten(original, rewritten, path, self.switch, self.marks)
+        shown = self.shown.get(real)
+        if shown is not None:
+            self.back[shown] = path, line_map(original, rewritten).line
+        notes = main and self.returned
+        return compile_rewritten(original, rewritten, path, self.switch, self.marks, shown, notes)
 
 
 class _Loader(SourceFileLoader):
@@ -108,9 +129,12 @@ def exec_script(
     """
     file = str(Path(path) / "__main__.py") if Path(path).is_dir() else path
     file = file if base is None else str(base / file)
-    code = compiler.code(file)
+    code = compiler.code(file, main=True)
     if code is None:
-        code = compile(source(file), file, "exec", dont_inherit=True)
+        tree = ast.parse(source(file), file)
+        if compiler.returned:
+            note_returned(tree)
+        code = compile(tree, file, "exec", dont_inherit=True)
     sys.argv = [path, *arguments]
     sys.path[0] = str(Path(file).resolve().parent)
     main = _main_module(str(Path.cwd() / file))

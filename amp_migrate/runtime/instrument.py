@@ -51,6 +51,8 @@ class Instrument:
         """What measuring has cost so far."""
         self.failures: list[str] = []
         """What listeners died of."""
+        self.captured = 0
+        """Events while a CUDA graph was captured."""
         self._inside: list[
             str
         ] = []  # calls under way: what torch calls by itself is no event of the user's
@@ -100,6 +102,9 @@ class Instrument:
     def _emit(self, kind: str, **facts: Any) -> None:
         listeners = self._hearing(kind)
         if not listeners:
+            return
+        if torch.cuda.is_current_stream_capturing():  # a graph would hold what measures, too
+            self.captured += 1
             return
         began = time.perf_counter()
         event = Event(kind, facts.pop("site", None) or call_site(), **facts)

@@ -22,6 +22,8 @@ class Job:
     as_module: bool = False
     rewrites: dict[str, str] = field(default_factory=dict)
     """Real path -> rewritten text."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """Real path -> the file whose lines are told for it; else they are those of the original."""
     switch: bool | None = None
     """AMP forced on or off; None leaves it to the program."""
     device: str = "cpu"
@@ -52,6 +54,12 @@ class Job:
     """For so many attempts of each optimizer the gradients are kept."""
     mark_lines: bool = False
     """Note which lines of the rewritten files are entered."""
+    watch_saves: bool = False
+    """Note where checkpoints are saved, and how far the scaler is."""
+    stop_at_save: int = 0
+    """Stop at the first backward after so many checkpoints."""
+    metric: str = ""
+    """Note values of this name that are written to TensorBoard, or returned."""
     drills: tuple[str, ...] = ()
     diagnose: bool = False
 

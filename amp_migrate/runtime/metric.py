@@ -1,4 +1,4 @@
-"""A number that the program prints, with and without AMP, over seeds: a test of equivalence.
+"""A number that the program tells, with and without AMP, over seeds: a test of equivalence.
 
 Not whether a difference can be shown (with few seeds none can), but whether the two are shown to be
 as near as the margin: the 90% confidence interval of the mean difference of runs with the same seed
@@ -29,9 +29,8 @@ def printed(text: str, name: str) -> list[float]:
     return [float(found) for found in re.findall(pattern, text, re.IGNORECASE)]
 
 
-def value(text: str, name: str, epochs: int | None) -> float | None:
-    """The last one, or that of the epoch `epochs`; None where it was not printed (so often)."""
-    found = printed(text, name)
+def value(found: Sequence[float], epochs: int | None) -> float | None:
+    """The last one, or that of the epoch `epochs`; None where it was not told (so often)."""
     if epochs is None:
         return found[-1] if found else None
     return found[epochs - 1] if len(found) >= epochs else None

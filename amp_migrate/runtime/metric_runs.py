@@ -8,7 +8,7 @@ from typing import Any
 
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.endings import how
-from amp_migrate.runtime.metric import equivalent, value
+from amp_migrate.runtime.metric import equivalent, printed, value
 from amp_migrate.runtime.report import Report
 from amp_migrate.runtime.trace import Trace
 
@@ -29,11 +29,19 @@ def compare_metric(
         seeds = tuple(seed + count for seed in report.runs["original"].seeds)
         for way, changes in (("original", {}), (name, ways)):
             told = f"{way} for {name}, seed {count}"
-            trace = run(told, steps=0, seed=options.seed + count, seeds=seeds, **changes)
+            trace = run(
+                told,
+                steps=0,
+                metric=options.metric,
+                seed=options.seed + count,
+                seeds=seeds,
+                **changes,
+            )
             said = (tensors(told).parent / "output.txt").read_text(errors="replace")
-            known = value(said, options.metric, options.epochs)
+            values = printed(said, options.metric) or trace.scalars
+            known = value(values, options.epochs)
             if trace.status != "finished" or known is None:
-                why = how(trace) if trace.status != "finished" else "does not print it"
+                why = how(trace) if trace.status != "finished" else "does not tell it"
                 report.checks.append(Check(label, "fail", None, None, f"the {way} run {why}"))
                 return
             found[way].append(known)

@@ -13,7 +13,7 @@ def require_torch(command: str) -> None:
     if find_spec("torch") is None:
         message = (
             f"amp-migrate {command} runs programs and needs torch; install it into the same "
-            "environment: pip install torch plotly"
+            "environment: pip install torch"
         )
         raise click.UsageError(message)
 

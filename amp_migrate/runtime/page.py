@@ -1,12 +1,10 @@
-"""The report as one HTML file that needs no network: verdict, plots, protocol log, and what was
-rewritten.
+"""The report as one HTML file that needs no network and no script: verdict, charts, protocol log,
+and what was rewritten.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
-import json
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -14,24 +12,25 @@ from typing import Any
 
 from amp_migrate import __version__
 from amp_migrate.runtime.check import Check
+from amp_migrate.runtime.endings import last_words
 from amp_migrate.runtime.figures import Figure, figures
-from amp_migrate.runtime.page_assets import SCRIPT, STYLE
-from amp_migrate.runtime.report import Program, Report
+from amp_migrate.runtime.page_assets import STYLE
+from amp_migrate.runtime.report import Program, Report, counted
 from amp_migrate.runtime.sources import source
-from amp_migrate.runtime.trace import Violation, finite
+from amp_migrate.runtime.trace import Violation
 
 _ORDER = {"fail": 0, "skip": 1, "pass": 2}
 
 
 def page(report: Report, program: Program | None) -> str:
     """The whole file."""
-    plots = list(figures(report))
     title = f"amp-migrate verify: {Path(program.program).name if program else 'no program'}"
     body = "\n".join(
         [
             *_head(report, program),
             *_checks(report),
-            *map(_figure, plots),
+            *_last_words(report),
+            *map(_figure, figures(report)),
             *_log(report),
             *_diffs(program),
         ]
@@ -40,26 +39,12 @@ def page(report: Report, program: Program | None) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta '
         f'charset="utf-8">\n<title>{escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n{_scripts(plots)}\n</body>\n</html>\n"
+        f"<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
-
-
-def _scripts(plots: list[Figure]) -> str:
-    if not plots:
-        return ""
-    from plotly.offline import get_plotlyjs
-
-    data = json.dumps(
-        finite([dataclasses.asdict(plot) for plot in plots]), allow_nan=False
-    ).replace("<", "\\u003c")
-    return f"<script>{get_plotlyjs()}</script>\n<script>const FIGURES = {data};{SCRIPT}</script>"
 
 
 def _head(report: Report, program: Program | None) -> Iterator[str]:
-    failed = [check for check in report.checks if check.verdict == "fail"]
-    told = (
-        f"{len(failed)} of {len(report.checks)} checks failed." if failed else _all_passed(report)
-    )
+    told = f"Checks: {counted(report)}."
     what = " ".join([program.program, *program.arguments]) if program else ""
     word = report.verdict
     yield f'<header class="verdict {word}"><h1>{word.upper()}</h1><p>{escape(told)}</p></header>'
@@ -77,26 +62,18 @@ def _head(report: Report, program: Program | None) -> Iterator[str]:
         yield "</ul>"
 
 
-def _all_passed(report: Report) -> str:
-    skipped = sum(check.verdict == "skip" for check in report.checks)
-    return f"All checks passed{f', {skipped} could not be made' if skipped else ''}."
-
-
 def _checks(report: Report) -> Iterator[str]:
-    yield (
-        "<h2>Checks</h2>\n<div "
-        'class="scroll"><table><thead><tr><th>verdict</th><th>check</th><th>measured</th>'
-    )
+    yield ("<h2>Checks</h2>\n<table><thead><tr><th>verdict</th><th>check</th><th>measured</th>")
     yield "<th>limit</th><th>meaning</th></tr></thead><tbody>"
     for check in sorted(report.checks, key=lambda check: _ORDER[check.verdict]):
         yield _row(check)
-    yield "</tbody></table></div>"
+    yield "</tbody></table>"
 
 
 def _row(check: Check) -> str:
     cells = "".join(
-        f'<td class="number">{escape(_number(value))}</td>'
-        for value in (check.measured, check.limit)
+        f'<td class="number" data-name="{name}">{escape(_number(value))}</td>'
+        for name, value in (("measured", check.measured), ("limit", check.limit))
     )
     head = (
         f'<td class="{check.verdict}">{check.verdict}</td><td '
@@ -111,11 +88,14 @@ def _number(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+def _last_words(report: Report) -> Iterator[str]:
+    for name, text in last_words(report.runs.traces):
+        yield f"<h2>What {escape(name)} said last</h2>\n<pre>{escape(text)}</pre>"
+
+
 def _figure(plot: Figure) -> str:
-    height, name = plot.layout.get("height", 360), escape(plot.name)
     return (
-        f"<figure><h3>{escape(plot.title)}</h3>"
-        f'<div class="plot" id="{name}" style="height:{height}px"></div>'
+        f'<figure id="{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{plot.chart}'
         f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
     )
 
@@ -130,10 +110,10 @@ def _log(report: Report) -> Iterator[str]:
                 "AMP's protocol.</p>"
             )
             continue
-        yield '<div class="scroll"><table><thead><tr><th>where</th><th>rule</th>'
+        yield "<table><thead><tr><th>where</th><th>rule</th>"
         yield "<th>what</th><th>times</th></tr></thead><tbody>"
         yield from map(_violation, found)
-        yield "</tbody></table></div>"
+        yield "</tbody></table>"
 
 
 def _violation(found: Violation) -> str:

@@ -34,8 +34,10 @@ def pays(runs: Runs) -> Iterator[str]:
         return
     for name in timed:
         yield f"{named[name]}: {_row(runs[name], runs['original'])}"
+    yield from _where(runs["original"], "float32")
     for name in timed:
         if name in runs.amp():
+            yield from _where(runs[name], runs[name].dtype)
             yield _sentence(runs, name)
 
 
@@ -43,6 +45,16 @@ def _row(trace: Trace, base: Trace) -> str:
     step = 1e3 * median(trace.step_seconds)
     ratio = median(base.step_seconds) / median(trace.step_seconds)
     return f"{step:.2f} ms per step ({ratio:.2f}x), {trace.peak_memory_bytes / 2**20:.0f} MiB"
+
+
+def _where(trace: Trace, told: str) -> Iterator[str]:
+    """Where the time of the steps goes."""
+    whole = sum(trace.phase_seconds.values())
+    if not whole:
+        return
+    shares = [f"{name} {part / whole:.0%}" for name, part in trace.phase_seconds.items()]
+    waits = f"; it waits for data {trace.waiting_share:.0%} of the time" * bool(trace.waiting_share)
+    yield f"{told}: the time goes into {', '.join(shares)}{waits}"
 
 
 def _sentence(runs: Runs, name: str) -> str:

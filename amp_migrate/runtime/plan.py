@@ -61,10 +61,12 @@ def plan_program(script: Path, roots: Iterable[Path], settings: Settings) -> Pla
 
 def search_path(script: Path, as_module: bool, cwd: Path) -> list[Path]:
     """Where the program's own modules are looked for: beside the script, or the working directory,
-    and PYTHONPATH.
+    and PYTHONPATH, but for folders that pip has installed into.
     """
     first = cwd if as_module else script.resolve().parent
     named = [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return list(
-        dict.fromkeys([first, *(path for path in named if not path.is_relative_to(sys.prefix))])
-    )
+    return list(dict.fromkeys([first, *(path for path in named if not _is_installed(path))]))
+
+
+def _is_installed(path: Path) -> bool:
+    return path.is_relative_to(sys.prefix) or any(path.glob("*.dist-info"))

@@ -16,6 +16,7 @@ import torch
 from amp_migrate.runtime.events import Event
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.naming import parameter_names
+from amp_migrate.runtime.saves import Saves
 from amp_migrate.runtime.trace import Trace
 
 _EVERY_NORM = 10
@@ -39,6 +40,7 @@ class Probe:
         self.trace = Trace(device=job.device, dtype=job.dtype)
         self.optimizers: list[Any] = []
         self.gradients: list[tuple[int, int, int, list[torch.Tensor | None]]] = []
+        self.saves: list[tuple[int, int]] = Saves(self._place).places if job.watch_saves else []
         self.before_stop: Callable[[], None] = lambda: None
         self.cost: Callable[[], float] = lambda: 0.0
         """Seconds that measuring took so far; set by who knows."""
@@ -64,6 +66,8 @@ class Probe:
     def _on_backward(self, event: Event) -> None:
         if self.job.steps and self.done >= self.job.steps:
             self._stop()
+        if 0 < self.job.stop_at_save <= len(self.saves):
+            self._stop()
         for loss in event.tensors:
             value = loss if loss.numel() == 1 else loss.float().mean()
             self._losses.append(
@@ -81,6 +85,8 @@ class Probe:
         index = self._index(event.optimizer)
         self._norms.append(None)
         self._scales.append(_scale(event.scaler))
+        if self.job.watch_saves:
+            self.trace.trackers.append(_tracker(event.scaler))
         if self._is_sampled(index):
             parameters = _parameters(event.optimizer)
             if not self._counts[index]:
@@ -121,9 +127,12 @@ class Probe:
         self._counts[index] += 1
         self.trace.optimizers.append(index)
         self.trace.taken.append(event.taken)
-        self._stamps.append((index, _now(self._cpu)))
+        self._stamps.append((index, _now(self._cpu, _devices(event.optimizer))))
         self._costs.append((time.perf_counter(), self.cost()))
         self._show()
+
+    def _place(self) -> tuple[int, int]:
+        return self.done, len(self._losses)
 
     @property
     def done(self) -> int:
@@ -173,6 +182,7 @@ class Probe:
         ]
         trace.scales = [1.0 if scale is None else float(scale.item()) for scale in self._scales]
         trace.step_seconds = self._seconds()
+        trace.saves = self.saves
         trace.peak_memory_bytes = _peak_memory(self._cpu)
         self._finish_parameters()
         return trace
@@ -182,8 +192,9 @@ class Probe:
         stamps = [stamp for index, stamp in self._stamps if index == main][self.job.warmup :]
         if self._cpu:
             return [after - before for before, after in pairwise(stamps)]
-        torch.cuda.synchronize()
-        return [before.elapsed_time(after) / 1e3 for before, after in pairwise(stamps)]
+        for device in range(torch.cuda.device_count()):
+            torch.cuda.synchronize(device)
+        return [_elapsed(before, after) for before, after in pairwise(stamps)]
 
     def _finish_parameters(self) -> None:
         trace, parameters = self.trace, self.parameters()
@@ -244,6 +255,12 @@ def _scale(scaler: Any) -> torch.Tensor | None:
     return None if scale is None else scale.clone()
 
 
+def _tracker(scaler: Any) -> float:
+    """Good steps in a row; -1 where there is no scaler."""
+    tracker = getattr(scaler, "_growth_tracker", None)
+    return -1.0 if tracker is None else float(tracker.item())
+
+
 def _norm(gradients: list[torch.Tensor], inverse: Any) -> torch.Tensor | None:
     dense = [g.coalesce()._values() if g.is_sparse else g for g in gradients]
     if not dense:
@@ -263,17 +280,32 @@ def _kept(gradient: torch.Tensor, inverse: Any) -> torch.Tensor:
     return wide if inverse is None else wide / inverse.cpu()
 
 
-def _now(cpu: bool) -> Any:
-    if cpu:
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
+def _devices(optimizer: Any) -> set[torch.device]:
+    return {parameter.device for parameter in _parameters(optimizer) if parameter.is_cuda}
+
+
+def _now(cpu: bool, devices: set[torch.device]) -> Any:
+    """On a GPU an event on each device that the optimizer works on."""
+    return time.perf_counter() if cpu else {device: _event(device) for device in devices}
+
+
+def _event(device: torch.device) -> Any:
+    with torch.cuda.device(device):
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
     return event
 
 
+def _elapsed(before: dict[torch.device, Any], after: dict[torch.device, Any]) -> float:
+    """Seconds, of the device that took longest."""
+    both = before.keys() & after.keys()
+    return max((before[one].elapsed_time(after[one]) / 1e3 for one in both), default=0.0)
+
+
 def _peak_memory(cpu: bool) -> int:
+    """Of all devices together."""
     if not cpu:
-        return int(torch.cuda.max_memory_allocated())
+        return sum(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
     try:
         import resource
     except ImportError:  # Windows

@@ -24,6 +24,8 @@ class Program:
     cwd: Path
     carried: bool = False
     """It has no device code, and is to run with the GPU as its default device."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """Real path -> the file that the rewritten text is from, which the user knows by its lines."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,14 @@ class Options:
     """Three runs alone."""
     limits: Limits = field(default_factory=Limits)
     metric: str | None = None
-    """A number that the program prints, to be compared over `metric_seeds` seeds."""
+    """A number that the program prints, writes to TensorBoard or returns, to be compared over
+    `metric_seeds` seeds.
+    """
     metric_seeds: int = 3
     metric_margin: float | None = None
     epochs: int | None = None
+    resume: str | None = None
+    """Arguments with which the program goes on from its last checkpoint."""
 
 
 @dataclass
@@ -96,6 +102,16 @@ class Report:
         }
         result: dict[str, Any] = finite(found)
         return result
+
+
+def counted(report: Report) -> str:
+    """How many checks came out how: what was skipped has not passed."""
+    told = [
+        f"{number} {word}"
+        for verdict, word in (("fail", "failed"), ("pass", "passed"), ("skip", "skipped"))
+        if (number := sum(check.verdict == verdict for check in report.checks))
+    ]
+    return ", ".join(told) or "nothing was checked"
 
 
 def _summary(ranks: list[Trace]) -> dict[str, Any]:

@@ -35,16 +35,20 @@ class Runner:
         self.seeds: tuple[int, ...] = ()
         """What the program's own seeds are, where it would take others in every run."""
 
-    def run(self, name: str, **changes: Any) -> list[Trace]:
-        """One run, with these changes to its job; a trace for each rank."""
+    def run(
+        self, name: str, home: str = "", more: tuple[str, ...] = (), **changes: Any
+    ) -> list[Trace]:
+        """One run, with these changes to its job; a trace for each rank. Runs of one `home` share a
+        copy of the working folder; `more` are arguments behind the program's own.
+        """
         options = self.options
         folder = self._folder / _slug(name)
         job = Job(
             name=name,
             program=self.program.program,
             folder=str(folder),
-            cwd=str(self._cwd(folder)),
-            arguments=self.program.arguments,
+            cwd=str(self._cwd(self._folder / _slug(home) if home else folder, bool(home))),
+            arguments=(*self.program.arguments, *more),
             as_module=self.program.as_module,
             device=options.device,
             seed=options.seed,
@@ -52,6 +56,7 @@ class Runner:
             warmup=min(5, options.steps // 4),
             seeds=self.seeds,
             carried=self.program.carried,
+            shown=self._shown(),
             record_gradients=REFERENCE_STEPS,
             same_masks=options.device == "cuda",
         )
@@ -72,7 +77,19 @@ class Runner:
             os.path.realpath(Path(job.cwd, path.removeprefix(here))): text
             for path, text in inside.items()
         }
-        return dataclasses.replace(job, rewrites={**job.rewrites, **there})
+        shown = {
+            os.path.realpath(Path(job.cwd, path.removeprefix(here))): file
+            for path, file in job.shown.items()
+            if path.startswith(here)
+        }
+        return dataclasses.replace(
+            job, rewrites={**job.rewrites, **there}, shown={**job.shown, **shown}
+        )
+
+    def _shown(self) -> dict[str, str]:
+        """Found wherever the program goes."""
+        cwd = self.program.cwd
+        return {path: os.path.abspath(cwd / file) for path, file in self.program.shown.items()}
 
     def _as_here(self, trace: Trace, cwd: str) -> None:
         """Call the files of a scratch copy by the names that the user knows."""
@@ -93,17 +110,35 @@ class Runner:
         }
         trace.error = trace.error.replace(cwd, here)
         trace.raised_at = trace.raised_at.replace(cwd, here, 1)
+        for path, file in self._shown().items():
+            self._as_given(trace, file, self.program.shown[path])
 
-    def _cwd(self, folder: Path) -> Path:
-        if not self.options.scratch:
+    def _as_given(self, trace: Trace, file: str, given: str) -> None:
+        """Call a file by the name that the user gave it."""
+
+        def named(text: str) -> str:
+            return text.replace(file, given)
+
+        trace.error, trace.raised_at = named(trace.error), named(trace.raised_at)
+        for found in trace.diagnosis.values():
+            if "eps_at" in found:
+                found["eps_at"] = named(found["eps_at"])
+        for sites in (trace.loss_places, trace.step_sites, trace.processes):
+            sites[:] = map(named, sites)
+        trace.violations = [
+            dataclasses.replace(one, file=named(one.file)) for one in trace.violations
+        ]
+        trace.not_entered = [
+            (named(path), first, last, changed) for path, first, last, changed in trace.not_entered
+        ]
+
+    def _cwd(self, folder: Path, shared: bool) -> Path:
+        if not (self.options.scratch or shared):
             return self.program.cwd
         copy = folder / "scratch"
-        shutil.copytree(
-            self.program.cwd,
-            copy,
-            symlinks=True,
-            ignore=shutil.ignore_patterns(".git", "__pycache__"),
-        )
+        if not copy.exists():
+            ignored = shutil.ignore_patterns(".git", "__pycache__")
+            shutil.copytree(self.program.cwd, copy, symlinks=True, ignore=ignored)
         return copy
 
     @contextlib.contextmanager

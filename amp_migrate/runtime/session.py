@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from amp_migrate.runtime.instrument import OURS, TORCH, Instrument
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.masks import same_masks
 from amp_migrate.runtime.monitor import Monitor
+from amp_migrate.runtime.phases import Phases
 from amp_migrate.runtime.probe import Probe
 from amp_migrate.runtime.progress_file import ProgressFile
 from amp_migrate.runtime.reference import compute_in_float64
@@ -43,8 +45,10 @@ class Session:
         self.trainers = note_trainers(OURS, TORCH)
         self.masks = same_masks() if job.same_masks else lambda: 0
         self.engagement = Engagement()
+        self.phases = Phases(job.device == "cpu", job.warmup)
         self.waiting = waiting_share()
         self.failures: list[str] = []
+        self.captured: Callable[[], int] = lambda: 0
         self.seeds: list[int] = []
         self.diagnosis = Diagnosis() if job.diagnose else None
         self.drills: list[Overflow | Checkpoint] = [_DRILLS[name]() for name in job.drills]
@@ -61,6 +65,8 @@ def start(job: Job, folder: Path) -> Session:
     if job.tf32 or job.exact:
         torch.set_float32_matmul_precision("high" if job.tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = job.tf32
+    if job.exact:  # whatever the program turns on later, by whichever of torch's interfaces
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
     if job.init_scale is not None:
         start_scale(job.init_scale)
     listeners: list[Listener] = [
@@ -68,6 +74,7 @@ def start(job: Job, folder: Path) -> Session:
         session.engagement,
         session.monitor,
         session.probe,
+        session.phases,
     ]
     if session.diagnosis is not None:
         listeners.append(session.diagnosis)
@@ -82,6 +89,7 @@ def start(job: Job, folder: Path) -> Session:
     instrument = Instrument(listeners)
     instrument.install()
     session.failures = instrument.failures
+    session.captured = lambda: instrument.captured
     session.probe.cost = lambda: instrument.seconds
     seed_all(job.seed)
     session.seeds = repeat_seeds(job.seeds)
@@ -97,6 +105,8 @@ def finish(session: Session, folder: Path, status: str, error: str, place: str =
         trace.raised_at, trace.seeds = place, session.seeds
         trace.processes, trace.masks = session.trainers, session.masks()
         trace.waiting_share = session.waiting()
+        trace.phase_seconds = session.phases.seconds()
+        trace.captured = session.captured()
         trace.violations = session.monitor.violations()
         trace.unmeasured = session.failures
         found = session.engagement

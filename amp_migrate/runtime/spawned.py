@@ -13,6 +13,7 @@ import multiprocessing
 import multiprocessing.process
 import multiprocessing.spawn
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -26,24 +27,59 @@ from amp_migrate.runtime.import_hook import Compiler, install
 _PLACE = "AMP_MIGRATE_SPAWNED"
 
 
+_PYTHON = re.compile(r"python[\d.]*(\.exe)?|torchrun|accelerate|deepspeed|horovodrun|mpirun")
+_COMMANDS = {
+    "subprocess.Popen": 1,
+    "os.system": 0,
+    "os.posix_spawn": 1,
+    "os.spawn": 2,
+    "os.exec": 1,
+}
+"""Events of the interpreter that start a program: where the words of its command are."""
+
+
 def note_trainers(*others: str) -> list[str]:
-    """From now on, the lines that start processes, once for each, other than those that load
-    data. No file that begins like `others` is the program's.
+    """From now on, the lines that start processes that may train, once for each: by
+    `multiprocessing` (other than those that load data), by a fork, or as a command that runs
+    Python. No file that begins like `others` is the program's.
     """
-    foreign = (*others, os.path.dirname(multiprocessing.__file__), "<")
+    workers = os.path.dirname(multiprocessing.__file__)
+    foreign = (*others, workers, os.path.dirname(os.__file__), "<")
     kind: Any = multiprocessing.process.BaseProcess
     start: Callable[[Any], None] = kind.start
     started: list[str] = []
+    starting: list[str] = []
+
+    def note(otherwise: str) -> None:
+        frames = reversed(traceback.extract_stack())
+        own = (frame for frame in frames if not frame.filename.startswith(foreign))
+        started.append(next((f"{one.filename}:{one.lineno}" for one in own), otherwise))
 
     def counted(process: Any) -> None:
         if not getattr(process._target, "__module__", "").startswith("torch.utils.data"):
-            frames = reversed(traceback.extract_stack())
-            own = (frame for frame in frames if not frame.filename.startswith(foreign))
-            started.append(next((f"{one.filename}:{one.lineno}" for one in own), process.name))
-        start(process)
+            note(process.name)
+        starting.append(process.name)
+        try:
+            start(process)
+        finally:
+            starting.pop()
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if starting or (event != "os.fork" and event not in _COMMANDS):
+            return
+        if event == "os.fork" or _runs_python(arguments[_COMMANDS[event]]):
+            note(event)
 
     kind.start = counted
+    sys.addaudithook(heard)
     return started
+
+
+def _runs_python(command: Any) -> bool:
+    words = [command] if isinstance(command, (str, bytes, os.PathLike)) else list(command or ())
+    first = os.fsdecode(words[0]) if words else ""
+    first = first if len(words) > 1 else next(iter(first.split()), "")
+    return bool(_PYTHON.fullmatch(os.path.basename(first)))
 
 
 def follow(rewrites: Mapping[str, str], switch: bool | None, simulated: bool = False) -> None:

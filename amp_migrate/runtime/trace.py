@@ -57,6 +57,9 @@ class Trace:
     dtype: str = "float32"
     losses: list[float] = field(default_factory=list)
     loss_sites: list[str] = field(default_factory=list)
+    loss_places: list[str] = field(default_factory=list)
+    """Where the user finds them, if not there: the sites are those of the original, to be compared.
+    """
     loss_steps: list[int] = field(default_factory=list)
     """Attempts of the main optimizer before each loss."""
     optimizers: list[int] = field(default_factory=list)
@@ -100,6 +103,16 @@ class Trace:
     """The lines that started processes, other than workers that load data: one for each of these,
     which are not measured.
     """
+    captured: int = 0
+    """Calls that were made while a CUDA graph was captured: nothing of the measuring is in it."""
+    saves: list[tuple[int, int]] = field(default_factory=list)
+    """Checkpoints saved, with an optimizer's state: attempts to step and losses before each."""
+    trackers: list[float] = field(default_factory=list)
+    """Good steps in a row that a scaler counts, at each attempt; of runs that are resumed."""
+    scalars: list[float] = field(default_factory=list)
+    """Values of `--metric` that were written to TensorBoard, or returned."""
+    phase_seconds: dict[str, float] = field(default_factory=dict)
+    """Where the time of the steps goes."""
     not_entered: list[tuple[str, int, int, bool]] = field(default_factory=list)
     """Path, first and last line, and whether the rewrite changed them."""
     notes: list[str] = field(default_factory=list)

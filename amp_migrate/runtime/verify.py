@@ -5,26 +5,26 @@ asked of them.
 from __future__ import annotations
 
 import contextlib
-import math
+import functools
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from amp_migrate.runtime import checks
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.checks import Runs
-from amp_migrate.runtime.compare import same_parameters
 from amp_migrate.runtime.endings import completed, drilled, how, not_verified, same_shapes
 from amp_migrate.runtime.gradient_checks import COARSER, gradients
 from amp_migrate.runtime.metric_runs import compare_metric
+from amp_migrate.runtime.parameters import note_differences
 from amp_migrate.runtime.pays import pays
 from amp_migrate.runtime.ranks import agree, merged
 from amp_migrate.runtime.remedy import Remedy
 from amp_migrate.runtime.report import Options, Program, Report
+from amp_migrate.runtime.resumption import compare_resumed
 from amp_migrate.runtime.runner import REFERENCE_STEPS, Runner
 from amp_migrate.runtime.speed import memory_checks, speed_checks
 from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
@@ -71,14 +71,20 @@ class Verifier:
             self._run("tf32", tf32=True)
         for dtype in self.program.rewrites:
             self._amp(dtype)
-        if self.options.metric is not None:
-            for dtype, texts in self.program.rewrites.items():
-                with self._whole("metric"):
-                    ways = {"rewrites": dict(texts), "dtype": dtype}
-                    compare_metric(self.report, self._run, self._tensors, self._name(dtype), ways)
+        for dtype, texts in self.program.rewrites.items():
+            self._to_the_end(self._name(dtype), {"rewrites": dict(texts), "dtype": dtype})
         with self._whole("speed"):
             self._speed()
         self._probe_cost()
+
+    def _to_the_end(self, name: str, ways: dict[str, Any]) -> None:
+        """Questions for which the program is run whole."""
+        if self.options.metric is not None:
+            with self._whole("metric"):
+                compare_metric(self.report, self._run, self._tensors, name, ways)
+        if self.options.resume is not None:
+            with self._whole("resume"):
+                compare_resumed(self.report, self._run, name, ways)
 
     @contextlib.contextmanager
     def _whole(self, what: str) -> Iterator[None]:
@@ -193,7 +199,7 @@ class Verifier:
 
     def _measure_off(self) -> None:
         for rank, runs in enumerate(self.report.ranks):
-            self._parameter_differences(rank, runs)
+            note_differences(runs, functools.partial(self._tensors, rank=rank))
 
     def _off_fails(self) -> bool:
         found = [check for runs in self.report.ranks for check in checks.amp_off(runs)]
@@ -207,23 +213,6 @@ class Verifier:
         repeats = any(checks.is_repeated(each) for each in self.report.ranks)
         return len(runs.repeats) < MOST_REPEATS and not (runs.repeats and repeats)
 
-    def _parameter_differences(self, rank: int, runs: Runs) -> None:
-        if same_parameters(runs["original"], runs["amp-off"]) or not runs["amp-off"].steps:
-            return
-        if not same_shapes(runs["original"], runs["amp-off"]):
-            runs.parameter_difference = math.inf
-            return
-        from amp_migrate.runtime.gradients import largest_parameter_difference
-
-        originals = [self._tensors(name, rank) for name in runs.originals]
-        runs.parameter_noise = max(
-            (largest_parameter_difference(*pair) for pair in combinations(originals, 2)),
-            default=0.0,
-        )
-        runs.parameter_difference = largest_parameter_difference(
-            originals[0], self._tensors("amp-off", rank)
-        )
-
     def _amp(self, dtype: str) -> None:
         name = self._name(dtype)
         rewrites, runs = dict(self.program.rewrites[dtype]), self.report.runs
@@ -236,7 +225,7 @@ class Verifier:
         if not trace.steps:
             return
         self.report.notes.extend(not_verified(trace))
-        if trace.left_out:
+        if trace.left_out and not (self.options.quick and self._inside(name)):
             self._run(f"float32-as-{name}", left_out=tuple(trace.left_out))
         with self._whole(name):
             self._ask(lambda each: checks.amp_on(each, name, self.options.limits))
@@ -252,6 +241,14 @@ class Verifier:
         if self.options.diagnose and self._failed(name):
             with self._whole(f"{name}: diagnosis"):
                 Remedy(self.report, self._run, self._tensors, self._error).look(name, ways)
+
+    def _inside(self, name: str) -> bool:
+        """Whether the loss is where it should be though steps were skipped: then the run that would
+        excuse them is not needed.
+        """
+        limits = self.options.limits
+        found = [checks.loss_curve(runs, name, limits) for runs in self.report.ranks]
+        return all(check.verdict == "pass" for check in found)
 
     def _gradients(self, name: str, ways: dict[str, Any]) -> None:
         from amp_migrate.runtime.gradients import distances

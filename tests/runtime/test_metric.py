@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from amp_migrate.runtime.metric import equivalent, printed, value
 from amp_migrate.runtime.report import Options, Program
+from amp_migrate.runtime.scalars import Scalars, note_returned
 from amp_migrate.runtime.supervise import Supervisor
 from amp_migrate.runtime.verify import Verifier
 from tests.runtime.programs import AFTER, BEFORE, edited
@@ -36,7 +40,7 @@ def test_a_number_that_is_none_is_read_as_such() -> None:
 
 @pytest.mark.parametrize(("epochs", "found"), [(None, 3.0), (1, 1.0), (2, 2.0), (4, None)])
 def test_the_value_of_an_epoch(epochs: int | None, found: float | None) -> None:
-    assert value("x: 1\nx: 2\nx: 3\n", "x", epochs) == found
+    assert value([1.0, 2.0, 3.0], epochs) == found
 
 
 @pytest.mark.parametrize(
@@ -68,9 +72,39 @@ def test_one_run_in_twenty_is_called_equal_where_it_is_as_far_as_the_margin() ->
     assert 0.03 < passed / 4000 < 0.07
 
 
+def test_returned_dicts_and_tensorboard_are_read(tmp_path: Path) -> None:
+    scalars = Scalars("accuracy")
+    assert scalars.returned({"Accuracy": 0.5, "loss": 2}) == {"Accuracy": 0.5, "loss": 2}
+    scalars.returned(({"test": {"accuracy": torch.tensor(0.75)}}, "text"))
+    scalars.returned({"accuracy": [0.1, 0.2], "model": object()})
+    scalars.returned(None)
+    assert scalars.values == [0.5, 0.75, 0.1, pytest.approx(0.2)]
+    scalars = Scalars("test/accuracy")
+    kind = type("SummaryWriter", (), {"add_scalar": lambda self, tag, scalar_value, step=None: tag})
+    scalars._follow(SimpleNamespace(SummaryWriter=kind))
+    assert kind().add_scalar("Test/Accuracy", 0.5, 1) == "Test/Accuracy"
+    kind().add_scalar(tag="test/loss", scalar_value=0.1)
+    assert scalars.values == [0.5]
+
+
+def test_calls_at_the_top_hand_over_what_they_return() -> None:
+    text = "def f():\n    g()\nf()\nif __name__ == '__main__':\n    x = f(1)\n    y = 2\n"
+    tree = ast.parse(text)
+    note_returned(tree)
+    name = "__amp_migrate_returned__"
+    said = ast.unparse(tree)
+    assert said.count(name) == 2
+    assert f"x = {name}(f(1))" in said
+    assert "\n    g()\n" in said
+
+
 PRINTS = (
     "\n\ntrain()\n",
     "\n\ntrain()\nprint('error:', model(data.to(device)).square().mean().item())\n",
+)
+RETURNS = (
+    "\n\ntrain()\n",
+    "\n\ndef main():\n    train()\n    return {'error': model(data.to(device)).square().mean()}\n\n\nmain()\n",
 )
 
 
@@ -78,7 +112,8 @@ PRINTS = (
     ("edit", "name", "verdict", "words"),
     [
         (PRINTS, "error", "pass", "over 2 seeds"),
-        (("loss.backward()", "(0.5 * loss).backward()"), "error", "fail", "does not print it"),
+        (RETURNS, "error", "pass", "over 2 seeds"),
+        (("loss.backward()", "(0.5 * loss).backward()"), "error", "fail", "does not tell it"),
     ],
 )
 def test_a_program_is_run_to_its_end(
@@ -90,8 +125,8 @@ def test_a_program_is_run_to_its_end(
     tmp_path: Path,
 ) -> None:
     script = tmp_path / "train.py"
-    script.write_text(edited(BEFORE, edit) if edit is PRINTS else BEFORE, encoding="utf-8")
-    after = edited(AFTER, edit) if edit is PRINTS else AFTER
+    script.write_text(edited(BEFORE, edit) if verdict == "pass" else BEFORE, encoding="utf-8")
+    after = edited(AFTER, edit) if verdict == "pass" else AFTER
     rewrites = {"float16": {str(script.resolve()): after}}
     program = Program(str(script), (), False, rewrites, tmp_path)
     options = Options(

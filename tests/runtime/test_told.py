@@ -1,0 +1,55 @@
+"""What a person is told: the lines of the file that they named, a failing program's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.runtime.command import lines
+from amp_migrate.runtime.page import page
+from amp_migrate.runtime.report import Options, Program, counted
+from amp_migrate.runtime.supervise import Supervisor
+from amp_migrate.runtime.verify import Verifier
+from tests.runtime.programs import AFTER, BEFORE, edited
+
+
+def test_an_error_in_the_other_file_is_told_with_its_line_and_traceback(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    """The line that raises stands below some that the original does not have."""
+    text = edited(AFTER, ("            scaler.update()\n", "            scaler.update(oops)\n"))
+    script, other = tmp_path / "train.py", tmp_path / "edited.py"
+    script.write_text(BEFORE, encoding="utf-8")
+    other.write_text(text, encoding="utf-8")
+    real = str(script.resolve())
+    program = Program(
+        "train.py", (), False, {"float16": {real: text}}, tmp_path, shown={real: "edited.py"}
+    )
+    options = Options(steps=2, quick=True, drills=False, diagnose=False, scratch=True)
+    report = Verifier(program, options, supervisor).run()
+    said = "\n".join(lines(report))
+    line = text.splitlines().index("            scaler.update(oops)") + 1
+    assert f"raised an error at edited.py:{line}: NameError" in said
+    assert "what amp-off said last:\n    Traceback (most recent call last):" in said
+    assert f'File "edited.py", line {line}, in train' in said
+    assert said.count("Traceback") == 1
+    assert "What amp-off said last</h2>" in page(report, program)
+    assert report.runs["amp-off"].loss_sites == report.runs["original"].loss_sites[:1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import argparse; argparse.ArgumentParser('prog').parse_args()", "usage: prog [-h]"),
+        ("input('name? ')", "a program under verify has no standard input"),
+    ],
+)
+def test_usage_and_a_closed_standard_input_are_told(
+    line: str, words: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(f"{line}\n{BEFORE}", encoding="utf-8")
+    program = Program("train.py", ("--unknown",), False, {"float16": {}}, tmp_path)
+    report = Verifier(program, Options(steps=2, quick=True), supervisor).run()
+    assert words in "\n".join(lines(report))
+    assert counted(report) == "1 failed"
