@@ -62,11 +62,7 @@ def start(job: Job, folder: Path) -> Session:
         simulated_gpu.own()
     if job.carried:
         carry()
-    if job.tf32 or job.exact:
-        torch.set_float32_matmul_precision("high" if job.tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = job.tf32
-    if job.exact:  # whatever the program turns on later, by whichever of torch's interfaces
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    _arithmetic(job)
     if job.init_scale is not None:
         start_scale(job.init_scale)
     listeners: list[Listener] = [
@@ -95,6 +91,15 @@ def start(job: Job, folder: Path) -> Session:
     session.seeds = repeat_seeds(job.seeds)
     gc.freeze()  # as in the fork server, for a run that has a process of its own
     return session
+
+
+def _arithmetic(job: Job) -> None:
+    """With TF32, or without it whatever the program turns on later, by whichever interface."""
+    if job.tf32 or job.exact:
+        torch.set_float32_matmul_precision("high" if job.tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = job.tf32
+    if job.exact:
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
 def finish(session: Session, folder: Path, status: str, error: str, place: str = "") -> None:
