@@ -8,6 +8,7 @@ through, on whatever device and thread it was computed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -88,4 +89,17 @@ def _is_half(node: Any) -> bool:
     """Casts are no operators of the program's."""
     if "ToCopy" in type(node).__name__:
         return False
-    return any(one.dtype in _HALVES for one in getattr(node, "_input_metadata", ()))
+    metadata = getattr(node, "_input_metadata", None)
+    known = _saved(node) if metadata is None else metadata
+    return any(one.dtype in _HALVES for one in known)
+
+
+def _saved(node: Any) -> Iterator[torch.Tensor]:
+    """The tensors that a node keeps for its backward, for torch before 2.5, where it does not say
+    what its results are.
+    """
+    for name in dir(node):
+        if name.startswith("_saved_"):
+            with contextlib.suppress(RuntimeError):  # freed
+                value = getattr(node, name)
+                yield from [value] if isinstance(value, torch.Tensor) else ()

@@ -28,11 +28,15 @@ _SDP_CHOICE = "_ZN2at6native22_fused_sdp_choice_stubE"
 _BASE = "_ZTVN2at18CUDAHooksInterfaceE"
 _BEFORE = 2
 """Words of a table before its first function: an offset, and the type."""
+_GUARD_HEADER = "include/c10/core/impl/DeviceGuardImplInterface.h"
 _HEADER = "include/ATen/detail/AcceleratorHooksInterface.h"
 _VIRTUAL = re.compile(r"^\s*virtual\b[^;{]*?(~?\w+)\(", re.MULTILINE)
 _ANSWERS = ("isBuilt", "isAvailable", "hasPrimaryContext", "deviceCount")
 """Hooks that answer 1."""
 _TABLE = 256
+_GUARD_TABLE = 32
+_ONE = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
+"""A function that answers 1, with any arguments."""
 Words = ctypes.Array[ctypes.c_void_p]
 
 
@@ -44,7 +48,7 @@ def pretend() -> None:
     folder = Path(torch.__file__).parent
     try:
         cpu = _library(folder, "torch_cpu")
-        _set_guard(_library(folder, "c10"))
+        _set_guard(_library(folder, "c10"), (folder / _GUARD_HEADER).read_text(encoding="utf-8"))
         _set_hooks(cpu, (folder / _HEADER).read_text(encoding="utf-8"))
         if torch.backends.cuda.is_built():
             (ctypes.c_void_p * (_CUDA + 1)).in_dll(cpu, _SDP_CHOICE)[_CUDA] = None
@@ -60,9 +64,12 @@ def _library(folder: Path, name: str) -> ctypes.CDLL:
     )
 
 
-def _set_guard(library: ctypes.CDLL) -> None:
+def _set_guard(library: ctypes.CDLL, header: str) -> None:
     """An object that counts no GPU, whatever it is asked, is registered and then replaced."""
     registry = (ctypes.c_void_p * (_CUDA + 1)).in_dll(library, _REGISTRY)
+    if not hasattr(torch._C, "_ensureCUDADeviceGuardSet"):
+        registry[_CUDA] = _guard_like_the_cpu(registry, header)
+        return
     if registry[_CUDA] is None:
         zero = ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p)(lambda _: 0)
         table = _words([ctypes.cast(zero, ctypes.c_void_p).value] * 64)
@@ -72,17 +79,31 @@ def _set_guard(library: ctypes.CDLL) -> None:
     torch._C._ensureCUDADeviceGuardSet()
 
 
+def _guard_like_the_cpu(registry: Words, header: str) -> int:
+    """For torch before 2.6, which has no empty guard for CUDA: that of the CPU, which does nothing
+    either. It answers that it guards CUDA, and that the device is 1, which reads as "cuda:0".
+    """
+    cpu = (ctypes.c_void_p * 1).from_address(registry[0] or 0)
+    table = _words(list((ctypes.c_void_p * _GUARD_TABLE).from_address(cpu[0] or 0)))
+    places = _slots(header)
+    for name in ("type", "exchangeDevice", "getDevice"):
+        table[places[name]] = _ONE
+    table[places["getDefaultStream"]] = table[places["getStream"]]
+    instance = _words([ctypes.addressof(table)])
+    _keep(table, instance)
+    return ctypes.addressof(instance)
+
+
 def _set_hooks(library: ctypes.CDLL, header: str) -> None:
     """The table of virtual functions is copied, some entries changed, and the copy put in place."""
     get = getattr(library, _HOOKS)
     get.restype = ctypes.c_void_p
     instance = (ctypes.c_void_p * 1).from_address(get())
     table = _words(list(_functions(library, instance)))
-    one = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
     places = _slots(header)
     for name in _ANSWERS:
         if name in places:
-            table[places[name]] = one
+            table[places[name]] = _ONE
     _keep(table)
     instance[0] = ctypes.addressof(table)
 

@@ -48,14 +48,16 @@ def install() -> None:
     special = _special()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for key in ("CUDA", "SparseCUDA"):
+        # Before torch 2.6, an operator of another library raises: it has no kernel for CUDA.
+        for key in ("CUDA", "SparseCUDA") if hasattr(rest, "fallback") else ():
             rest.fallback(_fallback, key)
-        for name in _composites():
+        whole = {name: _operator(name).decompose for name in _composites()} | recurrent.CELLS
+        for name, kernel in whole.items():
             for key in ("AutogradCUDA", "CUDA"):
-                library.impl(name, _operator(name).decompose, key)
-        for name in {*_operators(), *special}:
+                library.impl(name, kernel, key)
+        # Before torch 2.6, a kernel cannot be registered twice.
+        for name in {*_operators(), *special} - whole.keys():
             library.impl(name, special.get(name) or _kernel(_operator(name)), "CUDA")
-        recurrent.install(library)
     _collectives()
 
 

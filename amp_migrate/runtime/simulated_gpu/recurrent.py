@@ -10,14 +10,6 @@ from typing import Any
 import torch
 
 Tensor = torch.Tensor
-_AUTOGRAD = ("AutogradCUDA", "CUDA")
-
-
-def install(library: torch.library.Library) -> None:
-    """Register the cells."""
-    for key in _AUTOGRAD:
-        library.impl("_thnn_fused_lstm_cell", lstm_cell, key)
-        library.impl("_thnn_fused_gru_cell", gru_cell, key)
 
 
 def _added(one: Tensor, bias: Tensor | None) -> Tensor:
@@ -47,3 +39,6 @@ def gru_cell(
     new = (new_input + reset * new_hidden).tanh()
     output = new + update * (state.float() - new)
     return output.to(state.dtype), torch.cat([reset, update, new], 1).detach().to(state.dtype)
+
+
+CELLS = {"_thnn_fused_lstm_cell": lstm_cell, "_thnn_fused_gru_cell": gru_cell}
