@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from amp_migrate.outcome import Change
+from amp_migrate.project.line_diff import opcodes
 
 _QUOTED = 60
 _ALIKE = 0.5
@@ -167,7 +168,7 @@ def _runs(before: str, after: str) -> Iterator[_Run]:
     old = [line.strip() for line in before.split("\n")]
     new = [line.strip() for line in after.split("\n")]
     sides = before.split("\n"), after.split("\n")
-    for tag, low, high, start, end in SequenceMatcher(None, *sides, False).get_opcodes():
+    for tag, low, high, start, end in opcodes(*sides):
         if tag != "equal":
             yield _Run(tuple(old[low:high]), tuple(new[start:end]), low + 1, start + 1)
 

@@ -8,8 +8,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
+
+from amp_migrate.project.line_diff import opcodes
 
 _CHARACTER = re.compile(r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}|\\.|.", re.DOTALL)
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -176,7 +177,7 @@ def _respelled_lines(
 ) -> list[str]:
     old = [value for _, value in lines]
     made: list[str] = []
-    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in opcodes(old, new):
         made += (
             [raw for raw, _ in lines[a:b]]
             if tag == "equal"

@@ -5,11 +5,11 @@ the user wrote.
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from dataclasses import dataclass
 
 from amp_migrate.model.queries import nodes_in
+from amp_migrate.project.line_diff import opcodes
 
 _WORD = re.compile(r"\w+")
 _LINE_END = re.compile(
@@ -34,10 +34,8 @@ def line_map(original: str, rewritten: str) -> LineMap:
     """Align two versions of a module line by line; indentation does not count."""
     old, new = _LINE_END.split(original), _LINE_END.split(rewritten)
     lines, same, shift = [1], [False], [0]
-    matcher = difflib.SequenceMatcher(
-        None, [x.strip() for x in old], [x.strip() for x in new], autojunk=False
-    )
-    for kind, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+    found = opcodes([x.strip() for x in old], [x.strip() for x in new])
+    for kind, old_from, old_to, new_from, new_to in found:
         if kind == "equal":
             pairs = list(zip(range(old_from, old_to), range(new_from, new_to), strict=True))
             lines += [i + 1 for i, _ in pairs]

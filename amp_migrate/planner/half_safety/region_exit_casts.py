@@ -108,11 +108,22 @@ def _outside(
         if not inference.inside(step.statement) and step.statement not in late
     ]
     seen: set[int] = set()
-    for node, where in reachable(program, statements, scope):
+    for node, where in reachable(program, _outermost(program, statements), scope):
         if id(node) not in seen and not inference.inside(node):
             seen.add(id(node))
             if not isinstance(node, ast.stmt) or isinstance(node, _JUDGED):
                 yield node, where
+
+
+def _outermost(program: Program, statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Those that no other one holds: a thousand `elif` hold each other a thousand deep."""
+    held: set[ast.AST] = set()
+    found: list[ast.stmt] = []
+    for statement in statements:
+        if program.module.parents.get(statement) not in held:
+            found.append(statement)
+        held.add(statement)
+    return found
 
 
 def _meets_float(program: Program, node: ast.AST, scope: Scope, hazards: Hazards) -> list[ast.expr]:
