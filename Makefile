@@ -5,6 +5,7 @@ TEST := .venv/test
 # What runs the tests: `make test RUN="coverage run -m"` measures them.
 RUN ?= python -m
 PYTEST_ARGS ?= -n 2 -m "not slow"
+CONSTRAINTS ?= .ci/constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-all test test-fresh lint format package bench gpu gpu-wheels clean
@@ -34,9 +35,9 @@ $(DEMO)/.installed: pyproject.toml
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-$(TEST)/.installed: pyproject.toml .ci/constraints.txt
+$(TEST)/.installed: pyproject.toml $(CONSTRAINTS)
 	$(environment)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev]'
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[dev]'
 	@touch $@
 
 demo: $(DEMO)/.installed
