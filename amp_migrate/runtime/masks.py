@@ -35,6 +35,7 @@ def same_masks(key: str = "CUDA") -> Callable[[], int]:
 
     library.impl("native_dropout", counted, key)
     _attention_by_parts()
+    _recurrent_by_parts()
     return lambda: count
 
 
@@ -49,6 +50,29 @@ def native_dropout(
     stays = torch.empty(value.shape, dtype=torch.float32, device=value.device).bernoulli_(1 - p)
     scale = 1 / (1 - p) if p < 1 else 0.0
     return value * stays.to(value.dtype) * scale, stays.bool()
+
+
+def _recurrent_by_parts() -> None:
+    """Of networks with dropout between their layers: cuDNN draws it by itself, torch calls dropout
+    there.
+    """
+    functions: Any = torch._VF
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        setattr(functions, name, _without_cudnn(getattr(functions, name)))
+
+
+def _without_cudnn(function: Callable[..., Any]) -> Callable[..., Any]:
+    def by_parts(*arguments: Any) -> Any:
+        if not any(isinstance(one, float) and one for one in arguments):
+            return function(*arguments)
+        enabled = torch._C._get_cudnn_enabled()
+        torch._C._set_cudnn_enabled(False)
+        try:
+            return function(*arguments)
+        finally:
+            torch._C._set_cudnn_enabled(enabled)
+
+    return by_parts
 
 
 def _attention_by_parts() -> None:

@@ -42,8 +42,13 @@ class Remedy:
         )
         lost = self.report.runs.underflow.get(name, [])
         self.report.advice.extend(explain.advice(trace, errors, lost))
+        suspects = explain.suspects(trace, errors)
         if self.report.options.bisect:
-            self._bisect(name, trace, explain.suspects(trace, errors), ways)
+            self._bisect(name, trace, suspects, ways)
+        elif suspects:
+            self.report.advice.append(
+                "this was not tried; --bisect tries it, and writes what passes"
+            )
 
     def _bisect(self, name: str, trace: Trace, suspects: list[str], ways: dict[str, Any]) -> None:
         """Try the advice, and keep the text of what passes."""

@@ -42,6 +42,17 @@ F = torch.nn.functional
 plain = F.scaled_dot_product_attention(query, query, query)
 assert torch.allclose(plain, (query @ query.mT / 2).softmax(-1) @ query, atol=1e-6)
 assert F.scaled_dot_product_attention(query, query, query, dropout_p=0.5).shape == plain.shape
+enabled = []
+def look(*arguments):
+    enabled.append(torch._C._get_cudnn_enabled())
+    return torch._C._VariableFunctions.lstm(*arguments)
+import amp_migrate.runtime.masks as masks
+torch._VF.lstm = masks._without_cudnn(look)
+for dropout in (0.5, 0.0):
+    torch.nn.LSTM(4, 4, 2, dropout=dropout)(torch.zeros(3, 1, 4))
+assert enabled == [False, True]
+assert torch._C._get_cudnn_enabled()
+assert torch.nn.GRU(4, 4, 2, dropout=0.5)(torch.zeros(3, 1, 4))[0].shape == (3, 1, 4)
 print("done")
 """
 
