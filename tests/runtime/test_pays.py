@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from amp_migrate.runtime.checks import Runs
+from amp_migrate.runtime.events import Event, Site
 from amp_migrate.runtime.pays import odd_share, pays
+from amp_migrate.runtime.phases import Phases
 from amp_migrate.runtime.trace import Trace
 from amp_migrate.runtime.waiting import waiting_share
 
@@ -67,6 +69,28 @@ def test_why_it_does_not(facts: dict[str, object], words: str) -> None:
 
 def test_memory_alone() -> None:
     assert "pays here in memory only" in told(ran(0.1), ran(0.1, 500))
+
+
+def test_where_the_time_goes() -> None:
+    phases = {"data and forward": 2.0, "backward": 1.0, "optimizer": 1.0}
+    original = ran(0.1, phase_seconds=phases, waiting_share=0.25)
+    runs = Runs({"original": original, "amp": ran(0.05)})
+    assert list(pays(runs))[2] == (
+        "float32: the time goes into data and forward 50%, backward 25%, optimizer 25%; it waits "
+        "for data 25% of the time"
+    )
+
+
+def test_the_parts_of_a_step_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step, of the warm-up, is not counted; a second backward of a step is."""
+    times = iter([10.0, 14.0, 15.0, 17.0, 19.0, 20.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(times))
+    phases = Phases(True, 1)
+    for kind in ("backward", "backwarded", "step", "stepped", "backward", "backwarded", "backward",
+                 "backwarded", "stepped"):  # fmt: skip
+        phases.on(Event(kind, Site("train.py", 1)))
+    assert phases.seconds() == {"data and forward": 6.0, "backward": 3.0, "optimizer": 1.0}
+    assert Phases(True, 1).seconds() == {}
 
 
 def test_where_nothing_was_timed_nothing_is_said() -> None:

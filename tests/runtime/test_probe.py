@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+import torch
+
+from amp_migrate.runtime.events import Event
+from amp_migrate.runtime.instrument import Instrument
+from amp_migrate.runtime.probe import _elapsed
 from amp_migrate.runtime.supervise import Supervisor
 from tests.runtime.programs import BEFORE
 from tests.runtime.test_supervise import job
@@ -41,3 +49,24 @@ def test_a_parameter_without_a_gradient_is_named_and_a_late_one_is_not(
     assert trace.status in ("stopped", "finished"), trace.error
     assert len(trace.without_gradient) == 1
     assert len(trace.parameter_names) == 6
+
+
+def test_the_device_that_takes_longest_counts() -> None:
+    def at(time: float) -> Any:
+        return SimpleNamespace(time=time, elapsed_time=lambda other: other.time - time)
+
+    one, other = torch.device("cuda", 0), torch.device("cuda", 1)
+    assert _elapsed({one: at(0), other: at(0)}, {one: at(1000), other: at(3000)}) == 3.0
+    assert _elapsed({one: at(0)}, {one: at(2000), other: at(9000)}) == 2.0
+    assert _elapsed({}, {}) == 0.0
+
+
+@pytest.mark.parametrize("capturing", [True, False])
+def test_nothing_of_the_measuring_goes_into_a_graph(
+    capturing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_current_stream_capturing", lambda: capturing)
+    heard: list[Event] = []
+    instrument = Instrument([SimpleNamespace(on=heard.append)])
+    instrument._emit("backward")
+    assert (len(heard), instrument.captured) == ((0, 1) if capturing else (1, 0))
