@@ -1,8 +1,8 @@
 """`--program-device cuda`: a program without device code, as it runs where the default device is a
 GPU.
 
-What it makes is on the GPU, what it takes from NumPy goes there, and what it hands to NumPy comes
-back.
+What it makes is on the GPU, by the old names of types too (`torch.FloatTensor`), what it takes from
+NumPy goes there, and what it hands to NumPy comes back.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ def carry() -> None:
     torch.set_default_device("cuda")
     whole: Any = torch
     whole.from_numpy = _to_device(torch.from_numpy)
+    for name in [name for name in vars(torch.cuda) if name.endswith("Tensor")]:
+        setattr(whole, name, getattr(torch.cuda, name))
     kind: Any = torch.Tensor
     kind.numpy, kind.__array__ = _from_device(kind.numpy), _from_device(kind.__array__)
 

@@ -1,0 +1,38 @@
+"""Programs without device code, as if their default device were the GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.runtime.supervise import Supervisor
+from tests.runtime.test_supervise import job
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.ones(3).is_cuda",
+        "torch.cat([torch.ones(2), torch.ones(1)]).type(torch.FloatTensor).is_cuda",
+        "torch.LongTensor([1, 2]).is_cuda",
+        "isinstance(torch.ones(3), torch.FloatTensor)",
+        "torch.from_numpy(numpy.ones(3)).is_cuda",
+        "torch.ones(3).numpy().sum() == 3",
+        "torch.nn.Linear(2, 2).weight.is_cuda",
+    ],
+)
+def test_what_it_makes_is_on_the_gpu(
+    expression: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    text = f"import numpy, torch\nassert {expression}\n"
+    (trace,) = supervisor.run(job(tmp_path, text, carried=True))
+    assert trace.status == "finished", trace.error
+
+
+def test_other_programs_are_left_alone(supervisor: Supervisor, tmp_path: Path) -> None:
+    text = (
+        "import torch\nassert not torch.ones(3).is_cuda\nassert not torch.FloatTensor(3).is_cuda\n"
+    )
+    (trace,) = supervisor.run(job(tmp_path, text))
+    assert trace.status == "finished", trace.error
