@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import os
 import re
@@ -127,7 +128,9 @@ def _table(file: Path, data: bytes) -> dict[str, Any] | None:
     return table
 
 
+@functools.lru_cache(maxsize=8)
 def _parsed(file: Path, data: bytes) -> dict[str, Any]:
+    """What a settings file says; it is asked for its settings and for the oldest torch."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -27,6 +27,7 @@ class CallGraph:
         self._heirs: dict[ast.ClassDef, list[ast.ClassDef]] = {}
         self._sites: dict[Function, list[CallSite]] = {}
         self._handed_sites: dict[Function, list[CallSite]] = {}
+        self._mentions: dict[Function, list[ast.Name | ast.Attribute]] = {}
         self._constructions: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
         self._defined: dict[tuple[str, bool, Scope], list[ast.AST]] = {}
         self._behind: dict[tuple[ast.expr, Scope], list[ast.AST]] = {}
@@ -162,13 +163,16 @@ class CallGraph:
 
     def mentions(self, function: Function) -> list[ast.Name | ast.Attribute]:
         """Where a function is named other than to call it."""
-        named = [
-            node
-            for name in self.module.local_names(function.name)
-            for node in self._handed.get(name, ())
-            if isinstance(node, ast.Name) or name == function.name
-        ]
-        return [node for node in named if not self._other_name(node, function)]
+        if function not in self._mentions:
+            named = [
+                node
+                for name in self.module.local_names(function.name)
+                for node in self._handed.get(name, ())
+                if isinstance(node, ast.Name) or name == function.name
+            ]
+            found = [node for node in named if not self._other_name(node, function)]
+            self._mentions[function] = found
+        return list(self._mentions[function])
 
     def _sites_of(self, function: Function) -> list[CallSite]:
         scope = self.module.scopes[function]

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 _DEEP = 8
 
 
-def targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
+def targets(program: Program, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
     """What `call` runs; a call of a model runs the `forward` of every class that its body names.
 
     So does a call that is handed a model or a loss: `self.compute_loss(self.criterion, x, y)`.
     """
+    return program.remembered((targets, call, scope), lambda: tuple(_targets(program, call, scope)))
+
+
+def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
     yield from program.values.callees(call, scope)
     for cls in dict.fromkeys(_classes(program, call, scope)):
         yield from forwards(program, cls)
@@ -56,10 +60,21 @@ def made_classes(
 
 def makers(
     program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
-) -> Iterator[ast.ClassDef | ast.expr]:
-    """The same, and the names that are imported from elsewhere, which may be further classes."""
+) -> tuple[ast.ClassDef | ast.expr, ...]:
+    """The same, and the names that are imported from elsewhere, which may be further classes.
+    Asked once per part and depth: there are far more ways to a part than parts.
+    """
     if deep == 0:
-        return
+        return ()
+    return program.remembered(
+        (makers, expr, scope, deep),
+        lambda: tuple(dict.fromkeys(_makers(program, expr, scope, deep))),
+    )
+
+
+def _makers(
+    program: Program, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[ast.ClassDef | ast.expr]:
     dotted = dotted_name(expr)
     if dotted is not None:
         cls = program.graph.class_named(expr, scope)

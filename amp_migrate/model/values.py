@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.answers import Answers
 from amp_migrate.model.binding_values import BindingValues
 from amp_migrate.model.call_values import CallValues, is_property
 from amp_migrate.model.calls import CallGraph
@@ -30,7 +31,6 @@ from amp_migrate.model.syntax import Binding, Function, Module, Scope, returned
 if TYPE_CHECKING:
     from amp_migrate.model.neighbours import Definition
 
-_DEEP = 100
 # Methods that only models have, and what only optimizers have: evidence where no constructor is in
 # sight.
 _MODEL_METHODS = {
@@ -52,11 +52,7 @@ class Values:
         self.module = module
         self.graph = graph
         self.reaching = reaching
-        self._cache: dict[
-            tuple[int, int], tuple[ast.expr, Value]
-        ] = {}  # holds the node, so that its id stays its own
-        self._tentative: dict[tuple[int, int], tuple[ast.expr, Value]] = {}
-        self._busy: set[tuple[int, int]] = set()
+        self._answers = Answers()
         self.bindings = BindingValues(self)
         self.calls = CallValues(self)
         self.classes = ClassKinds(self)
@@ -66,22 +62,7 @@ class Values:
 
     def of(self, expr: ast.expr, scope: Scope) -> Value:
         """The value of `expr` evaluated in `scope`."""
-        key = (id(expr), id(scope))
-        held = self._cache.get(key) or self._tentative.get(key)
-        if held is not None:
-            return held[1]
-        if key in self._busy or len(self._busy) > _DEEP:
-            return UNKNOWN
-        self._busy.add(key)
-        try:
-            value = self._infer(expr, scope)
-        finally:
-            self._busy.discard(key)
-        # An unknown found on the way may be known once the question that led here is answered.
-        (self._cache if value or not self._busy else self._tentative)[key] = (expr, value)
-        if not self._busy:
-            self._tentative.clear()
-        return value
+        return self._answers.of(expr, scope, self._infer)
 
     def kind(self, expr: ast.expr, scope: Scope) -> Kind:
         """Short for `of(...).kind`."""

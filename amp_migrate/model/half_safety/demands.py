@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.torch_facts.amp_api import FLOAT32, RAW_POINTER
@@ -60,12 +61,15 @@ def _demanded(asked: Asked, test: ast.Compare, scope: Scope) -> Iterator[Hazard]
 def complex_parameters(asked: Asked) -> Iterator[Hazard]:
     """`nn.Parameter(torch.randn(n, dtype=torch.cfloat))`: its gradient cannot be unscaled."""
     program = asked.inference.program
+    for call, scope in program.remembered(complex_parameters, lambda: list(_parameters(program))):
+        if asked.fact(call.args[0], scope).dtypes == DType.COMPLEX:
+            message = "GradScaler has no kernel that unscales the gradients of complex numbers"
+            yield Hazard("ops-without-half-kernel", call, (), message)
+
+
+def _parameters(program: Program) -> Iterator[tuple[ast.Call, Scope]]:
     for scope in program.module.scopes.values():
         for call in scope.calls:
             name = program.canonical(call.func) or ""
             if name.startswith("torch.nn.") and name.endswith(".Parameter") and call.args:
-                if asked.fact(call.args[0], scope).dtypes == DType.COMPLEX:
-                    message = (
-                        "GradScaler has no kernel that unscales the gradients of complex numbers"
-                    )
-                    yield Hazard("ops-without-half-kernel", call, (), message)
+                yield call, scope

@@ -33,7 +33,8 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     if packed is not None and packed.arg == name:
         return _packed(inference, function, scope)
     given = arguments(program, binding)
-    here = [one for one in given if inference.inside(one[0]) == inference.inside(function.body[0])]
+    is_inside = inference.inside(function.body[0])
+    here = [one for one in given if inference.inside(one[0]) == is_inside]
     facts = [inference.of(expr, where) for expr, where in here or given]
     default = _default(scope, name)
     if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
@@ -61,15 +62,19 @@ def _packed(inference: Inference, function: Function, scope: Scope) -> Fact:
 
 def arguments(program: Program, binding: Binding) -> list[tuple[ast.expr, Scope]]:
     """What the callers in sight pass for a parameter, with the scopes of the calls."""
-    found = _parameter(program, binding)
-    if found is None:
-        return []
-    function, scope, name = found
-    given = [
-        (argument(call, scope, name, bound), where)
-        for call, where, bound in islice(_sites(program, function), _MOST)
-    ]
-    return [(expr, where) for expr, where in given if expr is not None]
+
+    def given() -> list[tuple[ast.expr, Scope]]:
+        found = _parameter(program, binding)
+        if found is None:
+            return []
+        function, scope, name = found
+        passed = [
+            (argument(call, scope, name, bound), where)
+            for call, where, bound in islice(_sites(program, function), _MOST)
+        ]
+        return [(expr, where) for expr, where in passed if expr is not None]
+
+    return program.remembered((arguments, binding), given)
 
 
 def _parameter(program: Program, binding: Binding) -> tuple[Function, Scope, str] | None:

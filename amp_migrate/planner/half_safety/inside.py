@@ -22,14 +22,17 @@ class Inside:
         self._nodes: set[ast.AST] = set()
         self._functions: set[ast.AST] = set()
         self._left: set[ast.AST] = set()
+        self._found: dict[ast.AST, str | None] = {}
 
     def leave(self, statement: ast.stmt) -> None:
         """A statement gets an `autocast(enabled=False)` of its own."""
         self._left.add(statement)
+        self._found.clear()
 
     def add(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
         """A region of `scope` holds `statements`."""
         held = list(statements)
+        self._found.clear()
         for top in held:
             self._nodes |= {top, *inner_statements(top)}
         for _, where in reachable(self.program, held, scope):
@@ -38,6 +41,11 @@ class Inside:
 
     def at(self, node: ast.AST) -> str | None:
         """The dtype of the region that `node` runs in; None outside."""
+        if node not in self._found:
+            self._found[node] = self._at(node)
+        return self._found[node]
+
+    def _at(self, node: ast.AST) -> str | None:
         if self._left and any(one in self._left for one in self._up(node)):
             return None
         found = self.own(node)
