@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope, shallow
 from amp_migrate.torch_facts.clippers import clipper, one_of
 from amp_migrate.torch_facts.gradients import BOUNDING
@@ -75,10 +76,45 @@ def bounding_hooks(program: Program) -> Iterator[ast.Call]:
                     yield call
 
 
+def is_linear_hook(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a hook gives back a multiple of the gradient, which the scaler's factor goes
+    through: `lambda grad: 0.1 * grad`, `partial(divide, world_size)`.
+    """
+    hook = _function(program, call.args[0], scope) if call.args else None
+    parameters = hook.args.args if hook is not None else []
+    if hook is None or not parameters:
+        return False
+    body = hook.body if isinstance(hook, FUNCTIONS) else [ast.Return(hook.body)]
+    last = body[-1]
+    quiet = all(
+        isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in body[:-1]
+    )
+    given = last.value if isinstance(last, ast.Return) else None
+    return quiet and given is not None and _is_multiple(given, parameters[-1].arg)
+
+
+def _is_multiple(expr: ast.expr, name: str) -> bool:
+    if isinstance(expr, ast.Name):
+        return expr.id == name
+    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
+        return _is_multiple(expr.operand, name)
+    if not isinstance(expr, ast.BinOp) or not isinstance(expr.op, (ast.Mult, ast.Div)):
+        return False
+    left, right = name in names_in(expr.left), name in names_in(expr.right)
+    if right and isinstance(expr.op, ast.Div) or left == right:
+        return False
+    return _is_multiple(expr.left if left else expr.right, name)
+
+
 def _function(program: Program, expr: ast.expr, scope: Scope) -> ast.Lambda | Function | None:
     if isinstance(expr, ast.Lambda):
         return expr
-    return program.graph.function_named(expr.id, scope) if isinstance(expr, ast.Name) else None
+    if isinstance(expr, ast.Call) and expr.args:
+        is_partial = program.canonical(expr.func) == "functools.partial"
+        return _function(program, expr.args[0], scope) if is_partial else None
+    own = program.graph.function_at(expr, scope)
+    there = program.values.abroad(expr, scope) if own is None else None
+    return there[1] if there is not None and isinstance(there[1], FUNCTIONS) else own
 
 
 def _bounds_its_argument(program: Program, hook: ast.Lambda | Function) -> bool:

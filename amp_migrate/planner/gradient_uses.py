@@ -8,6 +8,7 @@ import ast
 from collections.abc import Sequence
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_readers import is_linear_hook
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
 from amp_migrate.model.syntax import LOOPS, Scope
@@ -120,7 +121,7 @@ def _hooks(program: Program) -> list[tuple[Scope, ast.Call, str]]:
         (scope, call, why)
         for scope in program.module.scopes.values()
         for call in scope.calls
-        if (why := _sees_scaled(call))
+        if (why := _sees_scaled(call)) and not is_linear_hook(program, call, scope)
     ]
 
 

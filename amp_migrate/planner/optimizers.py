@@ -174,14 +174,31 @@ def handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
         if owner is not None and head == home.self_name
         else []
     )
-    values = [
-        b.value
-        for b in made
-        if b.value is not None and not (isinstance(b.value, ast.Constant) and b.value.value is None)
-    ]
+    values = [b.value for b in made if b.value is not None and not _is_none(b.value)]
+    if name.count(".") > 1 and values:
+        return _set_by_its_class(program, name.rpartition(".")[2])
     return not values or all(
         isinstance(v, ast.Name) or _takes_parameters(v) or _is_entry(v) for v in values
     )
+
+
+def _set_by_its_class(program: Program, attribute: str) -> bool:
+    """Whether every class that sets an attribute of this name makes it of parameters: of an object
+    out of `config.network_fn()` more is not known.
+    """
+    scopes = program.module.scopes
+    made = [
+        b for c in program.graph.classes() for b in scopes[c].bindings.get(f"self.{attribute}", ())
+    ]
+    values = [b.value for b in made if b.value is not None and not _is_none(b.value)]
+    return bool(values) and all(
+        _takes_parameters(v) or program.values.kind(v, program.module.scope_of(v)) is Kind.OPTIMIZER
+        for v in values
+    )
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _takes_parameters(made: ast.expr) -> bool:
@@ -189,8 +206,15 @@ def _takes_parameters(made: ast.expr) -> bool:
     optimizers are.
     """
     given = [*made.args, *(k.value for k in made.keywords)] if isinstance(made, ast.Call) else []
-    named = (dotted_name(g.func if isinstance(g, ast.Call) else g) or "" for g in given)
+    named = (dotted_name(g.func if isinstance(g, ast.Call) else g) or "" for g in _added(given))
     return any(name.rpartition(".")[2].endswith(("parameters", "params")) for name in named)
+
+
+def _added(given: list[ast.expr]) -> list[ast.expr]:
+    """The parts of `a.params + b.params`."""
+    return [
+        p for g in given for p in (_added([g.left, g.right]) if isinstance(g, ast.BinOp) else [g])
+    ]
 
 
 def _is_entry(value: ast.expr) -> bool:

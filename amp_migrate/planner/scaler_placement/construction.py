@@ -10,7 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, blocks
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Scope, blocks
 from amp_migrate.planner.notebook_cells import in_other_cells
 from amp_migrate.planner.scaler_placement.homes import Home
 
@@ -110,6 +110,26 @@ class Anchors:
         ]:
             around |= {id(n) for n in self.program.module.ancestors(call)}
         return around
+
+    def lasting(self, bindings: list[Binding]) -> list[Binding]:
+        """Those beside which an object's scaler is made: one that its constructor makes outlives
+        optimizers that are rebuilt while it trains.
+        """
+        module = self.program.module
+        found = [b for b in bindings if not self._is_rebuilt(b)]
+        names = {getattr(module.scope_of(b.statement).node, "name", "") for b in found}
+        return found if "__init__" in names else bindings
+
+    def _is_rebuilt(self, binding: Binding) -> bool:
+        """Whether a binding stands in a loop that trains."""
+        scope = self.program.module.scope_of(binding.statement)
+        for parent in self.program.module.ancestors(binding.statement):
+            if parent is scope.node:
+                return False
+            effect = self.program.effects.of_statement(parent, scope)
+            if isinstance(parent, LOOPS) and effect & (EventKind.BACKWARD | EventKind.STEP):
+                return True
+        return False
 
     def placed(self, home: Home, anchor: ast.stmt) -> tuple[ast.stmt, bool]:
         """The statement beside which a scaler is made, and whether it is made before it."""

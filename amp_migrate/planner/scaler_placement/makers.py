@@ -43,11 +43,11 @@ def attribute_makers(
     stored = _behind_property(program, cls, name.split(".")[1], scope)
     attribute = f"self.{stored}"
     refuse_unlinked(program, project, cls, stored)
-    for owner in program.graph.lineage(cls):
-        if _sets(program, owner, attribute):
-            return [
-                b for heir in program.graph.heirs(owner) for b in _sets(program, heir, attribute)
-            ]
+    lineage = program.graph.lineage(cls)
+    owners = [owner for owner in lineage if _sets(program, owner, attribute)]
+    if owners:  # what a class rebuilds, a base of it may have made
+        family = dict.fromkeys([*program.graph.heirs(owners[0]), *owners])
+        return [b for one in family for b in _sets(program, one, attribute)]
     heirs = [h for h in program.graph.heirs(cls) if h is not cls]
     leaves = [h for h in heirs if program.graph.heirs(h) == [h]]
     made = {id(o): _sets(program, o, attribute) for h in leaves for o in program.graph.lineage(h)}

@@ -196,7 +196,7 @@ class Wiring:
         assert cls is not None
         made = [attribute_makers(self.program, self.project, name, cls, scope) for name in names]
         by_method: dict[int, list[Binding]] = {}
-        for binding in (b for bindings in made for b in bindings):
+        for binding in self.anchors.lasting([b for bindings in made for b in bindings]):
             by_method.setdefault(id(self.program.module.scope_of(binding.statement)), []).append(
                 binding
             )
