@@ -2,15 +2,21 @@
 GPU.
 
 What it makes is on the GPU, by the old names of types too (`torch.FloatTensor`), what it takes from
-NumPy goes there, and what it hands to NumPy comes back.
+NumPy goes there, and what it hands to NumPy comes back. A worker cannot make what is on the GPU, so
+the program loads its data by itself.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+_OF_WORKERS = (
+    "num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout",
+)  # fmt: skip
 
 
 def carry() -> None:
@@ -22,6 +28,20 @@ def carry() -> None:
         setattr(whole, name, getattr(torch.cuda, name))
     kind: Any = torch.Tensor
     kind.numpy, kind.__array__ = _from_device(kind.numpy), _from_device(kind.__array__)
+    loader: Any = torch.utils.data.DataLoader
+    loader.__init__ = _without_workers(loader.__init__)
+
+
+def _without_workers(init: Callable[..., None]) -> Callable[..., None]:
+    signature = inspect.signature(init)
+
+    def here(*arguments: Any, **keywords: Any) -> None:
+        given = signature.bind(*arguments, **keywords)
+        for name in _OF_WORKERS:
+            given.arguments.pop(name, None)
+        init(*given.args, **given.kwargs)
+
+    return here
 
 
 def _to_device(function: Callable[..., Any]) -> Callable[..., Any]:

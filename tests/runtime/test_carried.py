@@ -20,6 +20,8 @@ from tests.runtime.test_supervise import job
         "torch.from_numpy(numpy.ones(3)).is_cuda",
         "torch.ones(3).numpy().sum() == 3",
         "torch.nn.Linear(2, 2).weight.is_cuda",
+        "all(x.is_cuda for x in torch.utils.data.DataLoader(torch.ones(8), 4, True, num_workers=2))",
+        "[len(x) for x in torch.utils.data.DataLoader(range(5), batch_size=2, drop_last=True)] == [2, 2]",
     ],
 )
 def test_what_it_makes_is_on_the_gpu(
