@@ -94,10 +94,11 @@ def start(job: Job, folder: Path) -> Session:
 
 
 def _arithmetic(job: Job) -> None:
-    """With TF32, or without it whatever the program turns on later, by whichever interface."""
-    if job.tf32 or job.exact:
-        torch.set_float32_matmul_precision("high" if job.tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = job.tf32
+    """With TF32, or without it whatever the program turns on, by the old or the new interface of
+    torch: it refuses a mix of them, so as little as can be is set by either (convolutions have it).
+    """
+    if job.tf32:
+        torch.set_float32_matmul_precision("high")
     if job.exact:
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
