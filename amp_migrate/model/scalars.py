@@ -16,19 +16,28 @@ _REDUCED = ("mean", "sum")
 
 def is_scalar(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """Whether `expr` is a loss or a mean of all elements, by each definition that may reach it."""
-    if isinstance(expr, ast.Call):
-        return _gives_scalar(program, expr, scope)
     name = dotted_name(expr)
     if name is None:
-        return False
-    reach = program.reaching.at(expr, name)
-    values = [binding.value for binding in reach.bindings]
-    calls = [value for value in values if isinstance(value, ast.Call)]
-    return (
-        bool(calls)
-        and len(calls) == len(values)
-        and all(_gives_scalar(program, call, scope) for call in calls)
-    )
+        return _is_reduced(program, expr, scope)
+    values = [binding.value for binding in program.reaching.at(expr, name).bindings]
+    return bool(values) and all(value and _is_reduced(program, value, scope) for value in values)
+
+
+def _is_reduced(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """The same of an expression; names in it count as unknown."""
+    if isinstance(expr, ast.BinOp):
+        return _is_reduced(program, expr.left, scope) and (
+            _is_number(expr.right) or _is_reduced(program, expr.right, scope)
+        )
+    return isinstance(expr, ast.Call) and _gives_scalar(program, expr, scope)
+
+
+def _is_number(expr: ast.expr) -> bool:
+    """A literal, `len(...)` or one of a tensor's sizes."""
+    if isinstance(expr, ast.Call):
+        name = dotted_name(expr.func) or ""
+        return name == "len" or bool(expr.args) and name.endswith(".size")
+    return isinstance(expr, ast.Constant) and isinstance(expr.value, (int, float))
 
 
 def _gives_scalar(program: Program, call: ast.Call, scope: Scope) -> bool:
