@@ -17,6 +17,11 @@ TRUE = (
     "torch.cuda.FloatTensor(2, 3).shape == (2, 3)", "torch.cuda.LongTensor([1, 2]).dtype is torch.int64",
     "isinstance(x, torch.cuda.FloatTensor)", "not isinstance(x.cpu(), torch.cuda.FloatTensor)",
     "not isinstance(x, torch.cuda.HalfTensor)",
+    "x.clone().t_().shape == (4, 3)", "torch.equal(x.clone().transpose_(0, 1), x.mT)",
+    "x.clone().unsqueeze_(0).shape == (1, 3, 4)", "x[:1].clone().squeeze_().shape == (4,)",
+    "x.clone().as_strided_((2, 2), (1, 1)).shape == (2, 2)", "x.clone().resize_as_(x[:2]).shape == (2, 4)",
+    "nn.GRU(4, 5, batch_first=True).cuda()(x[None])[0].shape == (1, 3, 5)",
+    "nn.RNN(4, 5, batch_first=True).cuda()(x[None])[0].shape == (1, 3, 5)",
 )  # fmt: skip
 REFUSED = {
     "x + x.cpu()": "same device",

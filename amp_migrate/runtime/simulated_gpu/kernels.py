@@ -75,6 +75,8 @@ def _needs_kernel(full: str, name: str) -> bool:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if has(full, "CompositeImplicitAutograd") and not has(full, "CPU"):
         return False
+    if torch.Tag.inplace_view in _operator(name).tags and not has(full, "CPU"):
+        return False  # it changes the shape of a tensor, wherever its memory is
     if has(full, "CUDA"):
         return True  # a build with CUDA has kernels for the real device, which must not run
     if name.partition(".")[0] in _WHOLE or has(full, "CPU"):
