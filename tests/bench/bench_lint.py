@@ -27,7 +27,14 @@ from amp_migrate.pipeline.lint.batch import lint_all
 from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.project.discovery import discover
-from tests.bench.bench_migrate import ROOT, _modules_without_loops, each, start_time, timed
+from tests.bench.bench_migrate import (
+    ROOT,
+    _modules_without_loops,
+    compile_package,
+    each,
+    start_time,
+    timed,
+)
 
 FILES, PROGRAMS = 1_300, 390
 
@@ -147,6 +154,7 @@ def main() -> int:
     parser.add_argument("--torchfix", metavar="COMMAND")
     parser.add_argument("--tree", metavar="FOLDER", type=Path)
     given = parser.parse_args()
+    compile_package()
     with tempfile.TemporaryDirectory() as folder:
         tree = given.tree or Path(folder)
         if given.tree is None:

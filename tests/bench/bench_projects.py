@@ -1,23 +1,26 @@
 """CPU time on projects whose files belong together, of this checkout and of another one.
 
-`python -m tests.bench.bench_projects [OTHER_CHECKOUT]` makes the projects, runs `migrate --check` on
-each with this checkout and, where one is named, with the other, one after the other, and prints a
-table in Markdown with the ratios. A run that takes longer than 100 s of CPU is cut off.
+`python -m tests.bench.bench_projects [OTHER_CHECKOUT [RUNS]]` makes the projects, runs
+`migrate --check` on each with this checkout and, where one is named, with the other, in turn, and
+prints a table in Markdown with the medians and their ratios; then what a hook on one file with AMP
+costs, in units of `python -c "import click"`. A run that takes longer than 100 s of CPU is cut off.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.bench_migrate import ROOT, make_tree
+from tests.bench.bench_migrate import ROOT, compile_package, make_tree
 
 LIMIT = 100
+HOOKED = ROOT / "fixtures" / "accumulation_boundary" / "after.py"
 BASE = """import torch
 from torch import nn
 
@@ -102,11 +105,11 @@ def component(root: Path, files: int) -> None:
         (root / f"step_{number:03}.py").write_text(STEP.format(number=number))
 
 
-def used(checkout: Path, tree: Path) -> float:
-    """CPU seconds of `migrate --check` with all its processes; infinite where it is cut off."""
+def used(checkout: Path, *args: str) -> float:
+    """CPU seconds of `python ARGS` with all its processes; infinite where it is cut off."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-m", "amp_migrate", "--check", str(tree)],
+        [sys.executable, *args],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout)},
         capture_output=True,
@@ -118,8 +121,17 @@ def used(checkout: Path, tree: Path) -> float:
     return seconds if done.returncode in (0, 1) else float("inf")
 
 
-def table(root: Path, other: Path | None) -> Iterator[str]:
+def in_turn(checkouts: list[Path], runs: int, *args: str) -> list[float]:
+    """The median for each checkout, one run after the other."""
+    found = [[used(checkout, *args) for checkout in checkouts] for _ in range(runs)]
+    return [statistics.median(own) for own in zip(*found, strict=True)]
+
+
+def table(root: Path, other: Path | None, runs: int) -> Iterator[str]:
     """The rows, one for each project."""
+    checkouts = [ROOT, *([other] if other is not None else [])]
+    for checkout in checkouts:
+        compile_package(checkout)
     make_tree_of = {
         "library of 30 files, heirs of each other": lambda folder: library(folder, 30),
         "library of 100 files, heirs of each other": lambda folder: library(folder, 100),
@@ -133,9 +145,16 @@ def table(root: Path, other: Path | None) -> Iterator[str]:
         if make is make_tree:
             folder.mkdir()
         make(folder)
-        now = used(ROOT, folder)
-        before = used(other, folder) if other is not None else float("nan")
-        yield f"| {name} | {_told(before)} | {_told(now)} | {before / now:.1f} |"
+        yield _row(name, in_turn(checkouts, runs, "-m", "amp_migrate", "--check", str(folder)))
+    hook = ("-m", "amp_migrate", "lint", "--exit-zero", str(HOOKED))
+    [click] = in_turn([ROOT], 5 * runs, "-c", "import click")
+    starts = [one / click for one in in_turn(checkouts, 5 * runs, *hook)]
+    yield _row("hook on one file, in units of `import click`", starts)
+
+
+def _row(name: str, found: list[float]) -> str:
+    now, before = found[0], found[1] if len(found) > 1 else float("nan")
+    return f"| {name} | {_told(before)} | {_told(now)} | {before / now:.1f} |"
 
 
 def _told(seconds: float) -> str:
@@ -145,7 +164,9 @@ def _told(seconds: float) -> str:
 def main(args: list[str]) -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as folder:
-        for line in table(Path(folder).resolve(), Path(args[0]).resolve() if args else None):
+        other = Path(args[0]).resolve() if args else None
+        runs = int(args[1]) if len(args) > 1 else 1
+        for line in table(Path(folder).resolve(), other, runs):
             print(line, flush=True)
 
 

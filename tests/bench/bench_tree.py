@@ -24,7 +24,7 @@ from typing import NamedTuple
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.batch import _Run
 from amp_migrate.project.discovery import SUFFIXES, discover
-from tests.bench.bench_migrate import ROOT, _modules_without_loops, timed
+from tests.bench.bench_migrate import ROOT, _modules_without_loops, compile_package, timed
 
 FILES, PROGRAMS, PACKAGE = 20_000, 300, 50
 
@@ -179,6 +179,7 @@ def table(tree: Path, ours: bool) -> Iterator[str]:
 
 def main(args: list[str]) -> None:
     """Print the table."""
+    compile_package()
     if args and not args[0].isdigit():
         for line in table(Path(args[0]), ours=False):
             print(line, flush=True)
