@@ -1,9 +1,10 @@
 """CPU time on projects whose files belong together, of this checkout and of another one.
 
 `python -m tests.bench.bench_projects [OTHER_CHECKOUT [RUNS]]` makes the projects, runs
-`migrate --check` on each with this checkout and, where one is named, with the other, in turn, and
-prints a table in Markdown with the medians and their ratios; then what a hook on one file with AMP
-costs, in units of `python -c "import click"`. A run that takes longer than 100 s of CPU is cut off.
+`migrate --check` on each in one process, with this checkout and, where one is named, with the
+other, in turn, and prints a table in Markdown with the medians and their ratios; then what a hook
+on one file with AMP costs, in units of `python -c "import click"`. A run that takes longer than
+100 s of CPU is cut off.
 """
 
 from __future__ import annotations
@@ -20,6 +21,15 @@ from pathlib import Path
 from tests.bench.bench_migrate import ROOT, compile_package, make_tree
 
 LIMIT = 100
+# One process: a worker imports what is installed, which need not be the checkout that it works for.
+MIGRATE = """
+import sys
+sys.path.insert(0, "")
+from amp_migrate.pipeline import workers
+workers.workers_for = lambda *_, **__: 0
+from amp_migrate.cli import main
+sys.exit(main(["migrate", "--check", *sys.argv[1:]]))
+"""
 HOOKED = ROOT / "fixtures" / "accumulation_boundary" / "after.py"
 BASE = """import torch
 from torch import nn
@@ -106,7 +116,7 @@ def component(root: Path, files: int) -> None:
 
 
 def used(checkout: Path, *args: str) -> float:
-    """CPU seconds of `python ARGS` with all its processes; infinite where it is cut off."""
+    """CPU seconds of `python ARGS` in a checkout; infinite where it is cut off."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, *args],
@@ -145,7 +155,7 @@ def table(root: Path, other: Path | None, runs: int) -> Iterator[str]:
         if make is make_tree:
             folder.mkdir()
         make(folder)
-        yield _row(name, in_turn(checkouts, runs, "-m", "amp_migrate", "--check", str(folder)))
+        yield _row(name, in_turn(checkouts, runs, "-c", MIGRATE, str(folder)))
     hook = ("-m", "amp_migrate", "lint", "--exit-zero", str(HOOKED))
     [click] = in_turn([ROOT], 5 * runs, "-c", "import click")
     starts = [one / click for one in in_turn(checkouts, 5 * runs, *hook)]
