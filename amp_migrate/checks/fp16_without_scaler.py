@@ -32,7 +32,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     found = [
         r
         for r in regions(program)
-        if r.dtype == "float16" and not r.off and not without_gradients(program, r.call)
+        if "float16" in (r.dtypes or ()) and not r.off and not without_gradients(program, r.call)
     ]
     if not found or _SCALES.search(_without_idle_scalers(program)):
         return
@@ -49,7 +49,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if region is not None:
                 fix = (
                     _fix(program, call, steps[0], region, settings)
-                    if len(calls) == len(steps) == 1
+                    if len(calls) == len(steps) == 1 and region.dtype == "float16"
                     else None
                 )
                 yield finding_at(

@@ -40,11 +40,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     related = [(elsewhere, "loaded here")]
                     yield finding_at(program, call, RULE, message, related=related)
             if load is not None:
-                fix = Fix(
-                    "unsafe",
-                    "keep the restored scaler",
-                    (Code(program, statement).remove(statement),),
-                )
+                keep = (Code(program, statement).remove(statement),)
+                is_sure = not isinstance(load, ast.If)  # else nothing may have made one before
+                fix = Fix("unsafe", "keep the restored scaler", keep) if is_sure else None
                 yield finding_at(
                     program, call, RULE, message, related=[(load, "loaded here")], fix=fix
                 )
@@ -104,10 +102,19 @@ def _load_before(program: Program, statement: ast.stmt, name: str, scope: Scope)
     here: ast.AST = statement
     while isinstance(here, ast.stmt) and here is not scope.node:
         for earlier in code.before(here):
-            if _loads(program, earlier, name, scope):
+            if _loads(program, earlier, name, scope) or (
+                here is statement and _loads_if_asked(program, earlier, name, scope)
+            ):
                 return earlier
         here = program.module.parents[here]
     return None
+
+
+def _loads_if_asked(program: Program, statement: ast.stmt, name: str, scope: Scope) -> bool:
+    """`if resume: self.load(resume)`: what is restored is lost whenever it is."""
+    return isinstance(statement, ast.If) and any(
+        _loads(program, one, name, scope) for one in (*statement.body, *statement.orelse)
+    )
 
 
 def _loads(program: Program, statement: ast.stmt, name: str, scope: Scope) -> bool:

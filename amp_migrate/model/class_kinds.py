@@ -93,4 +93,13 @@ class ClassKinds:
 
     def _is_trainer(self, cls: ast.ClassDef, step: Function) -> bool:
         """A training class may have a `step` that runs backward itself; that is no optimizer."""
-        return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(step))
+        seen = [step]
+        for function in seen:  # grows while it is read: `self._backward_step()` is followed
+            for node in ast.walk(function):
+                if isinstance(node, ast.Attribute) and node.attr == "backward":
+                    return True
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    method = self.graph.method(cls, node.func.attr)
+                    own = isinstance(node.func.value, ast.Name)
+                    seen += [method] if own and method is not None and method not in seen else []
+        return False

@@ -66,7 +66,22 @@ def _bound(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.exp
         cls = program.graph.class_around(scope)
         home = program.module.scopes[cls] if cls is not None else None
         name = "self." + name.partition(".")[2]
+    if home is None and isinstance(expr, ast.Attribute):
+        home, name = _of_class(program, expr, scope)
     bindings = home.bindings.get(name, []) if home is not None else []
     if home is None or any(b.how != "assign" or b.index is not None for b in bindings):
         return None
     return [(b.value, home) for b in bindings if b.value is not None] or None
+
+
+def _of_class(program: Program, expr: ast.Attribute, scope: Scope) -> tuple[Scope | None, str]:
+    """The class that sets an attribute of an object, where nothing else in sight does."""
+    cls = program.values.of(expr.value, scope).cls
+    if cls is None:
+        return None, expr.attr
+    home = program.module.scopes[cls]
+    ends = f".{expr.attr}"
+    set_elsewhere = any(
+        name.endswith(ends) for one in program.module.scopes.values() for name in one.bindings
+    )
+    return (None if set_elsewhere else home), expr.attr

@@ -191,6 +191,8 @@ class Unscaling(Turn):
     def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
         """`for p in ...: all_reduce(p.grad); p.grad /= n` averages as a whole."""
         for parent in self.program.module.ancestors(statement):
+            if parent is self.scope.node:
+                break
             if (
                 isinstance(parent, LOOPS)
                 and not self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
