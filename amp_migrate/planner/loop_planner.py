@@ -14,6 +14,7 @@ from amp_migrate.planner.gradient_uses import check_gradients
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
 from amp_migrate.planner.handed_losses import regions_above
@@ -62,6 +63,7 @@ class LoopPlanner:
         check_cells(regions.regions)
         before = self._entered(loop, regions, before, hazards)
         penalties.casts(regions, late, [(where, region.first) for where, region in before])
+        kept_in_float(self.program, hazards)
         casts_after(self.program, scope, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
             return self._unscaled(loop, regions, before, hazards)

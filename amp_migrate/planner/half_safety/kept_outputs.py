@@ -1,0 +1,106 @@
+"""Outputs that an object keeps: set under autocast, read by its other methods outside of it, where
+weights, arrays and metrics expect float32. They are kept in float32.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.torch_facts.methods import ASKS
+
+_OF_TENSORS = frozenset({"detach", "detach_", "data", "clone", "cpu", "numpy"})
+_SHOWN = _OF_TENSORS - {"numpy"}
+
+
+def kept_in_float(program: Program, hazards: Hazards) -> None:
+    """Collect the casts of one loop."""
+    for scope in program.module.scopes.values():
+        cls = program.graph.class_around(scope)
+        if cls is None or scope.owner is None or not isinstance(scope.node, FUNCTIONS):
+            continue
+        for name, value in _stored(scope, hazards):
+            reads = list(_read_outside(program, cls, name, hazards))
+            if reads and _is_half_tensor(program, value, scope, reads, hazards):
+                hazards.cast(value)
+
+
+def _stored(scope: Scope, hazards: Hazards) -> Iterator[tuple[str, ast.expr]]:
+    """`self.output = net(x)`, where autocast may be on."""
+    assert scope.owner is not None
+    for key, bindings in scope.owner.bindings.items():
+        for one in bindings:
+            plain = one.how == "assign" and one.index is None and key.startswith("self.")
+            own = scope.module.parents.get(one.statement) is not None
+            if plain and own and one.value is not None:
+                if scope.module.scope_of(one.statement) is scope:
+                    if hazards.asked.inference.inside(one.statement):
+                        yield key.removeprefix("self."), one.value
+
+
+def _read_outside(
+    program: Program, cls: ast.ClassDef, name: str, hazards: Hazards
+) -> Iterator[ast.Attribute]:
+    """Where the objects of a class read an attribute outside of autocast."""
+    family = {*program.graph.lineage(cls), *program.graph.heirs(cls)}
+    for node in program.remembered(_read_outside, lambda: _reads(program)).get(name, ()):
+        if hazards.asked.inference.inside(node):
+            continue
+        scope = program.module.scope_of(node)
+        own = isinstance(node.value, ast.Name) and node.value.id == scope.self_name
+        holder = program.graph.class_around(scope) if own else None
+        if (holder or program.values.of(node.value, scope).cls) in family:
+            if not _is_asked_only(program, node):
+                yield node
+
+
+def _reads(program: Program) -> dict[str, list[ast.Attribute]]:
+    """Where attributes are read, by name."""
+    found: dict[str, list[ast.Attribute]] = {}
+    for node in program.module.parents:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found.setdefault(node.attr, []).append(node)
+    return found
+
+
+def _is_asked_only(program: Program, read: ast.expr) -> bool:
+    """Whether a read wants no more than a shape, or turns the value into float32 itself."""
+    last = _shown(program, read)
+    parent = program.module.parents[last]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ASKS - {"numpy"}
+    is_printed = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name)
+    return is_printed and isinstance(parent.func, ast.Name) and parent.func.id in ("print", "len")
+
+
+def _shown(program: Program, read: ast.expr) -> ast.expr:
+    """`self.output.detach()[0]` around `self.output`."""
+    parents = program.module.parents
+    while True:
+        parent = parents[read]
+        if isinstance(parent, ast.Subscript) and parent.value is read:
+            read = parent
+        elif isinstance(parent, ast.Attribute) and parent.attr in _SHOWN:
+            called = parents[parent]
+            read = called if isinstance(called, ast.Call) and called.func is parent else parent
+        else:
+            return read
+
+
+def _is_half_tensor(
+    program: Program, value: ast.expr, scope: Scope, reads: list[ast.Attribute], hazards: Hazards
+) -> bool:
+    """Whether a value is half, or comes out of a model out of sight, and is a tensor."""
+    fact = hazards.asked.fact(value, scope)
+    if fact.container or fact.elements:
+        return False
+    if fact.seen_half:
+        return True
+    runs = isinstance(value, ast.Call) and program.effects.is_forward(value, scope)
+    parents = program.module.parents
+    asked = (parents[read] for read in reads)
+    is_tensor = any(isinstance(one, ast.Attribute) and one.attr in _OF_TENSORS for one in asked)
+    return runs and fact.may_be_half and is_tensor
