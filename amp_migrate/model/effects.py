@@ -17,7 +17,7 @@ from amp_migrate.model.kinds import Kind, optimizer_name, scheduler_name
 from amp_migrate.model.losses import BCE, body_effects, callables, is_library_bce
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, blocks, shallow
-from amp_migrate.torch_facts.methods import HARMLESS
+from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -78,6 +78,8 @@ class Effects:
         value = self.values.of(receiver, scope)
         if value.cls is not None and self.graph.method(value.cls, "backward") is not None:
             return False
+        if len(call.args) > TENSOR_BACKWARD:
+            return False  # of an extension: `kernels.backward(x, y, grad_x, grad_y, grad)`
         name = dotted_name(receiver) or ""
         # A criterion has no `backward`: the name is that of a loss, from a function with a capital
         # (`CE_Loss(...)`).

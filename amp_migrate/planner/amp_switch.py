@@ -106,17 +106,17 @@ class SwitchFinder:
     def check_read(
         self, node: ast.AST, scope: Scope, place: ast.stmt, *, after: bool = False
     ) -> None:
-        """Raise Refusal, at `node`, where the model is put on a device that nothing can ask for at
-        the place.
+        """Raise Refusal, at `node`, where what the loop uses is put on a device that nothing can
+        ask for at the place.
         """
         move = self._decided(scope, place, after)[1]
         if move is not None:
             raise Refusal(
                 "unsupported-shape",
                 node,
-                f"`{ast.unparse(move.call)}` ({place_of(self.program, move.call)}) puts the model "
-                "on a device that has no name where the scaler would be made: make the optimizer "
-                "after it, or keep the device in a variable",
+                f"`{ast.unparse(move.call)}` ({place_of(self.program, move.call)}) uses a device "
+                "that has no name where the scaler would be made: make the optimizer after it, or "
+                "keep the device in a variable",
                 above=bool(scope.parameters()),
             )
 
@@ -148,9 +148,10 @@ class SwitchFinder:
         if scope.parameters():
             self.unresolved[scope] = None
         asked = self._asked_for(self.spellings.of(scope).torch)
-        if all(self._follows_cuda(move) for move in moves):
-            return asked, None
-        return (told, None) if told is not None else (asked, moves[0])
+        if told is not None and not all(self._follows_cuda(move) for move in moves):
+            return told, None
+        unread = (m for m in moves if not self._follows_cuda(m) and (m.device or m.of_model))
+        return asked, next(unread, None)
 
     def _beyond(self, move: Move, here: _Place) -> Move:
         """A move without the conditions that the place stands under as well."""

@@ -13,7 +13,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
 
 _PARAMETERS = ("parameters", "named_parameters")
@@ -31,10 +31,10 @@ class TrainedModels:
 
     def at(self, scope: Scope, place: ast.stmt) -> list[ast.expr]:
         """How they are called there: what `.parameters()` is asked of, else what else is handed
-        over; else the models that run in `scope`.
+        over; else the models that run in `scope`, or that it is given with the optimizer.
         """
         found = list(self._asked(place, _DEEP)) or list(self._handed(place, scope))
-        found = found or list(self._run_in(scope, _HOPS))
+        found = found or list(self._run_in(scope, _HOPS)) or list(self._given(scope))
         return list({dotted_name(one): one for one in reversed(found)}.values())[::-1]
 
     def _asked(self, node: ast.AST, deep: int) -> Iterator[ast.expr]:
@@ -55,6 +55,15 @@ class TrainedModels:
             for given in [*call.args, *(one.value for one in call.keywords)]:
                 if dotted_name(given) is not None and self._is_module(given, scope):
                     yield given
+
+    def _given(self, scope: Scope) -> Iterator[ast.expr]:
+        """`model` of `def __init__(self, model, optimizer)`, where it is read."""
+        names = {one.arg for one in scope.parameters()}
+        for statement in scope.body if scope.is_function else ():
+            for node in shallow(statement):
+                if isinstance(node, ast.Name) and node.id in names:
+                    if self.program.values.kind(node, scope) is Kind.MODEL:
+                        yield node
 
     def _run_in(self, scope: Scope, hops: int) -> Iterator[ast.expr]:
         """The models that a body runs, or hands to functions in sight that run them."""

@@ -109,6 +109,8 @@ INTEGERS: tuple[str, ...] = (
 )
 RAW_POINTER = "data_ptr"
 """The method that gives the address of a tensor's bytes, which say nothing of their dtype."""
+EXTENSIONS = "torch.utils.cpp_extension."
+"""What compiles and loads modules whose functions know nothing of autocast."""
 COMPLEX = (
     "torch.complex32",
     "torch.complex64",

@@ -39,6 +39,8 @@ ASKS = frozenset(
     """.split()
 )
 """What is asked of a tensor without using its values, and what gives a number."""
+TENSOR_BACKWARD = 4
+"""How many arguments `Tensor.backward` takes: gradient, retain_graph, create_graph, inputs."""
 VIEWS = frozenset(
     """
     data detach clone view reshape squeeze unsqueeze flatten contiguous cuda cpu permute

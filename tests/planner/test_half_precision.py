@@ -231,7 +231,7 @@ def test_positions_times_frequencies_by_elements_are_float32() -> None:
 
 SUMS = {
     "sum": ("print(out.sum())", "print(out.float().sum())"),
-    "a function": ("print(torch.sum(out * 2))", "print(torch.sum((out * 2).float()))"),
+    "a function": ("print(torch.sum(out * 2))", "print(torch.sum(out.float() * 2))"),
     "a norm": ("print(out.norm())", "print(out.float().norm())"),
     "a helper": ("print(iou(out, y))", "iou(out, y)"),
 }

@@ -29,6 +29,7 @@ from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import Edit
+from amp_migrate.torch_facts.amp_api import EXTENSIONS
 
 
 class Decorated(NamedTuple):
@@ -103,7 +104,19 @@ def _multiplies(program: Program, node: ast.AST) -> bool:
     name = program.canonical(node.func) if isinstance(node, ast.Call) else None
     if is_raw_pointer(node):
         return True
-    return multiplies(program, node) or (name is not None and not name.startswith(_KNOWN))
+    if multiplies(program, node) or name is not None and not name.startswith(_KNOWN):
+        return True
+    return isinstance(node, ast.Call) and _is_loaded(program, node.func)
+
+
+def _is_loaded(program: Program, func: ast.expr) -> bool:
+    """`kernels.forward` of `kernels = torch.utils.cpp_extension.load(...)`."""
+    holder = func.value if isinstance(func, ast.Attribute) else None
+    if not isinstance(holder, ast.Name):
+        return False
+    made = (one.value for one in program.reaching.at(holder, holder.id).bindings)
+    calls = (one.func for one in made if isinstance(one, ast.Call))
+    return any((program.canonical(one) or "").startswith(EXTENSIONS) for one in calls)
 
 
 _KNOWN = (

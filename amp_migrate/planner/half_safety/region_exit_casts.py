@@ -140,4 +140,15 @@ def _meets_float(program: Program, node: ast.AST, scope: Scope, hazards: Hazards
     if found.policy in ("lower", "promote"):
         return operands(found, node)
     overflows = found.policy == "fp32" and found.op.traits & _OVERFLOWS
-    return operands(found, node) if overflows and hazards.float16 else []
+    given = operands(found, node) if overflows and hazards.float16 else []
+    return [root for one in given for root in _roots(one)]
+
+
+def _roots(expr: ast.expr) -> list[ast.expr]:
+    """What must be float32 so that all of an expression is: `a` and `b` of `(a - b) ** 2`, whose
+    square may be too large already.
+    """
+    if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
+        sides = [expr.left] if isinstance(expr.op, ast.Pow) else [expr.left, expr.right]
+        return [root for side in sides for root in _roots(side)]
+    return _roots(expr.operand) if isinstance(expr, ast.UnaryOp) else [expr]
