@@ -63,7 +63,7 @@ class LoopPlanner:
         check_cells(regions.regions)
         before = self._entered(loop, regions, before, hazards)
         penalties.casts(regions, late, [(where, region.first) for where, region in before])
-        kept_in_float(self.program, hazards)
+        kept_in_float(self.program, scope, hazards)
         casts_after(self.program, scope, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
             return self._unscaled(loop, regions, before, hazards)

@@ -222,11 +222,26 @@ class Inference:
         dotted = dotted_name(expr)
         if dotted is not None:
             reach = self.program.reaching.at(expr, dotted)
+            abroad = self._of_other_file(dotted, scope, reach.bindings)
+            if abroad is not None:
+                return abroad
             if reach.bindings:
                 return join(self.bound(one) for one in reach.bindings)
         if isinstance(expr, ast.Attribute):
             return self._attribute(expr, scope)
         return UNKNOWN if self.inside(expr) else ANY_BUT_HALF
+
+    def _of_other_file(
+        self, dotted: str, scope: Scope, bindings: tuple[Binding, ...]
+    ) -> Fact | None:
+        """What a variable of another file of the project is made of, outside of any region."""
+        if any(one.how != "import" for one in bindings):
+            return None
+        found = self.program.reaching.imported.variable_named(dotted, scope)
+        if found is None or not found[1]:
+            return None
+        there = Inference(found[0], lambda _: None, lambda _: None)
+        return join(there.bound(one) for one in found[1])
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
         buffer = self.registered(expr, scope)

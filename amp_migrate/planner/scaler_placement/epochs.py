@@ -22,10 +22,11 @@ class Epochs:
         """In how many loops what is called runs backward, by id of the call."""
 
     def called_per_epoch(self, home: Scope) -> bool:
-        """A function that builds an optimizer and runs one epoch with it."""
+        """A function that builds an optimizer and runs one epoch with it, or one step, and is
+        called again and again.
+        """
         if not isinstance(home.node, FUNCTIONS):
             return False
-        named = any("epoch" in a.arg and not a.arg.endswith("s") for a in home.parameters())
         sites = [
             s
             for s in self.program.graph.sites(home.node)
@@ -34,9 +35,20 @@ class Epochs:
         loops = [
             a for s in sites for a in self.within(s.call, s.scope.node) if isinstance(a, LOOPS)
         ]
+        if loops and self._steps_once(home):
+            return True
+        named = any("epoch" in a.arg and not a.arg.endswith("s") for a in home.parameters())
         return named and any(
             isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower() for a in loops
         )
+
+    def _steps_once(self, home: Scope) -> bool:
+        """Whether a function runs backward itself, and in no loop: a scale that begins anew with
+        each step never adapts.
+        """
+        calls = [c for c in home.calls if self.program.effects.is_backward(c, home)]
+        around = (a for call in calls for a in self.within(call, home.node))
+        return bool(calls) and not any(isinstance(a, LOOPS) for a in around)
 
     def holds_everything(self, function: Function, scope: Scope, loops: list[ast.Call]) -> bool:
         """Whether the function runs all epochs itself and is itself called in no loop."""

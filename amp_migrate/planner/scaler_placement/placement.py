@@ -179,7 +179,7 @@ class Wiring:
             raise Refusal(
                 "unsupported-shape",
                 optimizers[0],
-                "the optimizer is built anew for every epoch; build it once, beside the model",
+                "the optimizer is built anew for every call; build it once, beside the model",
             )
         self._make(Home(home.root, top=True), [home.node], scope)
         return self.name
