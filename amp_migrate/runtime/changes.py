@@ -14,17 +14,23 @@ from amp_migrate.runtime.events import Event
 
 class Perturbation:
     """Disturbs the parameters of each optimizer once, before its first step, by less than half
-    precision rounds.
+    precision rounds, and its gradients at every step by as much of their size: an optimizer like
+    Adam makes whole steps of what is small in a gradient, and there rounding has its say.
     """
 
     def __init__(self, size: float, kind: str = "gradients") -> None:
         self._size = size
         self._kind = kind
         self._done: set[int] = set()
+        self._generator = torch.Generator("cpu").manual_seed(0)
 
     def on(self, event: Event) -> None:
-        """Disturb at the first step of an optimizer."""
-        if event.kind != self._kind or id(event.optimizer) in self._done:
+        """Disturb the parameters at the first step of an optimizer, the gradients at each."""
+        if event.kind != self._kind:
+            return
+        if self._kind == "gradients":
+            self._gradients(event.optimizer)
+        if id(event.optimizer) in self._done:
             return
         self._done.add(id(event.optimizer))
         generator = torch.Generator().manual_seed(len(self._done))
@@ -32,6 +38,15 @@ class Perturbation:
             for parameter in _parameters(event.optimizer):
                 noise = torch.randn(parameter.shape, generator=generator, device="cpu")
                 parameter.mul_(1 + self._size * noise.to(parameter.device, parameter.dtype))
+
+    def _gradients(self, optimizer: Any) -> None:
+        with torch.no_grad():
+            for parameter in _parameters(optimizer):
+                gradient = parameter.grad
+                if gradient is not None and not gradient.is_sparse and gradient.numel():
+                    noise = torch.randn(gradient.shape, generator=self._generator, device="cpu")
+                    size = self._size * gradient.square().mean().sqrt()
+                    gradient.add_(size * noise.to(gradient.device, gradient.dtype))
 
 
 class LeavingOut:
