@@ -44,6 +44,8 @@ _MODEL_METHODS = {
     "requires_grad_",
 }
 
+_LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.BinOp)
+
 
 class Values:
     """Answers `kind` for the expressions of one module."""
@@ -96,7 +98,15 @@ class Values:
             return self.of(expr.value, scope)
         if isinstance(expr, ast.JoinedStr):
             return Value(Kind.DEVICE_NAME, expr) if _says_cuda(expr) else OTHER
-        return OTHER if isinstance(expr, ast.BinOp) else UNKNOWN
+        return self._joined_lists(expr, scope) if isinstance(expr, ast.BinOp) else UNKNOWN
+
+    def _joined_lists(self, expr: ast.BinOp, scope: Scope) -> Value:
+        """`[Style()] * 4 + [nn.MSELoss()]`: of lists of models, one that holds any of them."""
+        if not isinstance(expr.op, (ast.Add, ast.Mult)):
+            return OTHER
+        sides = [self.of(one, scope) for one in (expr.left, expr.right)]
+        models = [one for one in sides if one.kind is Kind.MODEL and isinstance(one.origin, _LISTS)]
+        return Value(Kind.MODEL, expr) if models else OTHER
 
     def _constant(self, expr: ast.Constant) -> Value:
         if isinstance(expr.value, str) and (
