@@ -31,10 +31,12 @@ class TrainedModels:
 
     def at(self, scope: Scope, place: ast.stmt) -> list[ast.expr]:
         """How they are called there: what `.parameters()` is asked of, else what else is handed
-        over; else the models that run in `scope`, or that it is given with the optimizer.
+        over; else the models that run in `scope`, or that it is given with the optimizer; else
+        those that other methods of its object run.
         """
         found = list(self._asked(place, _DEEP)) or list(self._handed(place, scope))
         found = found or list(self._run_in(scope, _HOPS)) or list(self._given(scope))
+        found = found or list(self._run_by_object(scope))
         return list({dotted_name(one): one for one in reversed(found)}.values())[::-1]
 
     def _asked(self, node: ast.AST, deep: int) -> Iterator[ast.expr]:
@@ -70,6 +72,18 @@ class TrainedModels:
         for call in scope.calls:
             if self.program.effects.is_forward(call, scope):
                 yield from self._run(call, scope, hops)
+
+    def _run_by_object(self, scope: Scope) -> Iterator[ast.expr]:
+        """`self.model`, where a constructor keeps what it is given and other methods run it."""
+        cls = self.program.graph.class_around(scope)
+        for method in cls.body if cls is not None and scope.self_name is not None else ():
+            inner = self.program.scope(method) if isinstance(method, FUNCTIONS) else None
+            if inner is None or inner.self_name != scope.self_name:
+                continue
+            for one in self._run_in(inner, _HOPS):
+                head, _, rest = (dotted_name(one) or "").partition(".")
+                if head == scope.self_name and rest and self._is_module(one, inner):
+                    yield one
 
     def _run(self, call: ast.Call, scope: Scope, hops: int) -> Iterator[ast.expr]:
         """`model` of `model(x)`, of `model.loss(x)`, and of `train_step(model, x)`."""
