@@ -17,7 +17,9 @@ from amp_migrate.planner.vicinity import callers_of_scope, files_near
 
 _HALF = {"half", "bfloat16", "double"}
 _HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
-_MENTIONED = re.compile("half|double|float16|float64")
+_DEFAULTS = {"torch.set_default_dtype", "torch.set_default_tensor_type"}
+_OTHER_TYPE = re.compile(r"\b(Double|Half|BFloat16)Tensor\b")
+_MENTIONED = re.compile("(?i)half|double|float16|float64")
 _NETWORK = re.compile(
     r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$"
 )
@@ -29,10 +31,9 @@ def refuse_half(program: Program, scope: Scope) -> None:
         return
     for where in _on_the_way(program, scope):
         for call in where.calls:
-            if program.canonical(call.func) == "torch.set_default_dtype" and call.args:
-                if program.canonical(call.args[0]) in _HALF_DTYPES:
-                    what = f"`{ast.unparse(call)}`: the default dtype is not float32"
-                    raise Refusal("already-half", call, what)
+            if _sets_default(program, call):
+                what = f"`{ast.unparse(call)}`: the default dtype is not float32"
+                raise Refusal("already-half", call, what)
             if _makes_half(program, call, where) and not _turned_back(program, call, where):
                 raise Refusal(
                     "already-half",
@@ -40,6 +41,30 @@ def refuse_half(program: Program, scope: Scope) -> None:
                     f"`{ast.unparse(call.func)}` makes the model another dtype: GradScaler and "
                     "autocast are for float32 parameters",
                 )
+
+
+def _sets_default(program: Program, call: ast.Call) -> bool:
+    """Whether the models that are made from here on are not float32. Autocast leaves float64 as it
+    is, and a `.float()` would narrow it.
+    """
+    if program.canonical(call.func) not in _DEFAULTS or not call.args:
+        return False
+    return any(
+        program.canonical(one) in _HALF_DTYPES or _OTHER_TYPE.search(ast.unparse(one))
+        for one in _choices(program, call.args[0])
+    )
+
+
+def _choices(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
+    """An expression, each arm of a choice, and what its name was given."""
+    if isinstance(expr, ast.IfExp):
+        yield from (expr.body, expr.orelse)
+        return
+    yield expr
+    name = dotted_name(expr)
+    for binding in program.reaching.at(expr, name).bindings if name is not None else ():
+        if binding.value is not None and binding.how == "assign":
+            yield binding.value
 
 
 def _on_the_way(program: Program, scope: Scope) -> Iterator[Scope]:
