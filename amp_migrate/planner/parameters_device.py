@@ -131,8 +131,27 @@ class TrainedModels:
         if owner is not None and value.cls is not None:
             if owner in self.program.graph.lineage(value.cls):
                 return True
-        names = set(self._names(moved, move.scope, _DEEP))
-        return any(name in names for name in self._names(model, scope, _DEEP))
+        theirs = [
+            n for one in (moved, *self._kept(move)) for n in self._names(one, move.scope, _DEEP)
+        ]
+        ours = self._names(model, scope, _DEEP)
+        return any(self._is_same(one, other) for one in ours for other in theirs)
+
+    def _kept(self, move: Move) -> list[ast.expr]:
+        """`self.model` of `self.model = deepcopy(model).cuda()`."""
+        statement = self.program.module.statement_of(move.call)
+        kept = isinstance(statement, ast.Assign) and statement.value is move.call
+        return list(statement.targets) if kept and isinstance(statement, ast.Assign) else []
+
+    def _is_same(self, one: tuple[object, str], other: tuple[object, str]) -> bool:
+        """Whether two names are one variable; an attribute is one in a class and its heirs."""
+        if one == other:
+            return True
+        first, second = one[0], other[0]
+        if not isinstance(first, ast.ClassDef) or not isinstance(second, ast.ClassDef):
+            return False
+        lineage = self.program.graph.lineage
+        return one[1] == other[1] and (first in lineage(second) or second in lineage(first))
 
     def owner(self, model: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The module that a model is a part of: who moves that moves it, too."""
@@ -163,13 +182,28 @@ class TrainedModels:
         """Whether a move has run before `place` does (or `after` it): by their order in the scopes
         that lead to both.
         """
+        if self._is_constructed(move.scope, scope):
+            return True
         ours: dict[Scope, Place] = {}
         for where, at in self._ways(scope, _end(place) if after else _begin(place), _HOPS):
             ours[where] = min(at, ours.get(where, at))
         theirs = self._ways(move.scope, _end(move.call), _HOPS)
         late = [at > ours[where] for where, at in theirs if where in ours]
-        constructs = isinstance(move.scope.node, FUNCTIONS) and move.scope.node.name == "__init__"
-        return not any(late) if late else constructs
+        return not any(late) if late else _is_constructor(move.scope)
+
+    def _is_constructed(self, first: Scope, scope: Scope) -> bool:
+        """Whether `first` is a constructor of the object whose method `scope` is, one that no
+        constructor calls: other objects of the class are made whenever they are.
+        """
+        made, cls = map(self.program.graph.class_around, (first, scope))
+        if made is None or cls is None or not _is_constructor(first):
+            return False
+        of_object = {*self.program.graph.lineage(cls), cls}
+        callers = {where for where, _ in self._ways(scope, (0, 0), _HOPS)}
+        return made in of_object and not any(
+            _is_constructor(one) and self.program.graph.class_around(one) in of_object
+            for one in callers
+        )
 
     def leads(self, first: Scope, second: Scope) -> bool:
         """Whether one of two scopes leads to the other, or both are of one class."""
@@ -190,6 +224,10 @@ class TrainedModels:
             for call, caller, _ in self.program.reaching.entry.sites(scope.node):
                 if caller is not scope and call in self.program.module.parents:
                     yield from self._ways(caller, _end(call), hops - 1)
+
+
+def _is_constructor(scope: Scope) -> bool:
+    return isinstance(scope.node, FUNCTIONS) and scope.node.name == "__init__"
 
 
 def _begin(node: ast.stmt | ast.expr) -> Place:
