@@ -164,11 +164,11 @@ def constructs(before: str, after: str) -> Iterator[Found]:
 
 
 def _runs(before: str, after: str) -> Iterator[_Run]:
-    # Not `splitlines`: form feeds and the like end no line of Python's.
+    # Not `splitlines`: form feeds and the like end no line of Python's. A line that only moved to
+    # the right, below a `with`, is the same line.
     old = [line.strip() for line in before.split("\n")]
     new = [line.strip() for line in after.split("\n")]
-    sides = before.split("\n"), after.split("\n")
-    for tag, low, high, start, end in opcodes(*sides):
+    for tag, low, high, start, end in opcodes(old, new):
         if tag != "equal":
             yield _Run(tuple(old[low:high]), tuple(new[start:end]), low + 1, start + 1)
 

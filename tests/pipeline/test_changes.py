@@ -1,0 +1,51 @@
+"""What a rewrite is said to have changed."""
+
+from __future__ import annotations
+
+from amp_migrate.pipeline.changes import changes
+
+BEFORE = """\
+for x in loader:
+    for t in range(3):
+        h = model(x, h)
+
+        # store
+        kept.append(h)
+
+    # the last one
+    h = model(x, h)
+    kept.append(h)
+    loss = h.mean()
+    loss.backward()
+    optimizer.step()
+"""
+AFTER = """\
+for x in loader:
+    with torch.autocast("cuda", dtype=torch.float16, enabled=scaler.is_enabled()):
+        for t in range(3):
+            h = model(x, h)
+
+            # store
+            kept.append(h)
+
+        # the last one
+        h = model(x, h)
+        kept.append(h)
+        loss = h.mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def test_lines_that_only_moved_to_the_right_are_no_changes() -> None:
+    assert [(one.line, one.kind) for one in changes(BEFORE, AFTER)] == [
+        (2, "autocast"),
+        (12, "scale"),
+        (13, "step"),
+        (14, "update"),
+    ]
+
+
+def test_a_text_that_is_the_same_has_none() -> None:
+    assert changes(BEFORE, BEFORE) == ()
