@@ -50,7 +50,14 @@ class Neighbours:
             near = program.module.neighbours
             return near.variable(origin, hops - 1) if near is not None else None
         given = tuple(b for b in bindings if b.value is not None)
-        return (program, given) if given else None
+        if given:
+            return program, given
+        near = program.module.neighbours
+        for star in program.module.imports.stars if near is not None and not bindings else ():
+            found = near.variable(f"{star}.{name}", hops - 1) if near is not None else None
+            if found is not None:
+                return found
+        return None
 
     def module(self, canonical: str) -> Program | None:
         """The file of the project that a dotted name of a module leads to."""

@@ -106,7 +106,23 @@ def _multiplies(program: Program, node: ast.AST) -> bool:
         return True
     if multiplies(program, node) or name is not None and not name.startswith(_KNOWN):
         return True
-    return isinstance(node, ast.Call) and _is_loaded(program, node.func)
+    if not isinstance(node, ast.Call):
+        return False
+    return _is_loaded(program, node.func) or _is_unseen(program, node)
+
+
+def _is_unseen(program: Program, call: ast.Call) -> bool:
+    """`src.gpu.forward(...)` of a package in sight, where nothing in sight is called so."""
+    scope = program.module.scope_of(call)
+    head, _, rest = (dotted_name(call.func) or "").partition(".")
+    imported = scope.module.imports.names.get(head)
+    if not rest or imported is None or imported.startswith(_KNOWN) or imported == "torch":
+        return False
+    return (
+        program.values.callee(call, scope) is None
+        and program.values.abroad(call.func, scope) is None
+        and program.graph.class_named(call.func, scope) is None
+    )
 
 
 def _is_loaded(program: Program, func: ast.expr) -> bool:
@@ -157,6 +173,17 @@ def _class_applied(
         return _class_named(program, func.value, scope)
     dotted = dotted_name(func)
     origin = program.module.elsewhere(dotted, scope) if dotted is not None else None
+    abroad = program.reaching.imported.variable(func, scope)
+    if abroad is not None:
+        there, bindings = abroad
+        return next(
+            (
+                _class_applied(there, one.value, there.module.root, deep - 1)
+                for one in bindings
+                if isinstance(one.value, ast.Attribute)
+            ),
+            None,
+        )
     home = origin[0] if origin is not None else scope.lookup(dotted or "")
     name = origin[1] if origin is not None else dotted or ""
     for binding in home.bindings.get(name, ()) if home is not None else ():
