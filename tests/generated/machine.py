@@ -21,6 +21,7 @@ GROWTH_INTERVAL = 2
 _BASE = vars(torch._C.TensorBase)
 _GET_DEVICE, _IS_CUDA = _BASE["device"].__get__, _BASE["is_cuda"].__get__
 _GET_GRADIENT, _SET_DATA = _BASE["grad"].__get__, _BASE["data"].__set__
+_ASKED_AS_IT_IS = (torch.device, torch._C._nn._parse_to)  # the device that a module moves to
 _GET_DATA = _BASE["data"].__get__
 _LINEAR = {
     "mul",
@@ -121,7 +122,7 @@ class Machine(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func is torch.device:
+        if func in _ASKED_AS_IT_IS:
             return func(*args, **kwargs)
         if func in (torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.to):
             return self._moved(func, args, kwargs)
