@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amp_migrate.apex.expressions import same
+from amp_migrate.apex.original import is_pure
 from amp_migrate.apex.result import (
     Result,
     block,
@@ -27,18 +28,6 @@ from amp_migrate.rewrite.edits import Edit, Template
 
 if TYPE_CHECKING:
     from amp_migrate.apex.statements import Statements
-
-_PURE_CALLS = {
-    "hasattr",
-    "getattr",
-    "isinstance",
-    "len",
-    "bool",
-    "int",
-    "any",
-    "all",
-    "torch.cuda.is_available",
-}
 
 
 @dataclass(eq=False)
@@ -183,25 +172,3 @@ def _tree(arms: Sequence[Arm], rest: Sequence[Result]) -> list[ast.stmt]:
         body = list(plain_of(arm.body)) or [ast.Pass()]
         below = [ast.copy_location(ast.If(test, body, below), arm.node)]
     return below
-
-
-def is_pure(expr: ast.expr) -> bool:
-    """Whether evaluating a condition changes nothing."""
-    for node in nodes_in(expr):
-        if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
-            return False
-        if isinstance(node, ast.Call) and not _is_pure_call(node):
-            return False
-    return True
-
-
-def _is_pure_call(call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr in (
-        "get",
-        "keys",
-        "startswith",
-        "lower",
-        "is_available",
-    ):
-        return True
-    return ast.unparse(call.func) in _PURE_CALLS

@@ -5,22 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from amp_migrate.apex.original import Facts, dotted, guards, of_apex
+from amp_migrate.apex.original import Facts, dotted, guards, is_pure, of_apex
 from amp_migrate.model.queries import fields_of, nodes_in
 
 _ROUNDS = 10
-_QUIET = {
-    "hasattr",
-    "getattr",
-    "isinstance",
-    "len",
-    "bool",
-    "int",
-    "any",
-    "all",
-    "torch.cuda.is_available",
-}
-_QUIET_METHODS = {"get", "keys", "startswith", "lower", "is_available"}
 
 
 class Normal(ast.NodeTransformer):
@@ -141,7 +129,7 @@ class Normal(ast.NodeTransformer):
         if known is not None:
             return node.body if known else node.orelse
         empty = all(isinstance(s, ast.Pass) for s in node.body)
-        if not _quiet(node.test):
+        if not is_pure(node.test):
             return node
         if empty and not node.orelse:
             return []
@@ -237,14 +225,3 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
         if plain and len(target.elts) == len(value.elts):
             return [p for t, v in zip(target.elts, value.elts, strict=True) for p in _pairs(t, v)]
     return [(target, value)]
-
-
-def _quiet(test: ast.expr) -> bool:
-    for node in nodes_in(test):
-        if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
-            return False
-        if isinstance(node, ast.Call):
-            method = isinstance(node.func, ast.Attribute) and node.func.attr in _QUIET_METHODS
-            if not method and dotted(node.func) not in _QUIET:
-                return False
-    return True

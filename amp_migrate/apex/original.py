@@ -1,6 +1,4 @@
-"""What the proof has to know about the original: plain walks over its tree, for `erase` and
-`normal` alone.
-"""
+"""What the proof has to know about the original: plain walks over its tree."""
 
 from __future__ import annotations
 
@@ -228,3 +226,23 @@ def _made_for(value: ast.expr) -> str | None:
     ):
         return None
     return dotted(first.func).removesuffix(".parameters")
+
+
+_PURE_CALLS = {"hasattr", "getattr", "isinstance", "len", "bool", "int", "any", "all"}
+_PURE_METHODS = {"get", "keys", "startswith", "lower", "is_available"}
+
+
+def is_pure(expr: ast.expr) -> bool:
+    """Whether evaluating a condition changes nothing."""
+    for node in nodes_in(expr):
+        if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+            return False
+        if isinstance(node, ast.Call) and not _is_pure_call(node):
+            return False
+    return True
+
+
+def _is_pure_call(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr in _PURE_METHODS
+    return dotted(call.func) in _PURE_CALLS

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
-from amp_migrate.checks._regions import Region
+from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._regions import Region, region_of, regions
+from amp_migrate.checks.loop_inside_autocast import spanned_step
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import Edit, InsertAfter, Template
@@ -19,6 +22,30 @@ _TAIL = (
     EventKind.ZERO_GRAD,
     EventKind.CLIP,
 )
+
+
+def tail_calls(program: Program, kinds: frozenset[EventKind]) -> Iterator[tuple[ast.Call, Region]]:
+    """Calls of these kinds in enabled regions, but for those that hold a whole loop."""
+    if not regions(program):
+        return
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if program.events.what(call, scope) not in kinds:
+                continue
+            region = region_of(program, call)
+            if region and not region.off and spanned_step(program, region) is None:
+                yield call, region
+
+
+def belongs_behind(
+    program: Program, call: ast.Call, region: Region, rule: Rule, message: str
+) -> Finding:
+    """The finding that `call` should stand behind `region`, with the fix that moves it."""
+    edits = move_tail(program, region)
+    moved = "move backward, step and update after the autocast block"
+    fix = Fix("safe", moved, edits) if edits else None
+    related = [(region.place, "the autocast block")]
+    return finding_at(program, call, rule, message, related=related, fix=fix)
 
 
 def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:

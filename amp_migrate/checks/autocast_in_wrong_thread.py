@@ -14,7 +14,7 @@ RULE = Rule("autocast-in-wrong-thread", severity="info", default=False)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for threads that are started in a region."""
+    """Find threads that are started in a region."""
     if not regions(program):
         return
     message = (

@@ -16,7 +16,7 @@ RULE = Rule("autocast-not-called", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for the bare class in a `with` or as a decorator."""
+    """Find the bare class in a `with` or as a decorator."""
     if "autocast" not in program.module.text:
         return
     message = "autocast needs parentheses: the class itself is neither a context nor a decorator"

@@ -15,7 +15,7 @@ RULE = Rule("autocast-on-generator-or-async", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for regions that do not hold while, or only while, their body is suspended."""
+    """Find regions that do not hold while, or only while, their body is suspended."""
     for region in regions(program):
         if region.off:
             continue

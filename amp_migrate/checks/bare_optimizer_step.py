@@ -17,7 +17,7 @@ RULE = Rule("bare-optimizer-step", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for steps past the scaler on gradients that are still scaled."""
+    """Find steps past the scaler on gradients that are still scaled."""
     message = (
         "the optimizer steps on gradients that still carry the scaler's factor (65,536 at "
         "first), and infinite ones are not skipped; "

@@ -14,7 +14,7 @@ RULE = Rule("bare-step-after-unscale", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for steps past the scaler on gradients that it has unscaled."""
+    """Find steps past the scaler on gradients that it has unscaled."""
     message = (
         "the optimizer steps past the scaler, so the first overflow puts infinities into the "
         "weights; "

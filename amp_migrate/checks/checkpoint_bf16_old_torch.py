@@ -15,7 +15,7 @@ RULE = Rule("checkpoint-bf16-old-torch", severity="warning", until=(1, 13))
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for checkpointing in bfloat16 regions."""
+    """Find checkpointing in bfloat16 regions."""
     if "checkpoint" not in program.module.text or not regions(program):
         return
     message = (

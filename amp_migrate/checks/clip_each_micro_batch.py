@@ -17,7 +17,7 @@ RULE = Rule("clip-each-micro-batch", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for clips in a loop whose plain step, and the clearing of gradients, are conditional."""
+    """Find clips in a loop whose plain step, and the clearing of gradients, are conditional."""
     events = program.events
     if "clip" not in program.module.text or events.scaler_scopes():
         return

@@ -24,7 +24,7 @@ _HOOK = (
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for clipping of scaled gradients."""
+    """Find clipping of scaled gradients."""
     message = (
         "the gradients still carry the scaler's factor here (65,536 at first), so nearly nothing "
         "is left of them after clipping; "

@@ -17,7 +17,7 @@ RULE = Rule("closure-optimizer", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for steps of a scaler with a second argument."""
+    """Find steps of a scaler with a second argument."""
     events = program.events
     message = (
         "GradScaler does not support closures: by keyword this raises, by position the closure's "

@@ -15,7 +15,7 @@ RULE = Rule("compile-with-scaler", severity="warning", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `torch.compile` of functions that call a scaler."""
+    """Find `torch.compile` of functions that call a scaler."""
     if "compile" not in program.module.text or "caler" not in program.module.text:
         return
     message = (

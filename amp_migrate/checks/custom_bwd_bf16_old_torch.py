@@ -16,7 +16,7 @@ RULE = Rule("custom_bwd-bf16-old-torch", severity="warning", until=(1, 13))
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `custom_bwd` in a module with a bfloat16 region."""
+    """Find `custom_bwd` in a module with a bfloat16 region."""
     region = next((r for r in regions(program) if r.dtype == "bfloat16" and not r.off), None)
     if region is None:
         return

@@ -23,7 +23,7 @@ RULE = Rule("custom-function-without-custom_fwd-bwd", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for functions applied under autocast that multiply, without the decorators."""
+    """Find functions applied under autocast that multiply, without the decorators."""
     if "Function" not in program.module.text or not _uses_autocast(program):
         return
     message = (

@@ -22,7 +22,7 @@ RULE = Rule("custom_fwd-bwd-unpaired", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for one decorator without the other, and for `custom_fwd` where there is no `ctx`."""
+    """Find one decorator without the other, and for `custom_fwd` where there is no `ctx`."""
     if "custom_" not in program.module.text:
         return
     for custom in functions(program):

@@ -17,7 +17,7 @@ _MOVES = {"to", "cuda", "cpu", "pin_memory"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for leading statements of a region that move data."""
+    """Find leading statements of a region that move data."""
     message = (
         "moving data needs no autocast; do it above the autocast block, which is then "
         "easier to check"

@@ -16,7 +16,7 @@ _WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for DataParallel in a module whose regions outside of forward have another type than
+    """Find DataParallel in a module whose regions outside of forward have another type than
     float16.
     """
     if "DataParallel" not in program.module.text:

@@ -14,7 +14,7 @@ RULE = Rule("disable-wrong-device", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for islands whose device type differs from that of the region around."""
+    """Find islands whose device type differs from that of the region around."""
     for region in regions(program):
         outer = region_of(program, region.node) if region.off else None
         if (

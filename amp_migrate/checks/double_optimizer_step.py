@@ -16,7 +16,7 @@ RULE = Rule("double-optimizer-step", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for plain steps beside the scaler's."""
+    """Find plain steps beside the scaler's."""
     message = (
         "the scaler steps this optimizer already: each batch makes two updates, and the second "
         "applies the infinities "

@@ -17,7 +17,7 @@ RULE = Rule("double-or-stray-update", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for updates without a step of their own."""
+    """Find updates without a step of their own."""
     message = (
         "this update has no step of its own: it raises `No inf checks were recorded prior to "
         "update`, or forgets that the gradients were divided already; update once, after the "

@@ -16,7 +16,7 @@ RULE = Rule("double-unscale", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for a second `unscale_` of the same gradients."""
+    """Find a second `unscale_` of the same gradients."""
     message = (
         "`unscale_` was already called for this optimizer since the last update, so this raises "
         "where the scaler is "

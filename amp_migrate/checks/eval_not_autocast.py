@@ -16,7 +16,7 @@ RULE = Rule("eval-not-autocast", severity="info", default=False)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for forward passes without gradients outside autocast, in a module that trains
+    """Find forward passes without gradients outside autocast, in a module that trains
     under it.
     """
     enabled = [r for r in regions(program) if not r.off]

@@ -26,7 +26,7 @@ _SCALES = re.compile(
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for plain backward passes of losses from float16 regions, in a module without any
+    """Find plain backward passes of losses from float16 regions, in a module without any
     scaler.
     """
     found = [

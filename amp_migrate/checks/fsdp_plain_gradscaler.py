@@ -14,7 +14,7 @@ RULE = Rule("fsdp-plain-gradscaler", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for a plain scaler in a module that wraps a model in FSDP1."""
+    """Find a plain scaler in a module that wraps a model in FSDP1."""
     text = program.module.text
     if "FullyShardedDataParallel" not in text or "ShardedGradScaler" in text:
         return  # who knows the sharded scaler uses the plain one elsewhere

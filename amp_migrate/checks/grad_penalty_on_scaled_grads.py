@@ -16,7 +16,7 @@ RULE = Rule("grad-penalty-on-scaled-grads", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `autograd.grad(scaler.scale(...), create_graph=True)` in scopes that never ask for
+    """Find `autograd.grad(scaler.scale(...), create_graph=True)` in scopes that never ask for
     the scale.
     """
     if "create_graph" not in program.module.text:

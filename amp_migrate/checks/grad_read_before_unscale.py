@@ -14,7 +14,7 @@ RULE = Rule("grad-read-before-unscale", severity="warning", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for reads of gradients between a scaled backward and `unscale_`."""
+    """Find reads of gradients between a scaled backward and `unscale_`."""
     message = (
         "the gradients still carry the scaler's factor here, so what is read is too large by it "
         "(65,536 at first); "

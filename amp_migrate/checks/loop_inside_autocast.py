@@ -26,7 +26,7 @@ RULE = Rule("loop-inside-autocast", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for regions with a loop that steps, or with a forward pass behind a step."""
+    """Find regions with a loop that steps, or with a forward pass behind a step."""
     message = (
         "this block outlives an optimizer step, and goes on using the half-precision copies "
         "of the weights that it keeps: training is frozen; give each forward pass and its "

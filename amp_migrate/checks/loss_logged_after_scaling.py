@@ -18,7 +18,7 @@ _TESTS = {"isfinite", "isnan", "isinf", "float"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for reads of a name behind `name = scaler.scale(name)` or `loss =
+    """Find reads of a name behind `name = scaler.scale(name)` or `loss =
     scaler.scale(criterion(...))`.
     """
     events = program.events

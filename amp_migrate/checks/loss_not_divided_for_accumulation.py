@@ -16,7 +16,7 @@ RULE = Rule("loss-not-divided-for-accumulation", severity="warning", default=Fal
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for scaled backward passes before a conditional step, in a loop without any division."""
+    """Find scaled backward passes before a conditional step, in a loop without any division."""
     events = program.events
     message = (
         "the gradient is the sum over the accumulated batches, and overflows earlier; "

@@ -20,7 +20,7 @@ _LOSSES = ("_loss", "cross_entropy", "binary_cross_entropy_with_logits", "kl_div
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for losses of a region's outputs in the statements behind it."""
+    """Find losses of a region's outputs in the statements behind it."""
     message = (
         "the loss runs in half precision here, which rounds or overflows; compute it in the "
         "autocast block, or cast with `.float()`"

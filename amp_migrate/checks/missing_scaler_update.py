@@ -20,7 +20,7 @@ RULE = Rule("missing-scaler-update", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for steps of the scaler that meet the next one without an update between."""
+    """Find steps of the scaler that meet the next one without an update between."""
     message = (
         "no `scaler.update()` before the next step, which raises `step() has already been called "
         "since the last "

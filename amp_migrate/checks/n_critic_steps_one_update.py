@@ -20,7 +20,7 @@ RULE = Rule("n-critic-steps-one-update", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for steps in an inner loop whose update stands behind it."""
+    """Find steps in an inner loop whose update stands behind it."""
     message = (
         "the inner loop steps again before `scaler.update()`, which raises `step() has already "
         "been called since the "

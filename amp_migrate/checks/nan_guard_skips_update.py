@@ -16,7 +16,7 @@ RULE = Rule("nan-guard-skips-update", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for exits between `unscale_` and `update`."""
+    """Find exits between `unscale_` and `update`."""
     message = (
         "the iteration ends after `unscale_()` without `update()`, so the next `unscale_()` "
         "raises; "

@@ -17,7 +17,7 @@ RULE = Rule("nested-disable-without-float", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for uses of the outer region's values in an island that is switched off."""
+    """Find uses of the outer region's values in an island that is switched off."""
     for region in regions(program):
         outer = region_of(program, region.node) if region.off else None
         if (

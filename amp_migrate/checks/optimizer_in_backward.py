@@ -17,7 +17,7 @@ _HOOK = "register_post_accumulate_grad_hook"
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for optimizers that step in hooks, in a program that scales its loss."""
+    """Find optimizers that step in hooks, in a program that scales its loss."""
     calls = [
         (call, scope)
         for scope in program.module.scopes.values()

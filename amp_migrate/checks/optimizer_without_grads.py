@@ -13,7 +13,7 @@ RULE = Rule("optimizer-without-grads", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for unconditional steps of an optimizer whose loss is conditional."""
+    """Find unconditional steps of an optimizer whose loss is conditional."""
     message = (
         "this optimizer has no gradients in some iterations, where the scaler raises `No inf "
         "checks were recorded for "

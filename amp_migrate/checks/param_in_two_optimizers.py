@@ -17,7 +17,7 @@ RULE = Rule("param-in-two-optimizers", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for two optimizers of one model, or of a model and a part of it, that a scaler steps in
+    """Find two optimizers of one model, or of a model and a part of it, that a scaler steps in
     one block.
     """
     events = program.events

@@ -14,7 +14,7 @@ RULE = Rule("partially-scaled-losses", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for plain backward passes beside scaled ones before one step."""
+    """Find plain backward passes beside scaled ones before one step."""
     message = (
         "this loss is not multiplied by the scaler's factor (65,536 at first), but its "
         "gradients are divided by it: it counts that much too little; write "

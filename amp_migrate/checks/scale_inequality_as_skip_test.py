@@ -19,7 +19,7 @@ RULE = Rule("scale-inequality-as-skip-test", severity="warning")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `==` and `!=` between two values of the scale."""
+    """Find `==` and `!=` between two values of the scale."""
     if "get_scale" not in program.module.text:
         return
     message = (

@@ -13,7 +13,7 @@ RULE = Rule("scaler-created-per-epoch", severity="warning")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for scalers that live for one epoch."""
+    """Find scalers that live for one epoch."""
     message = (
         "a new scaler starts with the factor 65,536 again, and skips steps until it has found "
         "the right one; make it "

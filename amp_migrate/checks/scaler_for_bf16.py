@@ -25,7 +25,7 @@ _SOMETIMES = (
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for enabled scalers in a module whose regions are all bfloat16."""
+    """Find enabled scalers in a module whose regions are all bfloat16."""
     if "caler" not in program.module.text or not regions(program):
         return
     enabled = [r for r in regions(program) if not r.off]

@@ -16,7 +16,7 @@ RULE = Rule("scaler-in-loop", severity="error")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for scalers that live for one step."""
+    """Find scalers that live for one step."""
     message = (
         "a scaler per step never adapts: if its first scale overflows, no step is ever "
         "taken; make it once, before the loop"

@@ -17,7 +17,7 @@ RULE = Rule("scaler-rebuilt-after-restore", severity="warning")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for scalers made over one whose state was loaded on every path before."""
+    """Find scalers made over one whose state was loaded on every path before."""
     if "load_state_dict" not in program.module.text:
         return
     message = (

@@ -27,7 +27,7 @@ _LOADED = (
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for states of optimizers that are saved or loaded without that of the scaler in scope."""
+    """Find states of optimizers that are saved or loaded without that of the scaler in scope."""
     if "state_dict" not in program.module.text or "caler" not in program.module.text:
         return
     told: set[ast.AST] = set()

@@ -14,7 +14,7 @@ RULE = Rule("scaler-without-autocast", severity="info", default=False)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for a scaler in a module without autocast."""
+    """Find a scaler in a module without autocast."""
     if "autocast" in program.module.text:
         return
     message = (

@@ -16,7 +16,7 @@ RULE = Rule("scheduler-steps-on-skipped-step", severity="info", default=False)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for schedulers stepped right behind a step of the scaler."""
+    """Find schedulers stepped right behind a step of the scaler."""
     events = program.events
     message = (
         "the scheduler steps even where the scaler skipped the step; step it only where "

@@ -18,7 +18,7 @@ With = ast.With | ast.AsyncWith
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for a second `with` on an object inside a first one, through calls as well."""
+    """Find a second `with` on an object inside a first one, through calls as well."""
     if "autocast" not in program.module.text:
         return
     message = (

@@ -16,7 +16,7 @@ RULE = Rule("unscale-after-clip", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `unscale_` behind the clip that it was meant for."""
+    """Find `unscale_` behind the clip that it was meant for."""
     message = (
         "the gradients were clipped before they are unscaled here, so they end up at "
         "`max_norm / scale`; unscale, then clip"

@@ -18,7 +18,7 @@ RULE = Rule("unscale-each-micro-batch", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for `unscale_` of gradients that go on accumulating."""
+    """Find `unscale_` of gradients that go on accumulating."""
     message = (
         "more gradients are added after this `unscale_`: the next call raises, or divides what "
         "is there again; "

@@ -17,7 +17,7 @@ RULE = Rule("unscaled-backward-with-scaler-step", severity="error", without_amp=
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for plain backward passes whose gradients the scaler steps with."""
+    """Find plain backward passes whose gradients the scaler steps with."""
     message = (
         "the scaler divides the gradients by a factor that this loss was never multiplied by, or "
         "raises; "

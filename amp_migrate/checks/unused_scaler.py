@@ -23,7 +23,7 @@ _MESSAGE = (
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for scalers of a function or an object that nothing reads, where there is a plain loop
+    """Find scalers of a function or an object that nothing reads, where there is a plain loop
     and no region.
     """
     if "GradScaler" not in program.module.text or regions(program):

@@ -17,7 +17,7 @@ RULE = Rule("update-between-optimizers", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for updates before gradients of the old scale are stepped."""
+    """Find updates before gradients of the old scale are stepped."""
     message = (
         "the scale may change here while gradients of the old scale wait for their step, which "
         "would be twice or half "

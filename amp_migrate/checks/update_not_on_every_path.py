@@ -17,7 +17,7 @@ RULE = Rule("update-not-on-every-path", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for updates that an iteration with `unscale_` may skip."""
+    """Find updates that an iteration with `unscale_` may skip."""
     message = (
         "an iteration that skips this update makes the next `unscale_()` raise; skip the step if "
         "need be, "

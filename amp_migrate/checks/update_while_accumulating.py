@@ -17,7 +17,7 @@ RULE = Rule("update-while-accumulating", severity="error", without_amp=True)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Ask for updates outside the condition of the accumulated step."""
+    """Find updates outside the condition of the accumulated step."""
     message = (
         "the scale may change while gradients accumulate, and one division cannot undo two scales; "
         "update only after the step, under its condition"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Module, Scope
@@ -177,3 +177,16 @@ def in_loop(module: Module, node: ast.AST) -> bool:
         if isinstance(above, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
             return False
     return False
+
+
+def viewed(module: Module, expr: ast.expr, views: Collection[str]) -> ast.expr:
+    """The widest of `fake`, `fake.detach()` and `fake.detach()[0]` around `expr`."""
+    while True:
+        parent = module.parents[expr]
+        if isinstance(parent, ast.Subscript) and parent.value is expr:
+            expr = parent
+        elif isinstance(parent, ast.Attribute) and parent.attr in views:
+            called = module.parents[parent]
+            expr = called if isinstance(called, ast.Call) and called.func is parent else parent
+        else:
+            return expr

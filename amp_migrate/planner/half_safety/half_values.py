@@ -11,6 +11,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope, shallow
+from amp_migrate.model.uses import viewed
 from amp_migrate.planner.loss_flow import Step, flow_of, header
 from amp_migrate.planner.regions import Regions
 from amp_migrate.torch_facts.methods import ASKS, FOLLOWED, FRESH, PICKS, VIEWS
@@ -119,7 +120,7 @@ class Halves:
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 name = dotted_name(node)
                 if name is not None and self.holds(name, order) and not self._asked_only(node):
-                    yield self._view(node)
+                    yield viewed(self.scope.module, node, VIEWS)
 
     def _asked_only(self, node: ast.expr) -> bool:
         parent = self.scope.module.parents[node]
@@ -131,19 +132,6 @@ class Halves:
             and parent.func.id in _COUNTED
         )
         return called or isinstance(parent, ast.Call) and parent.func is node
-
-    def _view(self, expr: ast.expr) -> ast.expr:
-        """`fake.detach().view(n, -1)` around `fake`."""
-        parents = self.scope.module.parents
-        while True:
-            parent = parents[expr]
-            if isinstance(parent, ast.Subscript) and parent.value is expr:
-                expr = parent
-            elif isinstance(parent, ast.Attribute) and parent.attr in VIEWS:
-                called = parents[parent]
-                expr = called if isinstance(called, ast.Call) and called.func is parent else parent
-            else:
-                return expr
 
     def _is_loss(self, value: ast.expr) -> bool:
         """Losses come out of autocast in float32."""

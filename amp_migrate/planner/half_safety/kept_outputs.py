@@ -11,6 +11,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.model.uses import viewed
 from amp_migrate.planner.half_safety.hazards import Hazards
 
 _OF_TENSORS = frozenset({"detach", "detach_", "data", "clone", "cpu", "numpy"})
@@ -75,7 +76,7 @@ def _reads(program: Program) -> dict[str, list[ast.Attribute]]:
 
 def _meets_float(program: Program, read: ast.Attribute, scope: Scope, hazards: Hazards) -> bool:
     """Whether a read becomes an array, or meets weights in a product or in another model."""
-    last = _shown(program, read)
+    last = viewed(program.module, read, _SHOWN)
     parent = program.module.parents[last]
     if isinstance(parent, ast.Attribute):
         return parent.attr == "numpy"
@@ -94,20 +95,6 @@ def _meets_float(program: Program, read: ast.Attribute, scope: Scope, hazards: H
         return False
     kind = program.values.kind(parent.func, scope)
     return kind is Kind.MODEL or kind is Kind.UNKNOWN and isinstance(parent.func, ast.Attribute)
-
-
-def _shown(program: Program, read: ast.expr) -> ast.expr:
-    """`self.output.detach()[0]` around `self.output`."""
-    parents = program.module.parents
-    while True:
-        parent = parents[read]
-        if isinstance(parent, ast.Subscript) and parent.value is read:
-            read = parent
-        elif isinstance(parent, ast.Attribute) and parent.attr in _SHOWN:
-            called = parents[parent]
-            read = called if isinstance(called, ast.Call) and called.func is parent else parent
-        else:
-            return read
 
 
 def _is_half_tensor(
