@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import lint_corpus, lint_mutants, repositories
+from tests.bench import lint_corpus, lint_mutants
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> str:
-    """Two programs, one of which is refused."""
+    """Two programs."""
     programs = {
         "plain.py": "clip_value/before.py",
         "closure.py": "refused/lbfgs_closure/program.py",
@@ -21,15 +21,6 @@ def checkout(tmp_path: Path) -> str:
     for name, source in programs.items():
         (tmp_path / name).write_bytes((FIXTURES / source).read_bytes())
     return f"owner/name@0123456789abcdef={tmp_path}"
-
-
-def test_loops(checkout: str, capsys: pytest.CaptureFixture[str]) -> None:
-    repositories.main([checkout, "--refused"])
-    said = capsys.readouterr().out
-    assert "| owner/name | `0123456789` | 2 | 1 | 1: `step-with-closure` 1 | 0 | 0 |" in said
-    assert "1 of 2 plain loops: 50%" in said
-    assert "1 of 1 that torch.amp.GradScaler can drive: 100%" in said
-    assert "closure.py:" in said.splitlines()[-1]
 
 
 def test_findings(checkout: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +31,7 @@ def test_findings(checkout: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        repositories.main(["nowhere"])
+        lint_corpus.main(["nowhere"])
     assert "nowhere is no folder" in capsys.readouterr().err
 
 
