@@ -120,6 +120,10 @@ class SwitchFinder:
                 above=bool(scope.parameters()),
             )
 
+    def is_unread(self, scope: Scope, place: ast.stmt) -> bool:
+        """Whether nothing can ask, after a statement, for the device that the loop uses."""
+        return self._decided(scope, place, True)[1] is not None
+
     def _decided(self, scope: Scope, place: ast.stmt, after: bool) -> tuple[Switch, Move | None]:
         """The switch, and the move whose device could not be read."""
         key = (scope, place, after)

@@ -17,6 +17,7 @@ from amp_migrate.planner.scaler_placement.callers import callers_of, passes_none
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
+from amp_migrate.planner.scaler_placement.later import LaterPlaces
 from amp_migrate.planner.scaler_placement.makers import attribute_makers, is_none, makers
 from amp_migrate.planner.scaler_placement.sources import sources_of
 from amp_migrate.planner.spelling import Spellings, Switch
@@ -44,6 +45,7 @@ class Wiring:
     project: Project = field(default_factory=Project)
     anchors: Anchors = field(init=False)
     epochs: Epochs = field(init=False)
+    later: LaterPlaces = field(init=False)
     homes: dict[Home, list[ast.stmt]] = field(default_factory=dict)
     """Where each scaler may be made: the statements that make its optimizers."""
     access: dict[int, list[Home]] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class Wiring:
     def __post_init__(self) -> None:
         self.anchors = Anchors(self.program)
         self.epochs = Epochs(self.program)
+        self.later = LaterPlaces(self.anchors, self.switches)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -275,11 +278,8 @@ class Wiring:
             )
         inner = self.program.scope(function)
         made = self.spellings.of(inner).scaler('"cuda"', "False")
-        top = function.body[
-            1
-            if ast.get_docstring(function, clean=False) is not None and len(function.body) > 1
-            else 0
-        ]
+        documented = ast.get_docstring(function, clean=False) is not None
+        top = function.body[1 if documented and len(function.body) > 1 else 0]
         lines = f"if {self.name} is None:\n    {self.name} = {made}"
         self.edits[InsertBefore(self.program.module.span(top), (Template(lines),), above=True)] = (
             None
@@ -371,7 +371,7 @@ class Wiring:
         ]
 
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
-        anchor, before = self.anchors.placed(home, anchor)
+        anchor, before = self.later.placed(home, anchor)
         switch = self.switches.at(home.scope, anchor, after=not before)
         own = self.switches.own
         option = own.text(home.scope, anchor) if own is not None else None
@@ -394,7 +394,7 @@ class Wiring:
             here = here.parent
         homes = self.access.get(id(here), []) if here is not None else []
         return [
-            (home.scope, *self.anchors.placed(home, anchor))
+            (home.scope, *self.later.placed(home, anchor))
             for home in homes
             for anchor in self.anchors.lasts(self.homes[home])
         ]
