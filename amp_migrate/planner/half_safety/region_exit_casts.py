@@ -8,17 +8,14 @@ from collections.abc import Iterator
 
 from amp_migrate.config import Settings
 from amp_migrate.model.half_safety import hazards as find_hazards
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.calls import operands, spelled
-from amp_migrate.model.tensors.fact import DType
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.numpy_casts import array_casts
 from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.second_models import mend_second_model
 from amp_migrate.planner.loss_flow import flow_of
-from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts.ops import Trait
 
 _JUDGED = (ast.Assign, ast.AugAssign, ast.Assert, ast.If)
@@ -50,43 +47,7 @@ def casts_after(
             if hazards.asked.fact(expr, where).seen_half:
                 hazards.cast(expr)
         if isinstance(node, ast.Call) and where is scope:
-            _refuse_second_model(program, node, scope, hazards)
-
-
-def _refuse_second_model(program: Program, call: ast.Call, scope: Scope, hazards: Hazards) -> None:
-    """`synthesize(output, vocoder)`: a helper gets what a model gave under autocast, and another
-    model, whose weights are float32 there.
-    """
-    given = [*call.args, *(one.value for one in call.keywords)]
-    names = [one for one in given if isinstance(one, ast.Name)]
-    outputs = [one for one in names if _is_output(one, scope, hazards)]
-    if not outputs or program.values.kind(call.func, scope) in (Kind.MODEL, Kind.CRITERION):
-        return
-    ran = {dotted_name(c.func) for c in scope.calls if hazards.asked.inference.inside(c)}
-    for one in given:
-        if program.values.kind(one, scope) is Kind.MODEL and dotted_name(one) not in ran:
-            what = ast.unparse(call.func)
-            raise Refusal(
-                "unsupported-shape",
-                call,
-                f"`{outputs[0].id}` leaves autocast in half precision, and `{what}` gets it "
-                f"together with `{ast.unparse(one)}`, whose weights are float32: hand it over in "
-                "float32",
-            )
-
-
-def _is_output(name: ast.Name, scope: Scope, hazards: Hazards) -> bool:
-    """Whether a model gives a name its value under autocast, and nothing tells that it is no half
-    tensor.
-    """
-    inference = hazards.asked.inference
-    home = scope.lookup(name.id)
-    bindings = home.bindings[name.id] if home is scope else []
-    made = [b.value for b in bindings if b.how == "assign" and inference.inside(b.statement)]
-    effects = inference.program.effects
-    runs = [v for v in made if isinstance(v, ast.Call) and effects.is_forward(v, scope)]
-    dtypes = hazards.asked.fact(name, scope).dtypes
-    return bool(runs) and bool(dtypes & (DType.HALF | DType.UNKNOWN))
+            mend_second_model(program, node, scope, hazards)
 
 
 def _inner_first(
