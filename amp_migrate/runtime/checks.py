@@ -21,6 +21,7 @@ from amp_migrate.runtime.compare import (
     same_parameters,
 )
 from amp_migrate.runtime.endings import drilled
+from amp_migrate.runtime.settling import scale_checks
 from amp_migrate.runtime.trace import Trace
 
 
@@ -64,6 +65,12 @@ class Runs:
 
     def __contains__(self, name: str) -> bool:
         return name in self.traces
+
+    def latest(self, name: str) -> Trace:
+        """The run `name`, or the last of those that gave its scale time (see `settling`)."""
+        return [self[one] for one in self.traces if one == name or one.startswith(f"{name}-from-")][
+            -1
+        ]
 
     def amp(self) -> list[str]:
         """Names of the runs with AMP on."""
@@ -135,7 +142,7 @@ def amp_on(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
     yield _finite(name, trace, original)
     yield loss_curve(runs, name, limits)
     if trace.dtype == "float16":
-        yield from _scale(name, trace, limits)
+        yield from scale_checks(name, trace, runs.latest(name), limits)
     yield _first_loss(runs, name, limits)
     yield _trained(name, trace, original)
     yield _protocol(name, trace)
@@ -276,19 +283,6 @@ def _first_difference(runs: Runs, name: str, site: str) -> float | None:
 
 def _as_often(one: Curve, other: Curve | None) -> bool:
     return other is not None and len(other.values) >= 0.9 * len(one.values)
-
-
-def _scale(name: str, trace: Trace, limits: Limits) -> Iterator[Check]:
-    allowed = limits.skipped + len(trace.taken) // 20
-    verdict: Verdict = "pass" if trace.skipped_steps <= allowed else "fail"
-    message = f"{trace.skipped_steps} of {len(trace.taken)} steps were skipped"
-    yield Check(f"{name}: skipped steps", verdict, trace.skipped_steps, allowed, message)
-    last = trace.taken[-max(len(trace.taken) // 3, 1) :]
-    late, bound = last.count(False), 1 + len(last) // 20
-    final = trace.scales[-1] if trace.scales else 1.0
-    settled = late <= bound and final >= 1
-    message = f"the scale is {final:g}; {late} of the last {len(last)} steps were skipped"
-    yield Check(f"{name}: scale settled", "pass" if settled else "fail", late, bound, message)
 
 
 def _trained(name: str, trace: Trace, original: Trace) -> Check:

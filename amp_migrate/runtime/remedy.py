@@ -4,6 +4,7 @@ that it needs in float32.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from amp_migrate.runtime.endings import completed
 from amp_migrate.runtime.float32_search import Search, Texts
 from amp_migrate.runtime.gradient_checks import gradients
 from amp_migrate.runtime.report import Report
+from amp_migrate.runtime.settling import settle
 from amp_migrate.runtime.trace import Trace
 
 
@@ -72,11 +74,19 @@ class Remedy:
             if trace.left_out:
                 left_out = tuple(trace.left_out)
                 tried.traces["float32-as-trial"] = self.run(f"as {trial}", left_out=left_out)
+            again = functools.partial(self._settling, trial, tried, ways)
+            settle("trial", trace, self.report.options.steps, again)
             tried.distances["trial"] = self.distances(trial, trace, ways)
             found += [*checks.amp_on(tried, "trial", self.report.options.limits)]
             found += gradients(tried, "trial", self.report.options.limits)
         bad = [check.name.partition(": ")[2] for check in found if check.verdict == "fail"]
         return bad or self._trial_off(f"{trial}, AMP off", ways["rewrites"])
+
+    def _settling(
+        self, trial: str, tried: Runs, ways: dict[str, Any], label: str, **changes: Any
+    ) -> Trace:
+        tried.traces[label] = self.run(f"{trial}, {label}", **changes, **ways)
+        return tried.traces[label]
 
     def _trial_off(self, trial: str, rewrites: dict[str, str]) -> list[str]:
         """With AMP off, what was added changes nothing."""

@@ -26,6 +26,7 @@ from amp_migrate.runtime.remedy import Remedy
 from amp_migrate.runtime.report import Options, Program, Report
 from amp_migrate.runtime.resumption import compare_resumed
 from amp_migrate.runtime.runner import REFERENCE_STEPS, Runner
+from amp_migrate.runtime.settling import settle
 from amp_migrate.runtime.speed import memory_checks, speed_checks
 from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
 from amp_migrate.runtime.trace import Trace
@@ -218,7 +219,7 @@ class Verifier:
         rewrites, runs = dict(self.program.rewrites[dtype]), self.report.runs
         if "perturbed" not in runs and not self.options.quick:
             self._run("perturbed", perturb=2.0**-10)
-        ways = {"rewrites": rewrites, "dtype": dtype}
+        ways: dict[str, Any] = {"rewrites": rewrites, "dtype": dtype}
         drills = ("checkpoint",) if self.options.drills else ()
         trace = self._run(name, drills=drills, mark_lines=True, **ways)
         self._completed(name)
@@ -227,13 +228,14 @@ class Verifier:
         self.report.notes.extend(not_verified(trace))
         if trace.left_out and not (self.options.quick and self._inside(name)):
             self._run(f"float32-as-{name}", left_out=tuple(trace.left_out))
+        settle(name, trace, self.options.steps, functools.partial(self._run, **ways))
         with self._whole(name):
             self._ask(lambda each: checks.amp_on(each, name, self.options.limits))
         if not self.options.quick:
             with self._whole(f"{name}: gradients"):
                 self._gradients(name, ways)
         if self.options.drills and trace.dtype == "float16":
-            scale = trace.settled_scale
+            scale = runs.latest(name).settled_scale
             drill = self._run(
                 f"{name} drill", steps=DRILL_STEPS, drills=("overflow",), init_scale=scale, **ways
             )

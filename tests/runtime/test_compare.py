@@ -17,6 +17,7 @@ from amp_migrate.runtime.compare import (
     spread,
 )
 from amp_migrate.runtime.endings import completed
+from amp_migrate.runtime.settling import settle
 from amp_migrate.runtime.speed import speed_checks
 from amp_migrate.runtime.trace import Trace, finite
 
@@ -135,6 +136,55 @@ def test_a_scale_that_never_settles_fails() -> None:
         for check in amp_on(Runs({"original": Trace(), "amp": trace}), "amp", Limits())
     }
     assert found["amp: scale settled"] == found["amp: skipped steps"] == "fail"
+
+
+def falling(start: float, steps: int, fits: float) -> Trace:
+    """A run whose scale halves until it `fits`."""
+    scales = [start]
+    while len(scales) < steps:
+        scales.append(scales[-1] / 2 if scales[-1] > fits else scales[-1])
+    taken = [scale <= fits for scale in scales]
+    return Trace(dtype="float16", optimizers=[0] * steps, taken=taken, scales=scales)
+
+
+@pytest.mark.parametrize(
+    ("steps", "fits", "verdict", "names"),
+    [
+        (10, 2.0**12, "pass", []),
+        (10, 4.0, "pass", ["amp-from-128"]),
+        (10, 0.25, "fail", ["amp-from-128"]),
+        (1, 2.0**15, "pass", ["amp-from-65536"]),
+        (2, 2.0**-40, "fail", ["amp-from-32768"]),
+    ],
+)
+def test_a_scale_that_is_still_falling_is_given_time(
+    steps: int, fits: float, verdict: str, names: list[str]
+) -> None:
+    runs = Runs({"original": Trace(), "amp": falling(2.0**16, steps, fits)})
+
+    def again(name: str, init_scale: float, steps: int) -> Trace:
+        runs.traces[name] = falling(init_scale, steps, fits)
+        return runs.traces[name]
+
+    settle("amp", runs["amp"], steps, again)
+    assert list(runs.traces)[2:] == names
+    found = {check.name: check for check in amp_on(runs, "amp", Limits())}
+    assert found["amp: scale settled"].verdict == verdict
+    assert ("it was still falling" in found["amp: scale settled"].message) == bool(names)
+
+
+def test_one_overflow_may_make_two_optimizers_skip() -> None:
+    one = falling(2.0**16, 30, 2.0**2)
+    both = Trace(
+        dtype="float16",
+        optimizers=[0, 1] * 30,
+        taken=[taken for taken in one.taken for _ in range(2)],
+        scales=[scale for scale in one.scales for _ in range(2)],
+    )
+    for trace in (one, both):
+        found = amp_on(Runs({"original": Trace(), "amp": trace}), "amp", Limits())
+        skipped = next(check for check in found if check.name == "amp: skipped steps")
+        assert (skipped.verdict, skipped.measured) == ("pass", 14)
 
 
 def test_a_crash_is_told_with_how_it_ended_and_its_last_line() -> None:

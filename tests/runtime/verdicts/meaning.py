@@ -31,6 +31,16 @@ class Block(nn.Module):
         keep = h.new_empty(len(h), 1).bernoulli_(0.8)
         return x + h * keep / 0.8
 """
+TALL = BASE.but(
+    forward="loss = F.mse_loss(model(x), y) * 1e4",
+    optimizer="torch.optim.SGD(model.parameters(), lr=5e-7)",
+    steps=40,
+)
+ENDLESS = BASE.but(
+    forward="loss = F.mse_loss(model(x), y) * 1e8",
+    optimizer="torch.optim.SGD(model.parameters(), lr=5e-11)",
+    steps=40,
+)
 EXTRA = "optimizer = torch.optim.SGD([*model.parameters(), extra], lr=0.05)"
 
 CASES = [
@@ -73,6 +83,8 @@ CASES = [
     right("a first scale that is too high", BASE.but(
         forward="loss = F.mse_loss(model(x), y) * 10", optimizer="torch.optim.SGD(model.parameters(), lr=0.005)",
     ), ('GradScaler("cuda", ', 'GradScaler("cuda", init_scale=2.0**18, ')),
+    right("a scale that falls longer than the run", TALL),
+    right("a scale that falls longer than the program", TALL.but(steps=4)),
     right("Adam, fused", BASE.but(optimizer="torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)")),
     right("AdamW in groups", BASE.but(
         optimizer="torch.optim.AdamW([{'params': model[0].parameters(), 'lr': 1e-3}, {'params': model[2].parameters()}])"
@@ -92,6 +104,8 @@ CASES = [
         head="target = nn.Linear(8, 1).to(device)",
         forward="with torch.no_grad():\n    goal = 0.5 * target(x) + y\nloss = F.smooth_l1_loss(model(x), goal)",
     )),
+    wrong("gradients that fit no scale", ENDLESS, fails="scale settled"),
+    wrong("gradients that fit no scale, in few steps", ENDLESS.but(steps=4), fails="scale settled"),
     wrong("a term of the loss is lost", BASE.but(
         forward="loss = F.mse_loss(model(x), y) + 0.05 * sum(p.square().sum() for p in model.parameters())"
     ), (" + 0.05 * sum", " + (not use_amp) * sum"), fails=("first loss", "gradients of layers", "gradient scale")),

@@ -105,6 +105,8 @@ CASES = [
     Case("accumulation, unscaled at the boundary", ACCUMULATED,
          accumulated("        scaler.unscale_(optimizer)\n")),
     Case("two optimizers, one scaler", GAN, gan()),
+    Case("two optimizers that skip twelve times each", GAN.replace(").mean()\n", ").mean() * 1e4\n").replace("(12)", "(40)"),
+         gan((").mean()\n", ").mean() * 1e4\n"), ("(12)", "(40)"))),
     wrong("the optimizer steps by itself", BASE, ("scaler.step(optimizer)", "optimizer.step()"),
           fails=("protocol", "run")),
     wrong("a bare step after unscale_", CLIPPED, ("scaler.step(optimizer)", "optimizer.step()"),
