@@ -78,11 +78,11 @@ def _last_third(attempts: list[tuple[bool, float]]) -> list[tuple[bool, float]]:
 
 def _attempts(trace: Trace) -> list[list[tuple[bool, float]]]:
     """Of each optimizer, since one overflow may make several skip: whether each attempt was taken,
-    and the scale.
+    and the scale. A step that raised has a scale alone.
     """
     found: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
     for optimizer, taken, scale in zip(
-        trace.optimizers, trace.taken, trace.scales or [1.0] * len(trace.taken), strict=True
+        trace.optimizers, trace.taken, trace.scales or [1.0] * len(trace.taken), strict=False
     ):
         found[optimizer].append((taken, scale))
     return list(found.values())

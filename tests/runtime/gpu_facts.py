@@ -10,6 +10,7 @@ TRUE = (
     "x.to(0).is_cuda", "type(x) is torch.Tensor",
     "not hasattr(torch, 'accelerator') or torch.accelerator.is_available()",
     "trains(nn.RMSNorm(4))", "trains(nn.LSTM(4, 5, 2, dropout=0.1))", "trains(nn.GRU(4, 5))",
+    "twice(nn.LSTM(4, 5, 2))", "twice(nn.GRU(4, 5))", "twice(nn.LSTMCell(4, 5))", "twice(nn.GRUCell(4, 5, bias=False))",
     "trains(nn.TransformerEncoderLayer(4, 2))", "F.scaled_dot_product_attention(*[x[None]] * 3).is_cuda",
     "torch.backends.cudnn.version() is None",
     "x.cpu().type(torch.cuda.FloatTensor).is_cuda", "x.cpu().type('torch.cuda.HalfTensor').dtype is torch.half",

@@ -2,7 +2,7 @@
 (cpu) or real.
 """
 
-import copy  # noqa: F401 - the expressions use it
+import copy
 import io
 import json
 import os
@@ -102,6 +102,20 @@ def trains(layer: nn.Module) -> bool:
     output = layer(x[None])
     (output[0] if isinstance(output, tuple) else output).square().sum().backward()
     return all(one.grad.is_cuda for one in layer.parameters())
+
+
+def twice(layer: nn.Module) -> bool:
+    """A gradient of a gradient is that of a CPU, and so is a gradient that is asked for twice."""
+    gradients = []
+    for place in (torch.device("cuda"), torch.device("cpu")):
+        there, value = copy.deepcopy(layer).to(place), x.detach().to(place).requires_grad_()
+        outputs = there(value)
+        output = outputs[0] if isinstance(outputs, tuple) else outputs
+        torch.autograd.grad(output.sum(), value, retain_graph=True)
+        (slope,) = torch.autograd.grad(output.square().sum(), value, create_graph=True)
+        slope.square().sum().backward()
+        gradients.append([one.grad.cpu() for one in there.parameters()])
+    return all(torch.allclose(one, other, atol=1e-6) for one, other in zip(*gradients, strict=True))
 
 
 def view() -> torch.Tensor:
