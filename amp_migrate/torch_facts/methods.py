@@ -90,3 +90,37 @@ PRODUCTS = frozenset(
     """.split()
 )
 """Matrix products and convolutions, by the names of their kernels."""
+ARRAY_LIBRARIES = (
+    "numpy.",
+    "scipy.",
+    "sklearn.",
+    "skimage.",
+    "cv2.",
+    "pandas.",
+    "librosa.",
+    "math.",
+    "cmath.",
+    "statistics.",
+    "random.",
+    "time.",
+)
+"""Libraries that compute numbers and arrays: nothing that they give is a tensor."""
+ONLY_OF_TENSORS = frozenset(
+    """
+    detach detach_ unsqueeze unsqueeze_ squeeze_ permute contiguous expand_as view_as reshape_as
+    type_as size dim numel numpy data_ptr is_contiguous new_zeros new_ones new_full new_empty
+    new_tensor requires_grad_ retain_grad backward register_hook grad_fn is_cuda requires_grad
+    sigmoid sigmoid_ softmax log_softmax tanh_ relu relu_ clamp clamp_ clamp_min clamp_min_
+    clamp_max clamp_max_ masked_fill masked_fill_ masked_select gather scatter scatter_
+    scatter_add scatter_add_ index_select index_add_ index_copy_ index_fill_ bmm mm baddbmm addmm
+    norm topk logsumexp narrow unbind triu tril erf rsqrt exp_ log_ sqrt_ add_ sub_ mul_ div_
+    neg_ zero_ fill_ copy_ clone_ movedim triu_ tril_ masked_scatter masked_scatter_ t lerp
+    addcmul addcmul_ addcdiv addcdiv_ bernoulli multinomial normal_ uniform_ renorm kthvalue
+    """.split()
+)
+"""Methods and attributes that tensors have, and neither arrays nor lists, modules, packed sequences
+and frames of data: what is asked for one is a tensor. (The `size` of an array is no method.)
+"""
+_FLAGS = ("grad_fn", "is_cuda", "requires_grad")
+ATTRIBUTES_OF_TENSORS = frozenset(_FLAGS)
+"""Those among them that are not called."""

@@ -12,6 +12,7 @@ from amp_migrate.model.syntax import Binding, Function, Scope, returned
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
+    ARRAY,
     FLOAT,
     INTEGER,
     NUMBER,
@@ -24,6 +25,7 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 from amp_migrate.torch_facts.ops import EVERY, Op, Policy, Spelling
 from amp_migrate.torch_facts.ops.row import Bounds
 
@@ -45,8 +47,8 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         if builtin is not None:
             return builtin
     canonical = inference.program.canonical(call.func)
-    if canonical is not None and canonical.startswith(("numpy.", "math.", "random.", "time.")):
-        return OTHER
+    if canonical is not None and canonical.startswith(ARRAY_LIBRARIES):
+        return ARRAY
     if canonical in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
         made = inference.of(call.args[0], scope) if call.args else FLOAT
         return made if made.dtypes == DType.COMPLEX else FLOAT
@@ -68,7 +70,7 @@ def spelled(inference: Inference, call: ast.Call, scope: Scope) -> Spelling | No
     held = inference.of(func.value, scope)
     value = program.values.of(func.value, scope)
     objects = (Kind.MODEL, Kind.OBJECT, Kind.CRITERION, Kind.OPTIMIZER, Kind.SCALER)
-    is_object = value.kind in objects or held.dtypes in (DType.OTHER, DType.NUMBER)
+    is_object = value.kind in objects or held.is_no_tensor
     return None if is_object or held.container else found
 
 
@@ -232,6 +234,8 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
+    if isinstance(call.func, ast.Attribute) and inference.of(call.func.value, scope).is_array:
+        return ARRAY
     return _handed(inference, call, scope)
 
 

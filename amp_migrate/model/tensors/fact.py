@@ -23,14 +23,18 @@ class DType(Flag):
     COMPLEX = auto()
     NUMBER = auto()
     """A Python number."""
+    ARRAY = auto()
+    """NumPy's: an array, a number, and whatever is made of them."""
     OTHER = auto()
-    """No tensor: a string, an array, an object of the project."""
+    """No tensor: a string, an object of the project."""
     UNKNOWN = auto()
     """Nothing in sight tells: it may be any of these."""
     HALF = FLOAT16 | BFLOAT16
 
 
 NOT_HALF = DType.FLOAT | DType.INTEGER | DType.OTHER
+NO_TENSOR = DType.NUMBER | DType.ARRAY | DType.OTHER
+_NUMBERS = DType.NUMBER | DType.ARRAY
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,16 @@ class Fact:
         """Whether it may be a floating-point tensor."""
         return bool(self.dtypes & (DType.HALF | DType.FLOAT | DType.UNKNOWN))
 
+    @property
+    def is_no_tensor(self) -> bool:
+        """Whether it is something else than a tensor for certain."""
+        return bool(self.dtypes) and not self.dtypes & ~NO_TENSOR
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is a number or an array, whose methods and parts are that, too."""
+        return bool(self.dtypes) and not self.dtypes & ~_NUMBERS and not self.container
+
     def element(self, index: int | None) -> Fact:
         """What unpacking or indexing gives."""
         if self.elements and index is not None and index < len(self.elements):
@@ -75,6 +89,7 @@ class Fact:
 
 UNKNOWN = Fact()
 NUMBER = Fact(DType.NUMBER)
+ARRAY = Fact(DType.ARRAY)
 OTHER = Fact(DType.OTHER)
 INTEGER = Fact(DType.INTEGER)
 FLOAT = Fact(DType.FLOAT)
@@ -108,9 +123,11 @@ def promoted(facts: Iterable[Fact]) -> Fact:
     dtypes = DType.NONE
     for fact in facts:
         dtypes |= fact.dtypes
-    tensors = dtypes & ~(DType.NUMBER | DType.OTHER)
+    tensors = dtypes & ~NO_TENSOR
     if not tensors:
-        return NUMBER if DType.NUMBER in dtypes and DType.OTHER not in dtypes else OTHER
+        if dtypes & DType.OTHER or not dtypes:
+            return OTHER
+        return ARRAY if DType.ARRAY in dtypes else NUMBER
     if DType.COMPLEX in tensors:
         return Fact(DType.COMPLEX | (tensors & DType.UNKNOWN))
     if tensors & (DType.HALF | DType.FLOAT):

@@ -19,6 +19,7 @@ from amp_migrate.model.tensors import calls, parameters
 from amp_migrate.model.tensors.bounds import negated, of_operation
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
+    ARRAY,
     FLOAT,
     INTEGER,
     NUMBER,
@@ -154,7 +155,7 @@ class Inference:
     def _operation(self, expr: ast.BinOp, scope: Scope) -> Fact:
         op = ops.operator(expr.op)
         left, right = self.of(expr.left, scope), self.of(expr.right, scope)
-        if op is None or promoted([left, right]).dtypes in (DType.NUMBER, DType.OTHER):
+        if op is None or promoted([left, right]).is_no_tensor:
             return promoted([left, right])
         found = result(op, op.policy, [left, right], self.where(expr))
         sides = (self._bounds(expr.left, left, scope), self._bounds(expr.right, right, scope))
@@ -248,8 +249,10 @@ class Inference:
         if buffer is not None:
             return self.of(*buffer)
         spelling = ops.method(expr.attr)
+        held = self.of(expr.value, scope)
+        if held.is_array:
+            return ARRAY
         if spelling is not None and spelling.op.result in ("number", "same", "real"):
-            held = self.of(expr.value, scope)
             if spelling.op.result == "number":
                 return NUMBER
             return OTHER if held.dtypes == DType.OTHER else held

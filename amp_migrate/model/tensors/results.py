@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.tensors.fact import (
+    ARRAY,
     BFLOAT16,
     COMPLEX,
     FLOAT,
     FLOAT16,
     INTEGER,
+    NO_TENSOR,
     NUMBER,
     UNKNOWN,
     DType,
@@ -34,6 +36,7 @@ _FIXED = {
     "int": INTEGER,
     "bool": INTEGER,
     "number": NUMBER,
+    "array": ARRAY,
 }
 
 
@@ -49,8 +52,8 @@ def result(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> 
     if op.result == "complex":
         return COMPLEX
     made = replace(_made(op, policy, operands, region), bounds=op.bounds)
-    if made.dtypes & ~_NO_TENSORS:
-        made = replace(made, dtypes=made.dtypes & ~_NO_TENSORS)
+    if made.dtypes & ~NO_TENSOR:
+        made = replace(made, dtypes=made.dtypes & ~NO_TENSOR)
     if op.result == "values":
         return Fact(made.dtypes, (replace(made, elements=()), INTEGER), container=True)
     if op.result == "either":
@@ -79,7 +82,6 @@ def _made(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> F
     return promoted(known)
 
 
-_NO_TENSORS = DType.OTHER | DType.NUMBER
 INTEGER_QUOTIENT = Fact(DType.FLOAT)
 
 
@@ -115,7 +117,7 @@ def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
     if value.kind in (Kind.DEVICE, Kind.DEVICE_NAME, Kind.INDEX):
         return None
     fact = inference.of(expr, scope)
-    if fact.dtypes & (DType.OTHER | DType.NUMBER) or fact.dtypes == DType.UNKNOWN:
+    if fact.dtypes & NO_TENSOR or fact.dtypes == DType.UNKNOWN:
         # Mostly a device; a dtype that no one can follow is seldom handed on like this.
         return None if _called_device(expr) else UNKNOWN
     return fact

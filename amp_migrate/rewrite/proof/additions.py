@@ -23,9 +23,11 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import Forms, device
 from amp_migrate.rewrite.proof.names import name_faults
+from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
 
 _MOVES = ("to", "cuda")
@@ -286,8 +288,14 @@ class _Additions:
             fact = self.program.precision.of(node.func.value, scope)
             if is_taken_apart(self.program, node, scope):
                 yield self._failure(node, "it is taken apart, as a tuple is")
-            elif fact.container or not fact.may_be_tensor or fact.dtypes & DType.COMPLEX:
+            elif fact.dtypes & DType.COMPLEX or fact.dtypes == DType.INTEGER:
                 yield self._failure(node, "it may be no floating-point tensor")
+            elif demands_of(self.program).demanded(node, scope):
+                continue
+            elif fact.container or not fact.may_be_tensor:
+                yield self._failure(node, "it may be no floating-point tensor")
+            elif not receivers_of(self.program).is_tensor(node, scope):
+                yield self._failure(node, "nothing shows that it is a tensor")
 
     def _failure(self, node: ast.expr, why: str) -> Unproved:
         scope = self.program.module.scope_of(node)

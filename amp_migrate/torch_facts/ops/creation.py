@@ -69,11 +69,12 @@ ROWS: tuple[Op, ...] = (
     Op("type_as", ".type_as", result="cast"),
     Op(
         "item",
-        ".item .tolist .numpy .size .dim .numel t.numel .nelement .stride .data_ptr .get_device "
+        ".item .tolist .size .dim .numel t.numel .nelement .stride .data_ptr .get_device "
         ".element_size .__len__",
         tensors=(),
         result="number",
     ),
+    Op("numpy", ".numpy", tensors=(), result="array"),
     Op(
         "is_tensor",
         "t.is_tensor t.is_floating_point .is_floating_point t.is_complex .is_complex "

@@ -16,7 +16,7 @@ Of a composite operator, it is what comes of the operators that it is made of: `
 
 Result: TypeAlias = Literal[
     "same", "real", "complex", "tuple", "values", "either", "like", "default", "data", "cast",
-    "float32", "double", "half", "int", "bool", "number",
+    "float32", "double", "half", "int", "bool", "number", "array",
 ]  # fmt: skip
 """The dtype of what comes out.
 
@@ -26,7 +26,7 @@ Result: TypeAlias = Literal[
 - `like`: of the tensor that the method or first argument is, which autocast does not touch
 - `default`: float32 unless `dtype=` says otherwise; `data`: of the Python or NumPy data
 - `cast`: what the arguments say; `float32`, `double`, `half`, `int`, `bool`: always that
-- `number`: a Python object, no tensor
+- `number`: a Python object, no tensor; `array`: one of NumPy
 """
 
 
