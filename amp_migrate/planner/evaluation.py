@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from amp_migrate.model.effects import inner_statements
 from amp_migrate.model.events import BARRIER
+from amp_migrate.model.gradient_flow import is_no_grad
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.loss_flow import header
-from amp_migrate.planner.regions import Region, is_no_grad
+from amp_migrate.planner.regions import Region
 
 
 def evaluation_regions(program: Program, training: list[Scope]) -> Iterator[tuple[Scope, Region]]:

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from amp_migrate.model.events import BARRIER, TRAINING, EventKind
+from amp_migrate.model.gradient_flow import is_no_grad, under_no_grad
 from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -18,9 +19,7 @@ from amp_migrate.planner.regions import (
     Hoist,
     Region,
     Regions,
-    detached,
     index_in,
-    is_no_grad,
     is_power,
     rebased,
     receivers,
@@ -150,16 +149,16 @@ class RegionFinder:
         floats: set[str] = set()
         members: list[Step] = []
         for expr in self._losses(call):
-            for step in self.flow.slice(expr, at, self._without_gradient):
+            for step in self.flow.slice(expr, at, self.flow.without_gradient):
                 if step in members or not self._in_turn(step.statement, at):
                     continue
                 if self._trains(step.statement):
                     continue
-                if self._without_gradient(step.statement):
+                if self.flow.without_gradient(step.statement):
                     if (
                         step.uses & tainted
                         and self._runs_forward(step.statement)
-                        and not self._under_no_grad(step.statement)
+                        and not under_no_grad(self.program, step.statement)
                     ):
                         members.append(step)  # it runs on values that are half
                     continue
@@ -229,21 +228,6 @@ class RegionFinder:
     def _trains(self, statement: ast.stmt) -> bool:
         """A fitting with backwards and steps of its own: what it gives is no part of this graph."""
         return any(self._effect(root) & TRAINING for root in header(statement))
-
-    def _without_gradient(self, statement: ast.stmt) -> bool:
-        """Under `no_grad`, or wholly detached."""
-        value = getattr(statement, "value", None)
-        return self._under_no_grad(statement) or (isinstance(value, ast.expr) and detached(value))
-
-    def _under_no_grad(self, statement: ast.stmt) -> bool:
-        for parent in (statement, *self.program.module.ancestors(statement)):
-            if parent is self.scope.node:
-                break
-            if isinstance(parent, (ast.With, ast.AsyncWith)) and any(
-                is_no_grad(i.context_expr, self.program) for i in parent.items
-            ):
-                return True
-        return False
 
     def _no_forward(self, call: ast.Call) -> Refusal:
         loss = " + ".join(ast.unparse(one) for one in self._losses(call)) or "the loss"

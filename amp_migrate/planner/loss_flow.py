@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.effects import inner_statements
+from amp_migrate.model.gradient_flow import detached, under_no_grad, without_gradient
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
@@ -52,11 +53,31 @@ class Flow:
             _step(s, i, _written_by_calls(s, scope, program))
             for i, s in enumerate(_statements(scope))
         ]
+        self._program = program
+        self._cut: dict[int, bool] = {}
         self._by_statement = {id(s.statement): s for s in self.steps}
 
     def step(self, statement: ast.stmt) -> Step:
         """The facts of one statement of this scope."""
         return self._by_statement[id(statement)]
+
+    def without_gradient(self, statement: ast.stmt) -> bool:
+        """Whether nothing that a statement defines carries gradients: under `no_grad`, detached,
+        or made by a helper that gives back numbers and arrays.
+        """
+        known = self._cut.get(id(statement))
+        if known is None:
+            known = self._cut[id(statement)] = self._is_cut(statement)
+        return known
+
+    def _is_cut(self, statement: ast.stmt) -> bool:
+        if under_no_grad(self._program, statement):
+            return True
+        value = getattr(statement, "value", None)
+        if not isinstance(value, ast.expr):
+            return False
+        helped = isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(value, ast.Call)
+        return detached(value) or helped and without_gradient(self._program, value, self.scope)
 
     def slice(
         self,

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 
-_NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
-_CUTS = {"detach", "item", "numpy", "tolist", "argmax", "argmin", "multinomial", "argsort"}
-
 
 @dataclass(frozen=True)
 class Region:
@@ -94,31 +91,6 @@ def receivers(call: ast.Call, program: Program) -> list[ast.expr]:
             return list(given.elts)
         return [given] if given is not None else []
     return [call.func.value] if isinstance(call.func, ast.Attribute) else []
-
-
-def is_no_grad(expr: ast.expr, program: Program) -> bool:
-    """`torch.no_grad()` and its kin as a context."""
-    func = expr.func if isinstance(expr, ast.Call) else expr
-    return program.canonical(func) in _NO_GRAD
-
-
-def detached(expr: ast.expr) -> bool:
-    """Whether an expression is cut from the graph as a whole: `f(x).detach()`,
-    `f(x).max(1)[1].item()`, `int(x)`, `dist.sample()`.
-    """
-    while True:
-        if isinstance(expr, ast.Attribute) and expr.attr == "data":
-            return True
-        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name):
-            return expr.func.id in ("int", "float", "bool")
-        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-            if expr.func.attr in _CUTS or (expr.func.attr == "sample" and not expr.args):
-                return True
-            expr = expr.func.value
-        elif isinstance(expr, (ast.Subscript, ast.Attribute)):
-            expr = expr.value
-        else:
-            return False
 
 
 def is_power(node: ast.AST) -> bool:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_flow import under_no_grad
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.regions import is_no_grad
 from amp_migrate.torch_facts.amp_api import CACHE_KEEPS_GRADIENTS, CACHE_SWITCH
 
 
@@ -35,7 +35,7 @@ def loses_gradients(
         if isinstance(node, ast.Call) and program.effects.of_node(node, where) & EventKind.FORWARD:
             name = dotted_name(node.func)
             if name is not None:
-                (quiet if _without_gradients(program, node) else loud).add(name)
+                (quiet if under_no_grad(program, node) else loud).add(name)
     return bool(quiet & loud)
 
 
@@ -54,14 +54,3 @@ def refuse_cached(
             "no casts of weights, and takes cache_enabled since torch 1.10: raise the bound of "
             "torch, or pass --target-torch 1.10",
         )
-
-
-def _without_gradients(program: Program, node: ast.AST) -> bool:
-    for parent in program.module.ancestors(node):
-        if isinstance(parent, (ast.With, ast.AsyncWith)) and any(
-            is_no_grad(item.context_expr, program) for item in parent.items
-        ):
-            return True
-        if isinstance(parent, FUNCTIONS):
-            return any(is_no_grad(mark, program) for mark in parent.decorator_list)
-    return False

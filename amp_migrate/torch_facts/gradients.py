@@ -46,3 +46,12 @@ SIZES = frozenset(
     """.split()
 )
 """What depends on how large a gradient is."""
+NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+"""Contexts and decorators under which nothing is recorded for backward."""
+ENABLES_GRAD = "torch.enable_grad"
+CUTS = frozenset(
+    """
+    detach item numpy tolist argmax argmin multinomial argsort
+    """.split()
+)
+"""Methods whose result has no gradient."""

@@ -43,6 +43,10 @@ class Fixpoint:
         finally:
             self._assumed.clear()
 
+    def settle(self, key: object, fact: Fact) -> None:
+        """Say what a key is, before it is asked."""
+        self._settled[key] = fact
+
     def forget(self) -> None:
         """Start over: what facts rest on has changed."""
         self._settled.clear()

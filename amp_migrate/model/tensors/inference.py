@@ -272,6 +272,10 @@ class Inference:
                 return call.args[1], where
         return None
 
+    def assume(self, binding: Binding, fact: Fact) -> None:
+        """Take a binding to give this, whatever gives it in sight."""
+        self._facts.settle(binding, fact)
+
     def passed(self, binding: Binding) -> list[tuple[ast.expr, Scope]]:
         """What the callers in sight pass for a parameter."""
         return parameters.arguments(self.program, binding)

@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator
 
 from amp_migrate.model.effects import inner_statements
+from amp_migrate.model.gradient_flow import functions_run
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope, shallow
+from amp_migrate.model.tensors.helpers import keeps_half
 from amp_migrate.model.uses import viewed
 from amp_migrate.planner.loss_flow import Step, flow_of, header
 from amp_migrate.planner.regions import Regions
@@ -62,6 +64,8 @@ class Halves:
             return True
         value = getattr(statement, "value", None)
         if isinstance(value, ast.expr) and (self._fresh(value) or self._is_loss(value)):
+            return False
+        if isinstance(value, ast.Call) and self._leaves_half(value):
             return False
         if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Expr)):
             return False
@@ -139,6 +143,11 @@ class Halves:
             isinstance(value, ast.Call)
             and self.program.values.kind(value.func, self.scope) is Kind.CRITERION
         )
+
+    def _leaves_half(self, call: ast.Call) -> bool:
+        """Whether the helpers in sight that a call runs give back no half, whatever they get."""
+        functions = functions_run(self.program, call, self.scope)
+        return bool(functions) and not any(keeps_half(home, one) for home, one in functions)
 
     def _fresh(self, value: ast.expr) -> bool:
         """`torch.FloatTensor(x).to(device)`, `x > 0`, `torch.argmax(x)`: a tensor of its own

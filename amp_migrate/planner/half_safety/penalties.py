@@ -143,11 +143,15 @@ class Penalties:
             self.program, self.scope, step.statement
         ):
             return False
-        behind = self.flow.slice(step.statement.value, step.statement)
+        behind = self.flow.slice(step.statement.value, step.statement, self.flow.without_gradient)
         return any(runs_forward(self.program, self.scope, s.statement) for s in behind)
 
     def _behind(self, site: Site, at: ast.stmt) -> list[Step]:
-        found = {s.order: s for expr in site.outputs for s in self.flow.slice(expr, at)}
+        found = {
+            step.order: step
+            for expr in site.outputs
+            for step in self.flow.slice(expr, at, self.flow.without_gradient)
+        }
         return [found[order] for order in sorted(found) if found[order].statement is not at]
 
     def _makers(self, site: Site, at: ast.stmt) -> list[Step]:
