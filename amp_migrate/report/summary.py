@@ -25,6 +25,7 @@ _COLOURS = {
     "to do": "magenta",
 }
 _INDENT = " " * 10
+_TRY = "`amp-migrate verify SCRIPT` runs a script with and without AMP: what no reading can tell."
 
 
 def summary(
@@ -49,6 +50,8 @@ def summary(
             f"INCOMPLETE: interrupted after {len(outcomes):,} of {of:,} files.", bold=True
         )
     yield _closing(outcomes, written)
+    if any(loop.status == "migrated" for outcome in outcomes for loop in outcome.loops):
+        yield click.style(_TRY, dim=True)
     reasons = {group.reason for group in groups if group.status == "refused"} - {""}
     if reasons:
         which = reasons.pop() if len(reasons) == 1 else "REASON"

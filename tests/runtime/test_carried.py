@@ -16,6 +16,8 @@ from tests.runtime.test_supervise import job
         "torch.ones(3).is_cuda",
         "torch.cat([torch.ones(2), torch.ones(1)]).type(torch.FloatTensor).is_cuda",
         "torch.LongTensor([1, 2]).is_cuda",
+        "torch.Tensor([[1, 2], [3, 4]]).is_cuda and torch.Tensor(2, 3).is_cuda",
+        "torch.nn.Parameter(torch.Tensor(2)).is_cuda",
         "isinstance(torch.ones(3), torch.FloatTensor)",
         "torch.from_numpy(numpy.ones(3)).is_cuda",
         "torch.ones(3).numpy().sum() == 3",
