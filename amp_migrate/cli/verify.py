@@ -10,6 +10,7 @@ import click
 
 from amp_migrate.cli.grouped import Function, Group, Grouped
 from amp_migrate.display import escaped
+from amp_migrate.runtime.needs import require_torch
 
 _RUNS = Group("The runs")
 _WHAT = Group("What is compared")
@@ -154,8 +155,6 @@ def verify(program: str, arguments: tuple[str, ...], **options: Any) -> int:
 
     Exit code 0: all checks passed. 1: one failed, or nothing could be compared. 2: wrong usage.
     """
-    from amp_migrate.runtime.needs import require_torch
-
     require_torch("verify")
     click.echo(f"amp-migrate: reading {escaped(program)}", err=True)
     from amp_migrate.runtime.command import verify_command

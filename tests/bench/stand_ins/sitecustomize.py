@@ -1,5 +1,6 @@
 """On PYTHONPATH: datasets of torchvision that are made up where a script would download them, and
-an end after STOP_AFTER optimizer steps, for the time of the plain run.
+an end after STOP_AFTER optimizer steps, for the time of the plain run; PRELOAD names modules that
+verify's runs share.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -91,12 +93,19 @@ def _stopping(module: Any) -> None:
     module.register_optimizer_step_post_hook(step)
 
 
+def _preloading(module: Any) -> None:
+    for name in os.environ["PRELOAD"].split():
+        import_module(name)
+
+
 changes: dict[str, Callable[[Any], None]] = {
     "torchvision.datasets.mnist": _mnist,
     "torchvision.datasets.cifar": _cifar,
 }
 if "STOP_AFTER" in os.environ:
     changes["torch.optim.optimizer"] = _stopping
+if "PRELOAD" in os.environ:  # in the process that forks the runs, once it is ready for them
+    changes["amp_migrate.runtime.session"] = _preloading
 sys.meta_path.insert(0, _After(changes))
 
 
