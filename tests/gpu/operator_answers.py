@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from amp_migrate.runtime import simulated_gpu
-from tests.runtime.operator_samples import NOT_SIMULATED, moved, op_db
+from tests.runtime.operator_samples import NOT_SIMULATED, full_name, moved, op_db
 
 WAYS: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
     "float16": (torch.float16, None),
@@ -52,13 +52,13 @@ def main(place: str, every: int) -> None:
     warnings.simplefilter("ignore")
     if place == "cpu":
         simulated_gpu.install()
-    known = [info for info in op_db if not any(name in info.full_name for name in NOT_SIMULATED)]
+    known = [info for info in op_db if not any(name in full_name(info) for name in NOT_SIMULATED)]
     found = {}
     for info in known[::every]:
         for way, (given, region) in WAYS.items():
             said = answer(info, given, region)
             if said is not None:
-                found[f"{info.full_name}, {way}"] = said
+                found[f"{full_name(info)}, {way}"] = said
     print(json.dumps(found))
     sys.stdout.flush()
     os._exit(0)  # a GPU's threads are not waited for

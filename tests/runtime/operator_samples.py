@@ -8,6 +8,7 @@ import sys
 import unittest
 import warnings
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -32,6 +33,11 @@ NOT_SIMULATED = (
 whose samples say nothing: no tensor, a length that a GPU takes, a power that needs no inverse."""
 
 
+def full_name(info: Any) -> str:
+    """With that of the variant; torch 2.4 has no name for it."""
+    return ".".join(filter(None, (info.name, info.variant_test_name)))
+
+
 def moved(value: object) -> object:
     if isinstance(value, torch.device):
         return torch.device("cuda")
@@ -44,7 +50,7 @@ def main() -> None:
     differences, count = [], 0
     for info in op_db:
         supported = info.supported_dtypes("cuda")
-        if torch.float32 not in supported or any(x in info.full_name for x in NOT_SIMULATED):
+        if torch.float32 not in supported or any(x in full_name(info) for x in NOT_SIMULATED):
             continue
         for dtype in (torch.float16, torch.bfloat16):
             try:
@@ -61,7 +67,7 @@ def main() -> None:
                     break
             count += 1
             if (not error) != (dtype in supported):
-                differences.append([info.full_name, str(dtype), dtype in supported, error])
+                differences.append([full_name(info), str(dtype), dtype in supported, error])
     print(json.dumps({"count": count, "differences": differences}))
 
 
