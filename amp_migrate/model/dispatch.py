@@ -10,13 +10,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.calls import argument
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax import Binding, Function, Scope
 
 _READERS = {"get", "__getitem__", "pop"}
+
+Table: TypeAlias = Literal["", "mapping", "sequence"]
+"""What a value is that holds functions; nothing where it is the function itself."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class _Walk:
                 raise _LostError
             self.peers[peer] = None
             for node in self._mentions(peer):
-                self._value(node, table=False)
+                self._value(node, "")
 
     def _mentions(self, function: Function) -> Iterator[ast.expr]:
         """Where the function is named other than to call it."""
@@ -91,14 +95,14 @@ class _Walk:
             raise _LostError
         self._waiting.append(found)
 
-    def _value(self, node: ast.expr, table: bool) -> None:
+    def _value(self, node: ast.expr, table: Table) -> None:
         """Follow an expression that holds the function, or a table of it, to where it is called."""
         parent = self.program.module.parents[node]
         scope = self.program.module.scope_of(node)
         if isinstance(parent, ast.Call) and parent.func is node and not table:
             self.sites[parent] = CallSite(parent, scope, bound=False)
         elif isinstance(parent, ast.Subscript) and parent.value is node and table:
-            self._value(parent, table=False)
+            self._value(parent, "")
         elif (
             isinstance(parent, ast.Attribute)
             and table
@@ -106,9 +110,8 @@ class _Walk:
         ):
             self._table_method(parent)
         elif isinstance(parent, (ast.Dict, ast.List, ast.Tuple)) and not table:
-            for element in parent.values if isinstance(parent, ast.Dict) else parent.elts:
-                self._peer(element)
-            self._value(parent, table=True)
+            self._elements(parent)
+            self._value(parent, "mapping" if isinstance(parent, ast.Dict) else "sequence")
         elif isinstance(parent, ast.IfExp) and parent.test is not node:
             self._peer(parent)
             self._value(parent, table)
@@ -120,8 +123,20 @@ class _Walk:
             self._variable(parent.targets[0].id, scope, table)
         elif isinstance(parent, (ast.Call, ast.keyword)):
             self._passed(node, parent, scope, table)
-        elif not (table and isinstance(parent, (ast.Compare, ast.For))):
+        elif table == "sequence" and isinstance(parent, ast.For):
+            self._each(parent, scope)
+        elif not (table and isinstance(parent, (ast.Compare, ast.For))):  # the keys of a mapping
             raise _LostError
+
+    def _elements(self, display: ast.Dict | ast.List | ast.Tuple) -> None:
+        for element in display.values if isinstance(display, ast.Dict) else display.elts:
+            self._peer(element)
+
+    def _each(self, loop: ast.For, scope: Scope) -> None:
+        """`for step in (warmup, train): step(model, optimizer)`"""
+        if not isinstance(loop.target, ast.Name):
+            raise _LostError
+        self._variable(loop.target.id, scope, "")
 
     def _table_method(self, method: ast.Attribute) -> None:
         call = self.program.module.parents[method]
@@ -134,20 +149,35 @@ class _Walk:
         if method.attr in _READERS:
             for default in call.args[1:]:
                 self._peer(default)
-            self._value(call, table=False)
+            self._value(call, "")
 
-    def _variable(self, name: str, scope: Scope, table: bool) -> None:
+    def _variable(self, name: str, scope: Scope, table: Table) -> None:
         home = scope.lookup(name)
         if home is None or (id(home), name) in self._variables:
             return
         self._variables.add((id(home), name))
         for binding in home.bindings[name]:
-            if binding.how != "assign" or binding.value is None or binding.index is not None:
-                raise _LostError
-            if not table and not isinstance(binding.value, (ast.Subscript, ast.Call)):
-                self._peer(binding.value)
+            self._shares(binding, home, table)
         for node in self._reads(name, home):
             self._value(node, table)
+
+    def _shares(self, binding: Binding, home: Scope, table: Table) -> None:
+        """What else a variable is given shares its calls."""
+        value = binding.value
+        if value is None or binding.index is not None:
+            raise _LostError
+        if table or binding.how == "for":
+            if isinstance(value, (ast.Dict, ast.List, ast.Tuple)):
+                self._elements(value)
+            elif not (isinstance(value, ast.Name) and self._is_followed(value.id, home)):
+                raise _LostError
+        elif binding.how != "assign":
+            raise _LostError
+        elif not isinstance(value, (ast.Subscript, ast.Call)):
+            self._peer(value)
+
+    def _is_followed(self, name: str, scope: Scope) -> bool:
+        return (id(scope.lookup(name)), name) in self._variables
 
     def _reads(self, name: str, home: Scope) -> Iterator[ast.Name]:
         module = self.program.module
@@ -166,7 +196,7 @@ class _Walk:
                     yield node
 
     def _passed(
-        self, node: ast.expr, parent: ast.Call | ast.keyword, scope: Scope, table: bool
+        self, node: ast.expr, parent: ast.Call | ast.keyword, scope: Scope, table: Table
     ) -> None:
         """An argument: the function's parameter, at all of its calls."""
         call = self.program.module.parents[parent] if isinstance(parent, ast.keyword) else parent

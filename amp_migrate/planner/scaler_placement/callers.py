@@ -64,9 +64,8 @@ def callers_of(
     keeper = _registrar(program, function)
     _refuse_strict_wrappers(program, function)
     if keeper is not None:
-        return Callers(
-            tuple(sites), unknown=f"`{keeper}` may keep `{function.name}` for callers out of sight"
-        )
+        why = f"`{keeper}` may keep `{function.name}` for callers out of sight"
+        return Callers(tuple(sites), unknown=why, handed=True)
     _refuse_unresolved(program, project, function, sites, optimizers)
     family = (*overriding(program, function, sites), *namesakes(program, function, sites))
     if not program.graph.escapes(function):

@@ -26,6 +26,7 @@ from amp_migrate.model.tensors.fact import DType
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import Forms, device
+from amp_migrate.rewrite.proof.function_values import value_faults
 from amp_migrate.rewrite.proof.names import name_faults
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
@@ -83,6 +84,8 @@ class _Additions:
             elif isinstance(node, (ast.Name, ast.Attribute)) and self.forms.is_scaler(node):
                 yield from self._scaler(node)
         yield from self._casts(before)
+        for node, why in value_faults(self.program, self.file, self.introduced):
+            yield self._failure(node, why)
 
     def _scope_at(self, line: int) -> str:
         """The innermost scope that holds a line."""

@@ -265,3 +265,44 @@ def test_casts(name: str) -> None:
     body = f"with torch.autocast('cuda', dtype=torch.float16):\n{inner}    z = {cast}\n"
     found = cast[cast.index("values") :] if "values" in cast and not proved else cast
     assert failures(body, casts=1) == ([] if proved else [found])
+
+
+STEP = "def step(model, scaler):\n    pass\n"
+HANDED = {
+    "a loop over functions": f"{STEP}for one in (step, len):\n    one(model)\n",
+    "a table": f'{STEP}TABLE = {{"a": step}}\nTABLE[name](model)\n',
+    "a table asked": f'{STEP}TABLE = {{"a": step}}\nTABLE.get(name)(model)\n',
+    "another name": f"{STEP}other = step\nother(model)\n",
+    "a parameter": f"{STEP}def fit(one):\n    one(model)\nfit(step)\n",
+    "two loops at once": f"{STEP}for one, n in zip([step], names):\n    one(model)\n",
+    "an attribute": f"{STEP}class Fit:\n    def __init__(self):\n        self.one = step\n",
+    "code out of sight": f"{STEP}run(step)\n",
+    "a method": (
+        "class Fit:\n    def step(self, scaler):\n        pass\n"
+        "    def fit(self):\n        for one in (self.step,):\n            one()\n"
+    ),
+}
+TAKEN = {
+    "a loop over functions": f"{STEP}for one in (step, step):\n    one(model, scaler=scaler)\n",
+    "a table": f'{STEP}TABLE = {{"a": step}}\nTABLE[name](model, scaler=scaler)\n',
+    "a parameter": f"{STEP}def fit(one):\n    one(model, scaler=scaler)\nfit(step)\n",
+    "a call that hands it on": f"{STEP}run(step, model, scaler=scaler)\n",
+    "its name": f"{STEP}print(step.__name__)\n",
+    "an optional one": "def step(model, scaler=None):\n    pass\nrun(step)\n",
+}
+
+
+def handed(output: str) -> list[str]:
+    """The faults of functions that are used as values, where a scaler is there."""
+    found = failures(f"scaler = torch.amp.GradScaler()\n{output}")
+    return [one for one in found if one not in ("", "scaler")]
+
+
+@pytest.mark.parametrize("output", HANDED.values(), ids=HANDED)
+def test_a_function_used_as_a_value_may_be_called_without_its_parameter(output: str) -> None:
+    assert handed(output)
+
+
+@pytest.mark.parametrize("output", TAKEN.values(), ids=TAKEN)
+def test_a_function_used_as_a_value_that_is_given_its_parameter(output: str) -> None:
+    assert not handed(output)
