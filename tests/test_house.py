@@ -12,9 +12,12 @@ from pathlib import Path
 import grimp
 import pytest
 
+from tests.bench import bench_density
+
 ROOT = Path(__file__).parent.parent / "amp_migrate"
 MODULES = sorted(ROOT.rglob("*.py"))
 LONGEST_MODULE, LONGEST_FUNCTION = 400, 40
+DENSEST = 11.1
 # Walks belong into the model; the writer edits trees, and a proof takes AMP out of one.
 WALKERS = ("model/", "rewrite/", "apex/erase.py", "apex/normal.py")
 WALK = re.compile(r"\bast\.(walk|iter_child_nodes|iter_fields|NodeVisitor|NodeTransformer)\b")
@@ -46,6 +49,13 @@ def test_functions_are_short(package: str) -> None:
         if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     ]
     assert not long
+
+
+def test_a_line_holds_one_thought() -> None:
+    """Nodes for each line of a function, in the median: it may fall, and not rise.
+    `python -m tests.bench.bench_density` tells where they are.
+    """
+    assert bench_density.median(bench_density.of_folder(ROOT)) <= DENSEST
 
 
 def test_only_the_model_walks_trees() -> None:

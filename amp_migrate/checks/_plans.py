@@ -6,14 +6,16 @@ import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from amp_migrate.config import Settings
 from amp_migrate.model.kinds import SCALERS
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD
-from amp_migrate.outcome import LoopOutcome
+
+if TYPE_CHECKING:
+    from amp_migrate.outcome import LoopOutcome
 
 AMP_NAMES = (*NEW, *OLD, *SCALERS)
 _PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = WeakKeyDictionary()

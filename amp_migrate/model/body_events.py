@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from amp_migrate.model.names import dotted_name
@@ -17,6 +18,7 @@ from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
 
 _FIELDS_OF_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_WITHOUT_PARTS = frozenset({ast.Constant, ast.Lambda})
 
 
 class Read(NamedTuple):
@@ -58,6 +60,12 @@ class Events:
                 for binding in bindings:
                     self._bound.setdefault(binding.statement, []).append((name, binding))
 
+    @cached_property
+    def comprehended(self) -> frozenset[str]:
+        """The names that comprehensions bind."""
+        own = (found for node, found in self._bound.items() if isinstance(node, ast.comprehension))
+        return frozenset(name for found in own for name, _ in found)
+
     def bindings_at(self, node: ast.AST) -> list[tuple[str, Binding]]:
         """The names that a statement, handler, comprehension or walrus binds."""
         return self._bound.get(node, [])
@@ -95,17 +103,20 @@ class Events:
         stack: list[tuple[ast.AST, bool]] = [(expr, True)]
         while stack:
             node, always = stack.pop()
-            if isinstance(node, ast.Lambda):
+            if type(node) in _WITHOUT_PARTS:
                 continue
-            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-                key = _key(node, self_name) if always else None
-                found += [Read(key)] if key is not None else []
-            elif isinstance(node, ast.NamedExpr):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                if always and isinstance(node.ctx, ast.Load):
+                    key = _key(node, self_name)
+                    found += [Read(key)] if key is not None else []
+                if type(node) is ast.Attribute:
+                    stack.append((node.value, always))
+                continue
+            if isinstance(node, ast.NamedExpr):
                 found += [Bind(n, b, always) for n, b in self.bindings_at(node)]
             elif isinstance(node, ast.Call) and is_of_same_object(node, self_name):
                 found.append(Invoke(node))
-            if type(node) is not ast.Name and type(node) is not ast.Constant:
-                stack.extend(reversed(list(_parts(node, always))))
+            stack += reversed(_parts(node, always))
         return found
 
 
@@ -152,20 +163,15 @@ def _targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
         yield node.target, None
 
 
-def _parts(node: ast.AST, always: bool) -> Iterator[tuple[ast.AST, bool]]:
+def _parts(node: ast.AST, always: bool) -> list[tuple[ast.AST, bool]]:
     """What is evaluated inside an expression, and whether it always is."""
     if isinstance(node, ast.BoolOp):
-        yield node.values[0], always
-        yield from ((value, False) for value in node.values[1:])
-    elif isinstance(node, ast.IfExp):
-        yield node.test, always
-        yield node.body, False
-        yield node.orelse, False
-    elif isinstance(node, _COMPREHENSIONS):
-        yield node.generators[0].iter, always
-        yield from ((part, False) for part in children(node))
-    else:
-        yield from ((child, always) for child in children(node))
+        return [(node.values[0], always), *((value, False) for value in node.values[1:])]
+    if isinstance(node, ast.IfExp):
+        return [(node.test, always), (node.body, False), (node.orelse, False)]
+    if isinstance(node, _COMPREHENSIONS):
+        return [(node.generators[0].iter, always), *((part, False) for part in children(node))]
+    return [(child, always) for child in children(node)]
 
 
 def _key(expr: ast.expr, self_name: str | None) -> str | None:

@@ -24,6 +24,7 @@ class CallGraph:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._lineages: dict[ast.ClassDef, list[ast.ClassDef]] = {}
+        self._methods_of: dict[ast.ClassDef, dict[str, Function]] = {}
         self._heirs: dict[ast.ClassDef, list[ast.ClassDef]] = {}
         self._sites: dict[Function, list[CallSite]] = {}
         self._handed_sites: dict[Function, list[CallSite]] = {}
@@ -102,11 +103,13 @@ class CallGraph:
 
     def method(self, cls: ast.ClassDef, name: str) -> Function | None:
         """The method `name` of a class or of its bases in this module."""
-        for owner in self.lineage(cls):
-            for node in owner.body:
-                if isinstance(node, FUNCTIONS) and node.name == name:
-                    return node
-        return None
+        own = self._methods_of.get(cls)
+        if own is None:
+            own = self._methods_of[cls] = {}
+            for node in (node for owner in self.lineage(cls) for node in owner.body):
+                if isinstance(node, FUNCTIONS):
+                    own.setdefault(node.name, node)
+        return own.get(name)
 
     def methods_named(self, name: str) -> list[Function]:
         """Every method of that name in the program."""

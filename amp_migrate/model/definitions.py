@@ -57,9 +57,11 @@ ENTRY: Items = frozenset((Entry(),))
 
 def proved_of(item: Item) -> Item | None:
     """What is left of a possible definition once the name has been read."""
+    if isinstance(item, Binding):
+        return item
     if isinstance(item, Unbound):
         return None
-    return item if isinstance(item, Binding) or item.proved else item._replace(proved=True)
+    return item if item.proved else item._replace(proved=True)
 
 
 class Journal:

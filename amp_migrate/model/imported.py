@@ -17,6 +17,7 @@ class Imported:
 
     def __init__(self, module: Module) -> None:
         self.module = module
+        self._definitions: dict[tuple[ast.expr, Scope], Definition | None] = {}
 
     def variable(self, expr: ast.expr, scope: Scope) -> Variable | None:
         """The program and the bindings of an imported name that is a variable of another file."""
@@ -36,6 +37,12 @@ class Imported:
 
     def definition(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """The class or function in another file of the project that an imported name refers to."""
+        key = (expr, scope)
+        if key not in self._definitions:
+            self._definitions[key] = self._definition(expr, scope)
+        return self._definitions[key]
+
+    def _definition(self, expr: ast.expr, scope: Scope) -> Definition | None:
         neighbours = scope.module.neighbours
         if neighbours is None:
             return None

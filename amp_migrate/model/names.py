@@ -126,17 +126,11 @@ def _normal(name: str) -> str:
 
 def dotted_name(expr: ast.expr) -> str | None:
     """`a.b.c` as text, or None for anything but names and attributes."""
-    if type(expr) is ast.Name:
-        return expr.id
-    if type(expr) is not ast.Attribute:
-        return None
-    parts: list[str] = []
-    while isinstance(expr, ast.Attribute):
-        parts.append(expr.attr)
+    name = ""  # asked more often than anything else: no list, and types instead of `isinstance`
+    while type(expr) is ast.Attribute:
+        name = f".{expr.attr}{name}"
         expr = expr.value
-    if not isinstance(expr, ast.Name):
-        return None
-    return ".".join([expr.id, *reversed(parts)])
+    return expr.id + name if type(expr) is ast.Name else None
 
 
 def imports_of(statements: Iterable[ast.Import | ast.ImportFrom]) -> Imports:

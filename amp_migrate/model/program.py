@@ -89,17 +89,10 @@ class Program:
         """The scope of a function definition."""
         return self.module.scopes[function]
 
-    def training_scopes(self) -> list[Scope]:
+    @cached_property
+    def training_scopes(self) -> tuple[Scope, ...]:
         """Scopes that call `backward` themselves, in source order."""
-        found = [
-            s
-            for s in self.module.scopes.values()
-            if not isinstance(s.node, ast.ClassDef) and self.effects.backwards(s)
-        ]
-        return sorted(
-            found,
-            key=lambda s: (
-                self.effects.backwards(s)[0].lineno,
-                self.effects.backwards(s)[0].col_offset,
-            ),
-        )
+        scopes = (s for s in self.module.scopes.values() if not isinstance(s.node, ast.ClassDef))
+        firsts = [(own[0], s) for s in scopes if (own := self.effects.backwards(s))]
+        firsts.sort(key=lambda one: (one[0].lineno, one[0].col_offset))
+        return tuple(scope for _, scope in firsts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from amp_migrate.model.body_entry import BodyEntry
@@ -20,6 +21,7 @@ from amp_migrate.model.definitions import (
     Called,
     Entry,
     Item,
+    Items,
     OfObject,
     Phi,
     Unbound,
@@ -56,7 +58,6 @@ class Reaching:
         self.graph = graph
         self.imported = Imported(module)
         self.calls = SelfCalls(self)
-        self._events: Events | None = None
         self._flows: dict[Scope, BodyFlow] = {}
         self._scopes: dict[ast.AST, Scope] = {}
         self._named: dict[ast.stmt, list[Bind]] = {}
@@ -156,9 +157,13 @@ class Reaching:
     def flow(self, scope: Scope) -> BodyFlow:
         """The flow of one body, walked when it is first asked for."""
         if scope not in self._flows:
-            self._events = self._events or Events(self.module)
-            self._flows[scope] = BodyFlow(self.module, scope, self._events, self.calls.set_by)
+            self._flows[scope] = BodyFlow(self.module, scope, self.events, self.calls.set_by)
         return self._flows[scope]
+
+    @cached_property
+    def events(self) -> Events:
+        """What each statement does to names."""
+        return Events(self.module)
 
     def scope_at(self, node: ast.AST) -> Scope:
         """The scope that evaluates `node`; defaults of parameters belong outside."""
@@ -181,6 +186,8 @@ class Reaching:
 
     def _in_comprehension(self, node: ast.AST, name: str) -> Reach | None:
         """The target of a comprehension around `node`, which hides names outside of it."""
+        if name not in self.events.comprehended:
+            return None
         inner: ast.AST = node
         for parent in self.module.ancestors(node):
             if isinstance(parent, _COMPREHENSIONS) and inner is not parent.generators[0].iter:
@@ -195,8 +202,7 @@ class Reaching:
         return None
 
     def _bound_at(self, node: ast.AST, name: str) -> Binding | None:
-        self._events = self._events or Events(self.module)
-        found = (b for key, b in self._events.bindings_at(node) if key == name)
+        found = (b for key, b in self.events.bindings_at(node) if key == name)
         return next(found, None)
 
     def _walrus(self, node: ast.AST, statement: ast.stmt, name: str) -> Reach | None:
@@ -225,7 +231,7 @@ class Reaching:
 
     # -- resolution
 
-    def _bounded(self, scope: Scope, key: str, items: Iterable[Item]) -> Reach:
+    def _bounded(self, scope: Scope, key: str, items: Items) -> Reach:
         """The answer, or none where it would cost too much."""
         left = self.left(scope, key, items)
         if not left.entry:
@@ -257,8 +263,11 @@ class Reaching:
         self._assumed = min(self._assumed, outside)
         return found
 
-    def left(self, scope: Scope, key: str, items: Iterable[Item]) -> _Left:
+    def left(self, scope: Scope, key: str, items: Items) -> _Left:
         """Follow loops, calls and objects back to bindings."""
+        plain = [item for item in items if isinstance(item, Binding)]
+        if len(plain) == len(items):
+            return _Left(tuple(reversed(plain)), True, True, entry=False, proved=False)
         flow = self.flow(scope)
         bindings: dict[Binding, None] = {}
         certain = complete = True

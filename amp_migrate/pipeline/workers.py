@@ -8,6 +8,7 @@ never run. Where else this process finds modules comes last on the worker's path
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import queue
@@ -30,8 +31,10 @@ MOST_WORKERS = 16
 _BOOT = """
 import _signal
 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-import pickle, sys
-sys.path += [path for path in pickle.load(sys.stdin.buffer) if path not in sys.path]
+import gc, pickle, sys
+paths, collected = pickle.load(sys.stdin.buffer)
+gc.set_threshold(*collected)
+sys.path += [path for path in paths if path not in sys.path]
 from amp_migrate.pipeline.workers import serve
 serve()
 """
@@ -106,7 +109,8 @@ class _Worker:
             [sys.executable, "-I", "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         with contextlib.suppress(OSError):  # where it has died already, reading will tell
-            self._pipe(self.process.stdin).write(pickle.dumps(_search_path()) + function)
+            known = pickle.dumps((_search_path(), gc.get_threshold()))
+            self._pipe(self.process.stdin).write(known + function)
 
     def ask(self, task: Any) -> Any:
         """The answer to a task; Died where the worker ends before it gives one."""

@@ -5,6 +5,7 @@ decides, not an inference function beside it.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 
@@ -30,17 +31,22 @@ def refuse_half(program: Program, scope: Scope) -> None:
     if not _MENTIONED.search(program.module.text):
         return
     for where in _on_the_way(program, scope):
-        for call in where.calls:
-            if _sets_default(program, call):
-                what = f"`{ast.unparse(call)}`: the default dtype is not float32"
-                raise Refusal("already-half", call, what)
-            if _makes_half(program, call, where) and not _turned_back(program, call, where):
-                raise Refusal(
-                    "already-half",
-                    call,
-                    f"`{ast.unparse(call.func)}` makes the model another dtype: GradScaler and "
-                    "autocast are for float32 parameters",
-                )
+        found = program.remembered((refuse_half, where), functools.partial(_half, program, where))
+        if found is not None:
+            raise Refusal("already-half", *found)
+
+
+def _half(program: Program, scope: Scope) -> tuple[ast.Call, str] | None:
+    """The first call of a scope that makes a model, or all of them, another dtype, and why."""
+    for call in scope.calls:
+        if _sets_default(program, call):
+            return call, f"`{ast.unparse(call)}`: the default dtype is not float32"
+        if _makes_half(program, call, scope) and not _turned_back(program, call, scope):
+            return call, (
+                f"`{ast.unparse(call.func)}` makes the model another dtype: GradScaler and "
+                "autocast are for float32 parameters"
+            )
+    return None
 
 
 def _sets_default(program: Program, call: ast.Call) -> bool:

@@ -131,10 +131,8 @@ class TrainedModels:
         if owner is not None and value.cls is not None:
             if owner in self.program.graph.lineage(value.cls):
                 return True
-        theirs = [
-            n for one in (moved, *self._kept(move)) for n in self._names(one, move.scope, _DEEP)
-        ]
-        ours = self._names(model, scope, _DEEP)
+        theirs = [n for one in (moved, *self._kept(move)) for n in self._called(one, move.scope)]
+        ours = self._called(model, scope)
         return any(self._is_same(one, other) for one in ours for other in theirs)
 
     def _kept(self, move: Move) -> list[ast.expr]:
@@ -160,6 +158,11 @@ class TrainedModels:
         if cls is None or head != scope.self_name or not rest:
             return None
         return cls if self.program.values.class_kind(cls) is Kind.MODEL else None
+
+    def _called(self, expr: ast.expr, scope: Scope) -> tuple[tuple[object, str], ...]:
+        """`_names` of an expression of the program: each loop asks about each move."""
+        key = (TrainedModels, expr, scope)
+        return self.program.remembered(key, lambda: tuple(self._names(expr, scope, _DEEP)))
 
     def _names(self, expr: ast.expr, scope: Scope, deep: int) -> Iterator[tuple[object, str]]:
         """The variables of a scope and attributes of a class that an object goes by, back to where

@@ -92,7 +92,7 @@ class Planner:
         plans = {file.path: Plan() for file in self.program.module.files}
         for scope, loop in framework_loops(self.program, self.settings):
             plans[scope.module.path].loops.append(loop)
-        for scope in self.program.training_scopes():
+        for scope in self.program.training_scopes:
             plans[scope.module.path].loops += self._decide_all(scope)
         for plan in plans.values():
             plan.loops.sort(key=lambda outcome: outcome.line)

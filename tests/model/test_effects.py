@@ -93,4 +93,4 @@ def test_training_scopes_in_source_order() -> None:
         "      c.backward()\n"
     )
     program, _, _ = asked(source)
-    assert [scope.qualname for scope in program.training_scopes()] == ["late", "<module>", "T.m"]
+    assert [scope.qualname for scope in program.training_scopes] == ["late", "<module>", "T.m"]

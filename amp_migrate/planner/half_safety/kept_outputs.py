@@ -20,7 +20,7 @@ _SHOWN = _OF_TENSORS - {"numpy"}
 
 def kept_in_float(program: Program, trained: Scope, hazards: Hazards) -> None:
     """Collect the casts of one loop: what other loops read, they read in regions of their own."""
-    others = {one for one in program.training_scopes() if one is not trained}
+    others = {one for one in program.training_scopes if one is not trained}
     for scope in program.module.scopes.values():
         cls = program.graph.class_around(scope)
         if cls is None or scope.owner is None or not isinstance(scope.node, FUNCTIONS):

@@ -41,10 +41,10 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     wanted = without_repeats(edits)
     skeleton = _skeleton(text, wanted)
     module = parse(skeleton.text)
+    wanted = [placed(edit, skeleton.at) for edit in wanted]
+    located = locate(module, _spans(wanted), skeleton.text)
     if not wanted:
         return text
-    wanted = [placed(edit, skeleton.at) for edit in wanted]
-    located = locate(module, _spans(wanted), skeleton.text.encode())
     located.indents.update(skeleton.indents())
     rewriter = Rewriter(located, wanted)
     try:

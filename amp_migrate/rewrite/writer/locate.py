@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
+from libcst.metadata.span_provider import SpanProvidingCodegenState
 
 from amp_migrate.model.span import Span
 from amp_migrate.rewrite.writer.errors import SpanNotFound, UnparsableModule
@@ -22,13 +23,57 @@ _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 class _Spans(ByteSpanPositionProvider):
-    """`MetadataWrapper.resolve` would walk the module once more, for visitors that there are none
-    of.
+    """Where each node is, and the text that LibCST makes of a module, both in one walk:
+    `MetadataWrapper.resolve` would walk it once more, for visitors that there are none of.
     """
 
-    def of(self, module: cst.Module) -> Mapping[Any, CodeSpan]:
+    def of(self, module: cst.Module) -> tuple[Mapping[Any, CodeSpan], str]:
+        self.code = ""
         spans: Mapping[Any, Any] = self._gen(MetadataWrapper(module, unsafe_skip_copy=True))
-        return spans
+        return spans, self.code
+
+    def _gen_impl(self, module: cst.Module) -> None:
+        state = _State(module.default_indent, module.default_newline, self)
+        state.spans = self._computed
+        module._codegen(state)  # noqa: SLF001 - as the provider does that this one is
+        self.code = "".join(state.tokens)
+
+
+class _State(SpanProvidingCodegenState):
+    """The same as its base, for half of the time: most of a module is ASCII, and a generator for
+    each node is what took longest.
+    """
+
+    spans: MutableMapping[Any, Any]
+
+    def add_token(self, value: str) -> None:
+        self.tokens.append(value)
+        self.position += len(value) if value.isascii() else len(value.encode())
+
+    def record_syntactic_position(  # type: ignore[override]
+        self, node: Any, *, start_node: Any = None, end_node: Any = None
+    ) -> _Recorded:
+        return _Recorded(self, node, start_node, end_node)
+
+
+class _Recorded:
+    """The span of what is printed while it is entered, from one child to another where these are
+    named.
+    """
+
+    def __init__(self, state: _State, node: Any, first: Any, last: Any) -> None:
+        self.state, self.node, self.first, self.last = state, node, first, last
+
+    def __enter__(self) -> None:
+        self.start = self.state.position
+
+    def __exit__(self, *_: object) -> None:
+        spans = self.state.spans
+        start = self.start if self.first is None else spans[self.first].start
+        end = self.state.position
+        if self.last is not None:
+            end = spans[self.last].start + spans[self.last].length
+        spans[self.node] = CodeSpan(start, end - start)
 
 
 @dataclass
@@ -74,34 +119,30 @@ class Located:
 
 
 def parse(text: str) -> cst.Module:
-    """The module of `text`.
-
-    Raises:
-        UnparsableModule: LibCST cannot read it, or would print it differently (a file with CR line
-            ends only).
-    """
+    """The module of `text`; raises UnparsableModule where LibCST cannot read it."""
     try:
-        module = cst.parse_module(text)
-        same = module.code == text
+        return cst.parse_module(text)
     except cst.ParserSyntaxError as error:
         raise UnparsableModule(f"LibCST cannot read this: {error.message}") from error
     except RecursionError as error:
         raise UnparsableModule("nested too deeply for LibCST") from error
-    if not same:
+
+
+def locate(module: cst.Module, wanted: Iterable[Span], text: str) -> Located:
+    """Find the statements and expressions at the wanted spans (byte offsets of `ast`) of a module
+    freshly parsed from `text`.
+
+    Raises UnparsableModule where LibCST would print it differently (a file with CR line ends only).
+    """
+    try:
+        positions, code = _Spans().of(module)
+    except RecursionError as error:
+        raise UnparsableModule("nested too deeply for LibCST") from error
+    if code != text:
         raise UnparsableModule(
             "LibCST would change the text outside the edits (carriage returns as line ends?)"
         )
-    return module
-
-
-def locate(module: cst.Module, wanted: Iterable[Span], source: bytes) -> Located:
-    """Find the statements and expressions at the wanted spans (byte offsets of `ast`) of a module
-    freshly parsed.
-    """
-    try:
-        positions = _Spans().of(module)
-    except RecursionError as error:
-        raise UnparsableModule("nested too deeply for LibCST") from error
+    source = text.encode()
     located = Located(module, source, positions)
     spans = set(wanted)
     starts = {span.start for span in spans}

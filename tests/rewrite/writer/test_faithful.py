@@ -83,7 +83,7 @@ def expressions(text: str) -> list[Span]:
 def test_every_node_is_found(text: str) -> None:
     tree = ast.parse(text)
     statements = [span for node, span in nodes(tree, text) if isinstance(node, ast.stmt)]
-    located = locate(parse(text), [*statements, *expressions(text)], text.encode())
+    located = locate(parse(text), [*statements, *expressions(text)], text)
     assert set(statements) <= set(located.statements)
     assert set(expressions(text)) <= set(located.expressions)
 
