@@ -64,6 +64,20 @@ def test_only_the_model_walks_trees() -> None:
     assert {name for name in walking if not name.startswith(WALKERS)} == set()
 
 
+# `project.nearby` is what these ask about a file that they were not given.
+ANALYSES = ("model/", "protocol/", "planner/", "checks/", "rewrite/", "apex/", "torch_facts/")
+READS = re.compile(
+    r"regular_files|\b(open|scandir|stat|lstat|listdir)\(|"
+    r"\.(read_bytes|read_text|glob|rglob|iterdir|stat|exists)\("
+)
+
+
+def test_no_analysis_reads_the_disk_by_itself() -> None:
+    """One reader: its bounds (regular files, of some size, so many) hold for all who ask."""
+    reading = _names(m for m in MODULES if READS.search(m.read_text()))
+    assert {name for name in reading if name.startswith(ANALYSES)} == set()
+
+
 # What is imported only when it is needed, so that a start stays fast: what leads to LibCST or
 # torch, the commands, the formats of a report, what every run of pytest loads, and the planner where
 # lint asks it.

@@ -17,6 +17,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.substitution import without_imports
 from amp_migrate.outcome import FileOutcome, Joint, LoopOutcome, Note
+from amp_migrate.project import nearby
 from amp_migrate.project.module_graph import Project
 
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -108,10 +109,7 @@ def _company(plains: Mapping[str, Unapexed], project: Project | None) -> Iterato
 
 
 def _names_apex(file: str) -> bool:
-    try:
-        return b"apex" in Path(file).read_bytes()
-    except OSError:
-        return False
+    return b"apex" in (nearby.text_of(file) or b"")
 
 
 _Reasons = dict[str, list[LoopOutcome]]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 
 from amp_migrate.model.names import Imports, imports_of
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import by_search_path, candidates, resolved
 
 _HOPS = 6
@@ -152,7 +152,7 @@ class Linked(Module):
             return None
         for path, attributes in candidates(file.path, canonical):
             target = self._by_path.get(path)
-            if len(attributes) != 1 if target is not None else not Path(path).is_file():
+            if len(attributes) != 1 if target is not None else nearby.changed(path) is None:
                 continue
             found = self._bound(target, attributes[0], hops) if target is not None else None
             if found is not None or not path.endswith("/__init__.py"):

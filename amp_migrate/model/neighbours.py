@@ -7,20 +7,19 @@ from __future__ import annotations
 import ast
 import os
 import re
-import stat
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function
+from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import candidates, in_subfolders
-from amp_migrate.regular_files import read_nearby
 
 Definition: TypeAlias = tuple[Program, Function | ast.ClassDef]
 Variable: TypeAlias = tuple[Program, tuple[Binding, ...]]
 _HOPS = 5
-_MOST = 300
 _ANY = "_"
 """Some name in a module, where the module is what is looked for."""
 
@@ -82,10 +81,7 @@ class Neighbours:
         """The file that a dotted name leads to, and the name there."""
         places = (one for find in (candidates, in_subfolders) for one in find(self.path, canonical))
         for file, attributes in places:
-            changed = _changed(file) if len(attributes) == 1 else None
-            if changed is None:
-                continue
-            program = _load(file, changed)
+            program = program_of(file) if len(attributes) == 1 else None
             if program is not None:
                 return program, attributes[0]
         return None
@@ -94,52 +90,29 @@ class Neighbours:
         """The classes and functions of a name in the files near this one, of which a module that
         is imported by a computed name may be any.
         """
-        here = Path(self.path).absolute()
         pattern = re.compile(rb"(?m)^(class|def)\s+" + re.escape(name.encode()) + rb"\b")
-        found: list[Definition] = []
-        for file in self._near(here) if here.is_file() else ():
-            changed = _changed(str(file)) if file != here else None
-            if changed is not None and pattern.search(read_nearby(file) or b""):
-                program = _load(str(file), changed)
-                one = _definition(program, name, 1) if program is not None else None
-                found += [one] if one is not None else []
-        return found
+        holders = (file for file, text in self._beside() if pattern.search(text))
+        programs = (program_of(str(file)) for file in holders)
+        found = (_definition(program, name, 1) for program in programs if program is not None)
+        return [one for one in found if one is not None]
 
-    def _near(self, here: Path) -> list[Path]:
-        folders = (here.parent.glob("*.py"), here.parent.parent.glob("*.py"))
-        return [file for found in (*folders, here.parent.glob("*/*.py")) for file in found][:_MOST]
+    def _beside(self) -> Iterator[tuple[Path, bytes]]:
+        return nearby.beside(Path(self.path).absolute())
 
     def user_of(self, name: str) -> str | None:
         """A file near this one that imports the module and mentions `name`, relative to this
         file's folder.
         """
         here = Path(self.path).absolute()
-        word, module = name.encode(), here.stem.encode()
-        if not here.is_file():
-            return None
-        for file in self._near(here):
-            text = b"" if file == here else read_nearby(file) or b""
-            if word in text and re.search(
-                rb"(?m)^\s*(from|import)\s[^\n]*\b" + re.escape(module) + rb"\b", text
-            ):
-                return str(Path(os.path.relpath(file, here.parent)))
-        return None
-
-
-def _changed(file: str) -> int | None:
-    """When a file was written last; None where there is none. Asked for every import of every
-    file, hence without a `Path`.
-    """
-    try:
-        found = os.stat(file)  # noqa: PTH116
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+        word, module = name.encode(), re.escape(here.stem.encode())
+        imports = re.compile(rb"(?m)^\s*(from|import)\s[^\n]*\b" + module + rb"\b")
+        users = (file for file, text in self._beside() if word in text and imports.search(text))
+        return next((str(Path(os.path.relpath(file, here.parent))) for file in users), None)
 
 
 def program_of(file: str) -> Program | None:
     """The program of one file; None where there is none, or it cannot be read."""
-    changed = _changed(file)
+    changed = nearby.changed(file)
     return _load(file, changed) if changed is not None else None
 
 
@@ -163,7 +136,7 @@ def _load(file: str, changed: int) -> Program | None:
     """The program of a neighbouring file; None where it cannot be read or parsed (its own run says
     why).
     """
-    data = read_nearby(file)
+    data = nearby.text_of(file)
     if data is None:
         return None
     try:

@@ -124,9 +124,9 @@ def rewrite_together(
 
 
 def _forget() -> None:
-    migrator = sys.modules.get("amp_migrate.pipeline.migrate")
-    if migrator is not None and hasattr(migrator, "forget"):
-        migrator.forget()
+    models = sys.modules.get("amp_migrate.pipeline.models")
+    if models is not None and hasattr(models, "forget"):
+        models.forget()
 
 
 def _rewritten_together(

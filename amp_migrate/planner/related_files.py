@@ -13,9 +13,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.planner.optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
-from amp_migrate.regular_files import read_nearby
 
 # What a helper's file can mend: the model's sigmoid, a mask in its forward, a base class that makes
 # the optimizer.
@@ -74,7 +74,7 @@ def makers(files: Iterable[str], program: Program, project: Project) -> Iterator
 
 def _moves(file: str) -> bool:
     """Whether a helper's file may put things on a device: a base class, `to_variable(x)`."""
-    data = read_nearby(file) or b""
+    data = nearby.text_of(file) or b""
     return b".cuda(" in data or b".to(" in data and b"device" in data or file.endswith(_PACKAGE)
 
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.attributes import self_calls
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.syntax import FUNCTIONS, Function
-from amp_migrate.regular_files import listed, read_nearby
+from amp_migrate.project import nearby
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_MOST = 300
 _UPDATES = re.compile(rb"(?i)(scal\w*|amp\w*)\s*\.\s*update\s*\(")
 _UNSCALES = re.compile(rb"\bunscale_?\b")
 _ROOTS = {"object", "torch.nn.Module", "abc.ABC", "typing.Generic", "typing.Protocol"}
@@ -59,17 +58,8 @@ class Elsewhere:
         word = re.compile(
             rb"\b" + (cls.name if cls is not None else function.name).encode() + rb"\b"
         )
-        folder = self.here.parent
-        near = [
-            *listed(folder, "*.py"),
-            *listed(folder.parent, "*.py"),
-            *listed(folder, "*/*.py"),
-            *listed(folder.parent, "*/*.py"),
-        ]
-        for file in list(dict.fromkeys(near))[:_MOST]:
-            text = b"" if file == self.here else read_nearby(file) or b""
-            if word.search(text):
-                yield text
+        texts = (text for _, text in nearby.beside(self.here, cousins=True))
+        yield from (text for text in texts if word.search(text))
 
     def _foreign_bases(self, cls: ast.ClassDef) -> list[ast.expr]:
         own = self.program.module.scopes[cls].parent or self.program.module.root

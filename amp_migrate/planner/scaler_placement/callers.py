@@ -21,9 +21,9 @@ from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.unresolved import files_in_question, namesakes
+from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
-from amp_migrate.regular_files import read_nearby
 
 _PLAIN_MARKS = (
     "torch.",
@@ -207,7 +207,7 @@ def _may_name(user: str, name: str) -> bool:
     """Whether a file imports `name`, or takes it from what it imports; `model.train()` takes
     nothing from an import.
     """
-    data = read_nearby(user)
+    data = nearby.text_of(user)
     named = _named_by(data) if data is not None else None
     return named is None or name in named or "*" in named
 

@@ -1,0 +1,119 @@
+"""What must hold of an output before it is written: a second run changes nothing, additions cannot
+fail, calls fit, no rule of severity error and no path of the protocol is broken.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from amp_migrate.config import Settings
+from amp_migrate.model.program import Program
+from amp_migrate.outcome import FileOutcome
+from amp_migrate.pipeline.models import program_of
+from amp_migrate.pipeline.new_findings import brought_in
+from amp_migrate.pipeline.write import guarded
+from amp_migrate.planner.plan import Plan
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.rewrite.proof.additions import unproved
+from amp_migrate.rewrite.proof.check import stable
+from amp_migrate.rewrite.proof.protocol import UNFOLLOWED, mistakes_of
+from amp_migrate.rewrite.proof.together import call_faults
+
+_WOULD_BREAK = (
+    "the loop keeps gradients, or uses them, in a way that the scaler's protocol does not allow"
+)
+_UNFOLLOWED = (
+    "more paths lead through the training step than can be followed, so nothing proves that each "
+    "of them uses the scaler in the right order"
+)
+Blocked = dict[tuple[str, str], Refusal]
+"""Loops that are to be left alone, by path and scope, with the reason."""
+
+
+def unstable(
+    outputs: Mapping[str, str],
+    outcomes: Mapping[str, FileOutcome],
+    again: Mapping[str, FileOutcome],
+) -> FileOutcome | None:
+    """The first file that a second run changes again, which gave `again` for these outputs."""
+    for path, outcome in again.items():
+        for failure in stable(outputs[path], outcome.output):
+            return guarded(path, failure.line, failure.check, failure.message, outcomes[path])
+    return None
+
+
+def new_mistakes(
+    texts: Mapping[str, str],
+    outcomes: Mapping[str, FileOutcome],
+    settings: Settings,
+    plans: Mapping[str, Plan],
+) -> Blocked:
+    """Loops whose rewrite would break a rule of severity error, or the protocol, with the rule as
+    the reason.
+    """
+    found: Blocked = {}
+    migrated = [
+        (path, loop)
+        for path, plan in plans.items()
+        for loop in plan.loops
+        if loop.status == "migrated"
+    ]
+    outputs = {path: outcome.output for path, outcome in outcomes.items() if outcome.output}
+    unproved = _unproved(texts, outputs, plans)
+    for path, output in outputs.items():
+        # The second run and the proof have built the model of an output that stands alone.
+        program = program_of(outputs) if len(texts) == 1 else Program(output, path)
+        mistakes = _mistakes_in(program, texts[path], settings, plans[path])
+        for rule, scope, message in [*mistakes, *unproved.get(path, ())]:
+            own = [loop for file, loop in migrated if file == path]
+            named = [
+                loop for loop in own if scope == loop.scope or scope.startswith(f"{loop.scope}.")
+            ]
+            for file, loop in [(path, one) for one in named or own] or migrated:
+                found[file, loop.scope] = Refusal(
+                    rule, ast.Pass(lineno=loop.line, col_offset=0), message
+                )
+    return found
+
+
+def _unproved(
+    texts: Mapping[str, str], outputs: Mapping[str, str], plans: Mapping[str, Plan]
+) -> dict[str, list[tuple[str, str, str]]]:
+    """The reason, scope and message of each addition that may fail, by path."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    if outputs:
+        introduced = {path: plan.introduced for path, plan in plans.items()}
+        for one in unproved(program_of({**texts, **outputs}), texts, introduced):
+            what = f"`{one.expression}` cannot be proved to work there: " if one.expression else ""
+            message = f"line {one.line} of the rewrite: {what}{one.why}"
+            found.setdefault(one.path, []).append(("addition-not-proved", one.scope, message))
+        for path, message in _torn({**texts, **outputs}, plans):
+            near = path if path in outputs else next(iter(outputs))
+            found.setdefault(near, []).append(("addition-not-proved", "", message))
+    return found
+
+
+def _torn(outputs: Mapping[str, str], plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
+    """Calls in one file that do not fit what another one has become, with the path of theirs."""
+    names = frozenset().union(*(plan.introduced.parameters for plan in plans.values()))
+    if len(outputs) == 1 or not names:
+        return
+
+    for path, failure in call_faults(outputs, names):
+        yield path, f"{Path(path).name}:{failure.line} of the rewrite: {failure.message}"
+
+
+def _mistakes_in(
+    program: Program, original: str, settings: Settings, plan: Plan
+) -> list[tuple[str, str, str]]:
+    module = program.module
+    found = brought_in(original, module.text, module.path, settings, program)
+    new = [(f.rule, f.scope, f.message) for f in found]
+    if plan.introduced.scalers and not new:
+        new = [
+            (rule, scope, _UNFOLLOWED if rule == UNFOLLOWED else _WOULD_BREAK)
+            for rule, scope in mistakes_of(program)
+        ]
+    return new

@@ -1,0 +1,44 @@
+"""Files beside one that is analysed: all that the model, the protocol and the planner ever ask of a
+disk.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from amp_migrate.regular_files import listed, read_nearby
+
+_MOST = 300
+
+
+def changed(file: str) -> int | None:
+    """When a file was written last; None where there is none. Asked for every import of every
+    file, hence without a `Path`.
+    """
+    try:
+        found = os.stat(file)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+
+
+def text_of(file: str | Path) -> bytes | None:
+    """What a file holds; None where it cannot be read."""
+    return read_nearby(file)
+
+
+def beside(here: Path, *, cousins: bool = False) -> Iterator[tuple[Path, bytes]]:
+    """The Python files in the folder of `here`, below it and above it, with what they hold; with
+    `cousins`, those in the folders beside it, too. None where `here` is not on disk.
+    """
+    if not here.is_file():
+        return
+    folder = here.parent
+    near = [*listed(folder, "*.py"), *listed(folder.parent, "*.py"), *listed(folder, "*/*.py")]
+    near += listed(folder.parent, "*/*.py") if cousins else ()
+    for file in list(dict.fromkeys(near))[:_MOST]:
+        if file != here:
+            yield file, text_of(file) or b""
