@@ -24,10 +24,14 @@ def files_near(program: Program, scope: Scope) -> list[Module]:
     return program.remembered((files_near, scope), near)
 
 
-def callers_of_scope(program: Program, scope: Scope) -> list[ast.AST]:
+def callers_of_scope(program: Program, scope: Scope) -> tuple[ast.AST, ...]:
     """Functions that lead to this scope, transitively; those around one lead to it, too, where they
-    make it for others to call.
+    make it for others to call. Found once: several parts of a plan ask.
     """
+    return program.remembered((callers_of_scope, scope), lambda: tuple(_callers(program, scope)))
+
+
+def _callers(program: Program, scope: Scope) -> list[ast.AST]:
     found: dict[int, ast.AST] = {}
     wanted: list[ast.AST] = [scope.node]
     while wanted:
@@ -43,8 +47,12 @@ def callers_of_scope(program: Program, scope: Scope) -> list[ast.AST]:
     return list(found.values())
 
 
-def reach_of(program: Program, scope: Scope) -> list[ast.AST]:
+def reach_of(program: Program, scope: Scope) -> tuple[ast.AST, ...]:
     """The scope and the functions in sight that it calls, transitively."""
+    return program.remembered((reach_of, scope), lambda: tuple(_reached(program, scope)))
+
+
+def _reached(program: Program, scope: Scope) -> list[ast.AST]:
     found: dict[int, ast.AST] = {id(scope.node): scope.node}
     wanted = [scope]
     while wanted:
