@@ -86,7 +86,7 @@ def _proved(
         plans, company = _planned(program, settings, project, switches, blocked)
         if hold and company:
             return Joint({}, company)
-        outcomes = all_or_none(written(texts, plans))
+        outcomes = all_or_none(written(program, plans))
         if not guarded:
             return Joint(outcomes, company)
         outcomes = _stable(texts, outcomes, settings, project)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Module
 from amp_migrate.outcome import FileOutcome, FileStatus
 from amp_migrate.planner.plan import Plan
 from amp_migrate.rewrite.proof import check
 
 
-def written(texts: Mapping[str, str], plans: Mapping[str, Plan]) -> dict[str, FileOutcome]:
+def written(program: Program, plans: Mapping[str, Plan]) -> dict[str, FileOutcome]:
     """The files of a program by their plans, in memory, each by itself."""
-    return {path: _file(texts[path], path, plan) for path, plan in plans.items()}
+    return {file.path: _file(file, plans[file.path]) for file in program.module.files}
 
 
 def all_or_none(
@@ -25,15 +27,16 @@ def all_or_none(
     return {path: _given_up(outcome, failed) for path, outcome in outcomes.items()}
 
 
-def _file(text: str, path: str, plan: Plan) -> FileOutcome:
+def _file(file: Module, plan: Plan) -> FileOutcome:
     """One file rewritten and compared with what it was."""
     from amp_migrate.rewrite.writer import UnparsableModule, WriteError, apply
 
+    text, path = file.text, file.path
     loops, notes = tuple(plan.loops), tuple(plan.notes)
     if not plan.edits:
         return FileOutcome(path, _status(plan), loops, notes)
     try:
-        output = apply(text, plan.edits)
+        output = apply(text, plan.edits, file.tree)
     except UnparsableModule as error:
         message = f"{path}: it cannot be rewritten: {error}; simplify that place, or exclude it"
         return FileOutcome(path, "failed", loops, error=message)

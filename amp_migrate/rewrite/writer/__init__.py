@@ -4,6 +4,7 @@ changes by a byte.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
@@ -24,12 +25,13 @@ from amp_migrate.rewrite.writer.transform import Rewriter
 __all__ = ["EditConflict", "SpanNotFound", "UnparsableModule", "WriteError", "apply"]
 
 
-def apply(text: str, edits: Sequence[Edit]) -> str:
+def apply(text: str, edits: Sequence[Edit], tree: ast.Module | None = None) -> str:
     """Apply `edits` to a module.
 
     Args:
         text: the module, without byte order mark, with any line ends.
         edits: their spans are byte offsets of `ast` nodes in `text` encoded as UTF-8.
+        tree: these nodes, where they are at hand.
 
     Raises:
         EditConflict: two edits overlap or contradict each other; both are named.
@@ -39,7 +41,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
         WriteError: what the edits ask for is no Python.
     """
     wanted = without_repeats(edits)
-    skeleton = _skeleton(text, wanted)
+    skeleton = _skeleton(text, wanted, tree)
     module = parse(skeleton.text)
     wanted = [placed(edit, skeleton.at) for edit in wanted]
     located = locate(module, _spans(wanted), skeleton.text)
@@ -57,9 +59,10 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return skeleton.restored(output)
 
 
-def _skeleton(text: str, edits: Sequence[Edit]) -> Skeleton:
+def _skeleton(text: str, edits: Sequence[Edit], tree: ast.Module | None) -> Skeleton:
+    imports = any(isinstance(one, AddImport) for one in edits)
     try:
-        return Skeleton(text, _touched(edits), any(isinstance(one, AddImport) for one in edits))
+        return Skeleton(text, _touched(edits), imports, tree)
     except (SyntaxError, ValueError) as error:
         raise UnparsableModule(f"Python cannot read this: {error}") from error
     except RecursionError as error:

@@ -39,19 +39,22 @@ class _Cut:
 class Skeleton:
     """`text` holds what is to be parsed; `restored` takes the edited text back to the whole."""
 
-    def __init__(self, text: str, touched: Iterable[Span], imports: bool) -> None:
+    def __init__(
+        self, text: str, touched: Iterable[Span], imports: bool, tree: ast.Module | None = None
+    ) -> None:
         """Leave out of `text` what lies outside of the `touched` spans.
 
         Args:
             text: a module that `ast` reads.
             touched: byte ranges of `ast` nodes.
             imports: keep the imports at the top level, and the first statement, too.
+            tree: what `ast` reads in it, where that is known.
 
         Raises:
             SyntaxError, ValueError, RecursionError: `ast` does not read it.
         """
         self._source = text.encode()
-        self._tree = ast.parse(text)
+        self._tree = tree or ast.parse(text)
         self._starts = _line_starts(self._source)
         self._name = _free_name(text)
         self._cuts = sorted(
