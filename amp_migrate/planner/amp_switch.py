@@ -97,7 +97,7 @@ class SwitchFinder:
                     f"{what} knows {asked} since torch {since[0]}.{since[1]}, and the program may "
                 )
                 why += f"run on {oldest[0]}.{oldest[1]}: raise the bound, or pass --target-torch"
-                raise Refusal("unsupported-shape", node, why)
+                raise Refusal("torch-too-old", node, why)
 
     def at(self, scope: Scope, place: ast.stmt, *, after: bool = False) -> Switch:
         """The switch in `scope`: before the statement `place`, or `after` it."""
@@ -112,7 +112,7 @@ class SwitchFinder:
         move = self._decided(scope, place, after)[1]
         if move is not None:
             raise Refusal(
-                "unsupported-shape",
+                "device-out-of-reach",
                 node,
                 f"`{ast.unparse(move.call)}` ({place_of(self.program, move.call)}) uses a device "
                 "that has no name where the scaler would be made: make the optimizer after it, or "

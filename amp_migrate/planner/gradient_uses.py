@@ -83,7 +83,7 @@ def _refuse_kept_gradients(program: Program, scope: Scope, steps: list[ast.Call]
     )
     if not once and not any(word in text for word in _CLEARS):
         raise Refusal(
-            "unsupported-shape",
+            "mixed-gradients",
             steps[0],
             f"nothing in {what_was_read(program)} clears the gradients: unscaled ones would be "
             "added to scaled ones",

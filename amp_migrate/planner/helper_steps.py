@@ -45,7 +45,7 @@ class HelperSteps:
         places = [cycle.unscale_place(s) for s in cycle.steps]
         if any(places) and read & set(steps):
             raise Refusal(
-                "unsupported-shape",
+                "gradients-read-twice",
                 calls[0],
                 f"gradients are read here and in `{helper.qualname}`: unscale_ may run once",
             )

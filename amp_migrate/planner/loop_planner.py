@@ -114,7 +114,7 @@ class LoopPlanner:
         if hazards.islands and self.switches.use.other:
             first = next(iter(hazards.islands))
             raise Refusal(
-                "unsupported-shape",
+                "loses-precision",
                 node,
                 f"{place_of(self.program, first)} loses too much in half precision: compute it "
                 "with autocast switched off",
@@ -215,7 +215,7 @@ class LoopPlanner:
         used = {self.switches.at(scope, r.first).device_type == '"cuda"' for r in regions.regions}
         if self.switches.use.other and len(made | used) > 1:
             raise Refusal(
-                "unsupported-shape",
+                "device-out-of-reach",
                 node,
                 "the device that the loop uses has no name where the scaler would be made",
             )

@@ -34,11 +34,10 @@ def refuse_old_loop(program: Program, scope: Scope) -> None:
         assert isinstance(read.value, ast.Attribute)
         if is_scalar(program, read.value.value, scope):
             raise Refusal(
-                "torch-too-old",
+                "removed-api",
                 read,
                 f"`{ast.unparse(read)}` raises IndexError since torch 0.5, where a loss has no "
-                "dimensions: call its method item(), for a torch of today (mixed precision "
-                "came with 1.6)",
+                "dimensions (mixed precision came with 1.6)",
             )
 
 

@@ -41,7 +41,7 @@ def _refusal(backward: ast.Call, statement: ast.stmt, where: Scope, group: Group
     place = f"{Path(where.module.path).name}:{statement.lineno}"
     other = f"`{ast.unparse(group.backwards[0])}` in `{group.scope.qualname}`"
     return Refusal(
-        "unsupported-shape",
+        "mixed-gradients",
         backward,
         f"the forward in {place} also leads to {other}, which is left alone: under autocast, its "
         "gradients would need the scaler, too",

@@ -33,7 +33,7 @@ def _refusal(loop: Loop, group: Group) -> Refusal:
     backward: ast.Call = group.backwards[0]
     place = f"{Path(group.scope.module.path).name}:{backward.lineno}"
     return Refusal(
-        "unsupported-shape",
+        "mixed-gradients",
         loop.backwards[0],
         f"the step also takes the gradients of `{ast.unparse(backward)}` in "
         f"`{group.scope.qualname}` ({place}), which is left alone, so that they would not be "

@@ -32,7 +32,7 @@ class Unscaling(Turn):
         if loop is None or self._inside(place, loop):
             return (text,)
         raise Refusal(
-            "unsupported-shape",
+            "gradients-read-twice",
             place,
             (
                 "gradients of several optimizers are read together: unscale_ is needed for each of "
@@ -77,7 +77,7 @@ class Unscaling(Turn):
             if self._cleared_each_turn(step, self._guards(first)):
                 return first  # the step alone is conditional; update() comes with unscale_
             raise Refusal(
-                "unsupported-shape",
+                "gradients-read-twice",
                 first,
                 (
                     "gradients are read (or clipped) on every micro-batch but stepped only on "

@@ -112,7 +112,7 @@ class Updates(Unscaling):
         cleared = [s.statement for s in before if self._clears(s.statement, step)]
         if cleared and self.unscale_place(step) is None:
             raise Refusal(
-                "unsupported-shape",
+                "step-without-gradients",
                 cleared[0],
                 "gradients are cleared here before the step, and GradScaler.step does not accept "
                 "an optimizer without gradients",
@@ -131,7 +131,7 @@ class Updates(Unscaling):
         nodes = (node for node, _ in reachable(self.program, loop.body, self.scope))
         if not any(isinstance(n, ast.Attribute) and n.attr in _CLEARING for n in nodes):
             raise Refusal(
-                "unsupported-shape",
+                "mixed-gradients",
                 step.call,
                 f"gradients are cleared in line {clears[0].lineno} and not in the loop: unscaled "
                 "ones would be added to scaled ones",
@@ -170,7 +170,7 @@ class Updates(Unscaling):
         around = [self.program.module.statement_of(b) for b in self.backwards]
         if around and not self.entered and all(self.flow.step(s).order >= end for s in around):
             raise Refusal(
-                "unsupported-shape",
+                "step-without-gradients",
                 step.call,
                 "this step comes before the backward of its turn: in the first turn there are no "
                 "gradients, which GradScaler.step does not accept",
@@ -191,7 +191,7 @@ class Updates(Unscaling):
         )
         if mine and not covered:
             raise Refusal(
-                "unsupported-shape",
+                "step-without-gradients",
                 step.call,
                 (
                     "the step runs where backward may not have: GradScaler.step does not accept an "
@@ -337,7 +337,7 @@ class Updates(Unscaling):
                 )
                 if inner and no_backward and not self._guards(step.statement):
                     raise Refusal(
-                        "unsupported-shape",
+                        "step-without-gradients",
                         step.call,
                         (
                             "this step after the loop may find no gradients, which GradScaler.step "

@@ -48,7 +48,7 @@ def refuse_cached(
         return
     if loses_gradients(program, settings, statements, scope):
         raise Refusal(
-            "unsupported-shape",
+            "torch-too-old",
             statements[0],
             "a model runs here both under no_grad and with gradients, for which autocast must keep "
             "no casts of weights, and takes cache_enabled since torch 1.10: raise the bound of "

@@ -12,7 +12,7 @@ from pathlib import Path
 from amp_migrate.regular_files import read_nearby
 
 _FILES = re.compile(
-    r"^(pyproject\.toml|setup\.(cfg|py)|requirements[\w.-]*\.(txt|in)|(environment|conda)[\w.-]*\.ya?ml)$"
+    r"^(pyproject\.toml|setup\.(cfg|py)|requirements?[\w.-]*\.(txt|in)|(environment|conda)[\w.-]*\.ya?ml)$"
 )
 # The name as a requirement, not as a part of torchvision or of a path; conda calls it pytorch.
 _TORCH = re.compile(

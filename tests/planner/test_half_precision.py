@@ -200,14 +200,14 @@ REFUSED = {
             "out = model(x)\nt = torch.arange(seconds, device=device).float()\n"
             "angles = torch.einsum('i,j->ij', t, freqs)\nloss = (out * angles.sin()).mean()"
         ),
-        "unsupported-shape",
+        "loses-precision",
     ),
     "positions times frequencies, an operator": (
         (
             "out = model(x)\nt = torch.arange(0, 10000, dtype=torch.float32)\n"
             "angles = t[:, None] @ freqs[None]\nloss = (out * torch.cos(angles)).mean()"
         ),
-        "unsupported-shape",
+        "loses-precision",
     ),
     "a low-rank decomposition": (
         "loss = torch.svd_lowrank(model(x))[1].sum()",

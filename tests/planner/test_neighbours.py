@@ -75,7 +75,7 @@ HAZARDS = {
     "no half kernel": ("x = torch.linalg.inv(x)", "ops-without-half-kernel"),
     "a sparse product": ("x = torch.sparse.mm(self.adj, x)", "ops-without-half-kernel"),
     "a tiny addend": ("x = 1 / (x + 1e-8)", "eps-underflow"),
-    "a Gram matrix": ("f = x.view(4, -1); x = torch.mm(f, f.t())", "unsupported-shape"),
+    "a Gram matrix": ("f = x.view(4, -1); x = torch.mm(f, f.t())", "loses-precision"),
 }
 
 

@@ -259,7 +259,7 @@ SUPER = "        super().__init__(c)\n"
 
 def test_a_device_that_a_base_class_sets_later_is_not_asked() -> None:
     source = f"import torch\n{BASE}{HEIR.format(before='', after=SUPER)}"
-    assert verdicts(source) == [("refused", "unsupported-shape")]
+    assert verdicts(source) == [("refused", "device-out-of-reach")]
 
 
 def test_a_device_that_a_base_class_has_set_is_asked() -> None:

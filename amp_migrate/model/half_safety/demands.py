@@ -55,7 +55,7 @@ def _demanded(asked: Asked, test: ast.Compare, scope: Scope) -> Iterator[Hazard]
                     f"the program demands that `{ast.unparse(side.value)}` is float32, and "
                     "autocast makes it half"
                 )
-                yield Hazard("unsupported-shape", test, (), message, demanded=True)
+                yield Hazard("half-outside-autocast", test, (), message, demanded=True)
 
 
 def complex_parameters(asked: Asked) -> Iterator[Hazard]:

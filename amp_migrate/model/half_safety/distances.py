@@ -40,7 +40,7 @@ def _of_product(
         f"`{ast.unparse(node)}` is part of a squared distance, whose terms nearly cancel: in half "
         "precision close points are no longer told apart"
     )
-    yield Hazard("unsupported-shape", node, casts, message)
+    yield Hazard("loses-precision", node, casts, message)
 
 
 def _root(expr: ast.expr) -> str | None:

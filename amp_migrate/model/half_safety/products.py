@@ -42,7 +42,7 @@ def of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iter
                 "positions are multiplied with frequencies here in half precision, which tells "
                 "neither large numbers nor large angles apart: keep the product out of autocast"
             )
-            yield Hazard("unsupported-shape", product, (), message)
+            yield Hazard("loses-precision", product, (), message)
 
 
 def of_layer(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:

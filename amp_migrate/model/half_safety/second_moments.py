@@ -49,7 +49,7 @@ def _apart(
     casts = tuple(root for one in given for root in _roots(asked, one, scope))
     message = f"{what}: half precision has neither the range nor the digits for that"
     if casts or _is_lowered(asked, node, scope):
-        yield Hazard("unsupported-shape", node, casts, message, spoils=True)
+        yield Hazard("loses-precision", node, casts, message, spoils=True)
 
 
 def _is_lowered(asked: Asked, node: ast.expr, scope: Scope) -> bool:

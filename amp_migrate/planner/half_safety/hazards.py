@@ -221,7 +221,7 @@ class Hazards:
     def _apart_elsewhere(self, node: ast.stmt, program: Program, statement: ast.stmt) -> Refusal:
         place = f"{self._near(program)}:{statement.lineno}"
         message = f"{place} loses too much in half precision: compute it with autocast switched off"
-        return Refusal("unsupported-shape", node, message, (resolved(program.module.path),))
+        return Refusal("loses-precision", node, message, (resolved(program.module.path),))
 
     def _near(self, program: Program) -> str:
         here = Path(self.program.module.path).absolute().parent

@@ -47,7 +47,7 @@ def _refusal(
     statement = program.module.statement_of(call)
     near = [one for one, _, _ in abroad(program, [statement], scope)]
     return Refusal(
-        "unsupported-shape",
+        "half-outside-autocast",
         call,
         f"`{output}` leaves autocast in half precision, and `{ast.unparse(call.func)}` gets it "
         f"together with `{ast.unparse(model)}`, whose weights are float32: hand it over in "
