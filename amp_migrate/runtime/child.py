@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from amp_migrate.runtime.session import Session
 
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+"""Python's own modules, and the packages that are installed for it."""
 
 
 def main(order: str) -> int:
@@ -85,11 +87,12 @@ def _by_original(session: Session, compiler: Compiler) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line that belongs to no installed package."""
+    """The innermost line that belongs to no installed package, and not to Python."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OURS, "<")) and "site-packages" not in frame.filename
+        if not frame.filename.startswith((_OURS, _LIBRARY, "<"))
+        and "site-packages" not in frame.filename
     ]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
 

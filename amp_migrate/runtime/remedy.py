@@ -43,14 +43,14 @@ class Remedy:
             self.tensors("float64 diagnosis"), self.tensors(f"{name} diagnosis")
         )
         lost = self.report.runs.underflow.get(name, [])
-        self.report.advice.extend(explain.advice(trace, errors, lost))
+        given = [*explain.advice(trace, errors, lost)]
+        self.report.advice.extend(given)
         suspects = explain.suspects(trace, errors)
         if self.report.options.bisect:
             self._bisect(name, trace, suspects, ways)
-        elif suspects:
-            self.report.advice.append(
-                "this was not tried; --bisect tries it, and writes what passes"
-            )
+        elif given:
+            tries = "; --bisect tries it, and writes what passes" * bool(suspects)
+            self.report.advice.append(f"none of this was tried{tries}")
 
     def _bisect(self, name: str, trace: Trace, suspects: list[str], ways: dict[str, Any]) -> None:
         """Try the advice, and keep the text of what passes."""

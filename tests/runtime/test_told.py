@@ -52,4 +52,5 @@ def test_usage_and_a_closed_standard_input_are_told(
     program = Program("train.py", ("--unknown",), False, {"float16": {}}, tmp_path)
     report = Verifier(program, Options(steps=2, quick=True), supervisor).run()
     assert words in "\n".join(lines(report))
+    assert "train.py:1: " in report.checks[0].message  # and no line of Python's own modules
     assert counted(report) == "1 failed"
