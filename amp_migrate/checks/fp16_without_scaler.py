@@ -34,9 +34,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for r in regions(program)
         if "float16" in (r.dtypes or ()) and not r.off and not without_gradients(program, r.call)
     ]
-    if not found or _SCALES.search(_without_idle_scalers(program)):
-        return
     events = program.events
+    if not found or _SCALES.search(_without_idle_scalers(program)) or events.scaler_scopes():
+        return
     message = (
         "float16 gradients below 6e-8 become zero; scale the loss with a GradScaler, or "
         "use bfloat16"

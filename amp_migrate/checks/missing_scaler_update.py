@@ -38,7 +38,9 @@ def _never_updated(program: Program) -> Iterator[ast.Call]:
     """
     events = program.events
     calls = [(call, scope) for scope in program.module.scopes.values() for call in scope.calls]
-    if "caler" not in program.module.text or any(_updates(call) for call, _ in calls):
+    if "caler" not in program.module.text or any(
+        _updates(call) or events.what(call, scope) == EventKind.UPDATE for call, scope in calls
+    ):
         return
     for call, scope in calls:
         around = program.graph.class_around(scope)

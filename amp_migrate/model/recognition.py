@@ -28,6 +28,8 @@ _SCALER_METHODS: dict[str, EventKind] = {
     "update": EventKind.UPDATE,
 }
 _SCALER_NAME = re.compile(r"(?i)scaler")
+_PROTOCOL = {"scale", "step", "update"}
+"""What is called on nothing but a scaler, whatever its name is."""
 _OTHER_SCALERS = {
     "fit",
     "transform",
@@ -111,12 +113,12 @@ class Events:
         while isinstance(named, ast.Subscript):
             named = named.value
         name = dotted_name(named)
-        if name is None or not _SCALER_NAME.search(name.rpartition(".")[2]):
+        if name is None or "torch" not in self.program.module.text:
             return False
-        return (
-            not self.program.values.methods_used(name, scope) & _OTHER_SCALERS
-            and "torch" in self.program.module.text
-        )
+        used = self.program.values.methods_used(name, scope)
+        if not _SCALER_NAME.search(name.rpartition(".")[2]):
+            return used >= _PROTOCOL
+        return not used & _OTHER_SCALERS
 
     def _handed(self, expr: ast.expr, scope: Scope) -> bool:
         """A parameter `scaler=None` that is disabled only where it is absent."""

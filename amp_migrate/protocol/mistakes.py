@@ -205,14 +205,23 @@ class Analysis:
 
     @cached_property
     def _updates_anywhere(self) -> bool:
-        """Whether anything that is called a scaler is updated in the module."""
-        return bool(re.search(r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text))
+        """Whether a scaler, or anything that is called so, is updated in the module."""
+        by_name = re.search(r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text)
+        return bool(by_name) or self._holds_event(EventKind.UPDATE)
 
     @cached_property
     def _steps_anywhere(self) -> bool:
         """Whether a scaler steps in the module, or is not torch's own."""
         text = self.program.module.text
-        return "GradScaler" not in text or bool(re.search(r"(?i)scal\w*\s*\.\s*step\(", text))
+        by_name = re.search(r"(?i)scal\w*\s*\.\s*step\(", text)
+        return "GradScaler" not in text or bool(by_name) or self._holds_event(EventKind.SCALER_STEP)
+
+    def _holds_event(self, kind: EventKind) -> bool:
+        return any(
+            self.events.what(call, scope) is kind
+            for scope in self.program.module.scopes.values()
+            for call in scope.calls
+        )
 
     def _roots(self) -> list[Scope]:
         """Scopes to start from: those that nobody in sight calls come first, so that the others
@@ -304,7 +313,7 @@ def _stepped(path: Path) -> list[tuple[str, str]]:
 
 def answer(program: Program) -> Answer:
     """The broken rules of the scaler's protocol in a program, computed once and kept with it."""
-    uses = "caler" in program.module.text
+    uses = "caler" in program.module.text or ".scale(" in program.module.text
     return program.remembered("protocol", lambda: Analysis(program).run() if uses else Answer())
 
 

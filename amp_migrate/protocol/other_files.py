@@ -18,7 +18,9 @@ from amp_migrate.project import nearby
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_UPDATES = re.compile(rb"(?i)(scal\w*|amp\w*)\s*\.\s*update\s*\(")
+_UPDATES = re.compile(rb"(?i)(scal\w*|amp\w*)\s*\.\s*update\s*\(|\.\s*update\s*\(\s*\)")
+"""A call of a name that says so, or without arguments: nothing but a scaler is updated with
+nothing."""
 _UNSCALES = re.compile(rb"\bunscale_?\b")
 _ROOTS = {"object", "torch.nn.Module", "abc.ABC", "typing.Generic", "typing.Protocol"}
 
