@@ -9,6 +9,7 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
+from amp_migrate.model.decisions import conditions_of, share_a_cause
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import AddArgument
@@ -42,6 +43,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if program.events.what(call, scope) != EventKind.SCALER_CREATED:
                 continue
             given = next((k.value for k in call.keywords if k.arg == "enabled"), None)
+            if not sure and _follows_dtype(program, call, enabled):
+                continue
             if given is None or (isinstance(given, ast.Constant) and given.value):
                 yield finding_at(
                     program,
@@ -57,6 +60,16 @@ def _choices(region: Region) -> frozenset[str]:
     """The types that the region may have, where that is written out."""
     written = region.argument("dtype") is not None
     return (region.dtypes if written else None) or frozenset()
+
+
+def _follows_dtype(program: Program, call: ast.Call, enabled: list[Region]) -> bool:
+    """Whether the scaler is made under a condition that has to do with the choice of the dtype."""
+    dtypes = [
+        (value, program.module.scope_of(region.call))
+        for region in enabled
+        if (value := region.argument("dtype")) is not None
+    ]
+    return share_a_cause(program, conditions_of(program, call), dtypes)
 
 
 def _fix(program: Program, call: ast.Call, given: ast.expr | None) -> Fix:

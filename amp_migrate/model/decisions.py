@@ -1,0 +1,145 @@
+"""What decides whether code runs and which value a name gets: the variables behind conditions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned, shallow
+from amp_migrate.torch_facts import amp_api
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Asked = tuple[ast.expr, Scope]
+"""An expression and the scope that evaluates it."""
+Variable = tuple[Scope | None, str]
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+def conditions_of(program: Program, node: ast.AST) -> list[Asked]:
+    """The conditions that are asked before `node` runs: around it in its function, and around what
+    makes the object, where that is a constructor.
+    """
+    scope = program.module.scope_of(node)
+    found = [(test, scope) for test in _around(program, node)]
+    function = scope.node
+    if isinstance(function, FUNCTIONS) and function.name == "__init__" and scope.owner is not None:
+        assert isinstance(scope.owner.node, ast.ClassDef)
+        for call, caller in program.graph.constructions(scope.owner.node):
+            found += [(test, caller) for test in _around(program, call)]
+    return found
+
+
+def share_a_cause(program: Program, first: Iterable[Asked], second: Iterable[Asked]) -> bool:
+    """Whether one variable has a say in expressions of both groups."""
+    ours, theirs = _causes(program, first), _causes(program, second)
+    return any(
+        home is other and (name == word or _is_part(name, word) or _is_part(word, name))
+        for home, name in ours
+        for other, word in theirs
+    )
+
+
+def _is_part(name: str, whole: str) -> bool:
+    return name.startswith(f"{whole}.")
+
+
+def _around(program: Program, node: ast.AST) -> Iterator[ast.expr]:
+    """The tests on the way from the head of the function to `node`."""
+    inner = node
+    for above in program.module.ancestors(node):
+        if isinstance(above, (ast.If, ast.IfExp, ast.While)) and inner is not above.test:
+            yield above.test
+        elif isinstance(above, ast.Match):
+            yield above.subject
+        if isinstance(inner, ast.stmt) and inner in program.module.block_lists:
+            yield from _guards(program, inner)
+        if isinstance(above, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            return
+        inner = above
+
+
+def _guards(program: Program, statement: ast.stmt) -> Iterator[ast.expr]:
+    """The tests of the statements before this one that may leave the block."""
+    for before in program.module.block_of(statement):
+        if before is statement:
+            return
+        if isinstance(before, ast.If) and any(isinstance(n, _LEAVES) for n in shallow(before)):
+            yield before.test
+
+
+def _causes(program: Program, asked: Iterable[Asked]) -> set[Variable]:
+    """The variables that expressions read, and those that decide what these hold."""
+    found: set[Variable] = set()
+    functions: set[Function] = set()
+    wanted = list(asked)
+    while wanted:
+        expr, scope = wanted.pop()
+        for node in shallow(expr):
+            if isinstance(node, ast.Call):
+                callee = program.values.callee(node, scope)
+                if callee is not None and callee not in functions:
+                    functions.add(callee)
+                    wanted += _returned(program, callee)
+            variable = _variable(program, node, scope)
+            if variable is not None and variable not in found:
+                found.add(variable)
+                wanted += _given(program, variable)
+    return found
+
+
+def _returned(program: Program, function: Function) -> Iterator[Asked]:
+    scope = program.module.scopes[function]
+    for value in returned(function):
+        yield value, scope
+        yield from ((test, scope) for test in _around(program, value))
+
+
+def _variable(program: Program, node: ast.AST, scope: Scope) -> Variable | None:
+    """The variable that a name, or the longest chain of attributes, stands for; of a method's
+    call, the object. Types of torch are none.
+    """
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return None
+    above = program.module.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        called = program.module.parents.get(above)
+        if not (isinstance(called, ast.Call) and called.func is above):
+            return None
+    name, canonical = dotted_name(node), program.canonical(node)
+    if name is None or canonical in amp_api.HALVES or canonical in amp_api.FLOATS:
+        return None
+    if isinstance(above, ast.Call) and above.func is node and isinstance(node, ast.Attribute):
+        return None
+    head, _, rest = name.partition(".")
+    cls = program.graph.class_around(scope) if head == scope.self_name and rest else None
+    if cls is not None:
+        return program.module.scopes[cls], f"self.{rest}"
+    return scope.lookup(head), canonical or name
+
+
+def _given(program: Program, variable: Variable) -> Iterator[Asked]:
+    """What is assigned to a variable, and the conditions of each assignment."""
+    home, name = variable
+    for binding in home.bindings.get(name, ()) if home is not None else ():
+        if binding.how == "parameter" and home is not None:
+            yield from _passed(program, home, name)
+        if binding.statement not in program.module.parents:
+            continue
+        scope = program.module.scope_of(binding.statement)
+        if binding.value is not None:
+            yield binding.value, scope
+        if binding.how != "parameter":
+            yield from ((test, scope) for test in _around(program, binding.statement))
+
+
+def _passed(program: Program, home: Scope, name: str) -> Iterator[Asked]:
+    """What callers pass for a parameter."""
+    for site in program.graph.sites(home.node) if isinstance(home.node, FUNCTIONS) else ():
+        given = argument(site.call, home, name, site.bound)
+        if given is not None:
+            yield given, site.scope
