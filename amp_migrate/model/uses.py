@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Module, Scope
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Module, Scope
 
 # Heads of the names that rules ask about; the rest of a module's names is never looked up.
 _HEADS = ("torch", "apex")
@@ -66,13 +66,24 @@ class Uses:
             return None
         scope = self.module.scope_of(whole)
         home = scope.lookup(root.id)
-        if home is not None and not all(
-            binding.how == "import" for binding in home.bindings[root.id]
-        ):
+        if home is not None and not self._is_import(home.bindings[root.id]):
             return None
         above = self.module.parents[whole]
         call = above if isinstance(above, ast.Call) and above.func is whole else None
         return Use(name, whole, scope, call)
+
+    def _is_import(self, bindings: list[Binding]) -> bool:
+        """Whether a name is imported, but for what stands in for it where the import fails."""
+        imports = [one.statement for one in bindings if one.how == "import"]
+        return all(
+            one.how == "import" or self._stands_in(one.statement, imports) for one in bindings
+        )
+
+    def _stands_in(self, statement: ast.AST, imports: list[ast.AST]) -> bool:
+        """Whether a handler of the `try` that holds one of the imports holds the statement."""
+        above = self.module.parents.get(statement)
+        around = self.module.parents.get(above) if isinstance(above, ast.ExceptHandler) else None
+        return isinstance(around, ast.Try) and any(one in around.body for one in imports)
 
     def all(self) -> tuple[Use, ...]:
         """Every use."""
