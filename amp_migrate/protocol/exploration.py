@@ -13,6 +13,7 @@ from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, shallow
 from amp_migrate.protocol.budget import Budget
 from amp_migrate.protocol.calls import Calls
 from amp_migrate.protocol.conditions import Conditions
+from amp_migrate.protocol.dispatch import Dispatch
 from amp_migrate.protocol.ends import Ends, Here, Listener
 from amp_migrate.protocol.frames import Frame, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val, merged
@@ -36,6 +37,7 @@ class Explorer:
         self.conditions = Conditions(events)
         self.evaluation = Evaluation(events, self.conditions)
         self.relevance = Relevance(events)
+        self.dispatch = Dispatch(events)
         self.calls = Calls(self.evaluation, Summaries(self.relevance))
         self.budget = Budget(events.program.module.text.count("\n"))
         self.entered: set[ast.AST] = set()
@@ -340,7 +342,7 @@ class Explorer:
     def _event(self, node: ast.AST, path: Path, frame: Frame) -> list[Path]:
         self.budget.spend()
         if isinstance(node, ast.Call) and self.events.what(node, frame.scope) is None:
-            function = self.events.callee(node, frame.scope)
+            function = self.dispatch.callee(node, frame.scope)
             if function is None and self.evaluation.tracks:
                 function = self.relevance.computes(node, frame.scope)
             if function is not None and not frame.runs(function) and frame.depth < _DEPTH:

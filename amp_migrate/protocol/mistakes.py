@@ -77,8 +77,44 @@ class Analysis:
         except (BudgetEndedError, RecursionError):
             self.diagnostics.found = known
             self._is_partial = True
+        else:
+            self._as_heirs()
         mistakes = sorted(self._kept(), key=lambda m: (m.node.lineno, m.node.col_offset, m.rule))
         return Answer(tuple(mistakes), not self._is_partial, tuple(self._doubts()))
+
+    def _as_heirs(self) -> None:
+        """Run the methods of base classes once more for each heir that puts others in the place of
+        what they call; where that takes too long, what is known stays.
+        """
+        entered, dispatch = self.explorer.entered, self.explorer.dispatch
+        known, roots = dict(self.diagnostics.found), self._roots()
+        try:
+            for heir in self.program.graph.classes():
+                dispatch.acting, self.explorer.entered = heir, set()
+                for scope in self._changed(heir, roots):
+                    known = dict(self.diagnostics.found)
+                    if scope.node not in self.explorer.entered:
+                        self._explore(scope)
+        except (BudgetEndedError, RecursionError):
+            self.diagnostics.found = known
+        finally:
+            dispatch.acting, self.explorer.entered = None, entered
+
+    def _changed(self, heir: ast.ClassDef, roots: list[Scope]) -> list[Scope]:
+        """The methods that a class inherits and that run others for it than for the base."""
+        graph, reached = self.program.graph, self.explorer.relevance.reached
+        bases = graph.lineage(heir)[1:]
+        if not bases:
+            return []
+        return [
+            scope
+            for scope in roots
+            if isinstance(scope.node, FUNCTIONS)
+            and scope.owner is not None
+            and scope.owner.node in bases
+            and graph.method(heir, scope.node.name) is scope.node
+            and self.explorer.dispatch.changes(heir, reached(scope.node).functions)
+        ]
 
     def _explore(self, scope: Scope) -> None:
         """Run one scope twice: to learn who is who, then with the state machine."""

@@ -12,6 +12,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.recognition import EVENTS, Events, Trait
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.protocol.dispatch import overriding
 from amp_migrate.protocol.frames import Frame, canonical, positive
 from amp_migrate.protocol.paths import Path
 
@@ -96,6 +97,7 @@ class Relevance:
                 for call in scope.calls
                 if (callee := self.events.callee(call, scope) or self.computes(call, scope))
             ]
+            found += [one for call in scope.calls for one in overriding(self.events, call, scope)]
             self._callees[function] = tuple(dict.fromkeys(found))
         return self._callees[function]
 
@@ -136,6 +138,7 @@ class Relevance:
             isinstance(node, ast.Call)
             and self.events.what(node, scope) is None
             and self.events.callee(node, scope) is None
+            and not overriding(self.events, node, scope)
             and not self._may_hide(node, scope)
         )
 
@@ -194,6 +197,7 @@ class Relevance:
         return (
             self.events.callee(node, scope) is not None
             or self.computes(node, scope) is not None
+            or bool(overriding(self.events, node, scope))
             or self._may_hide(node, scope)
         )
 
