@@ -21,7 +21,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     message = (
         "the scaler divides the gradients by a factor that this loss was never multiplied by, or "
         "raises; "
-        "write `scaler.scale(loss).backward()`"
+        "write `scaler.scale(loss).backward()`, with the scaler that steps"
     )
     yield from broken(program, RULE, message, scale_it, "scale the loss")
 

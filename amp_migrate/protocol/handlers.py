@@ -44,6 +44,7 @@ def on_backward(tracker: Tracker, here: Here) -> None:
     fed = participants.owners.fed(models, among, only_backward=only)
     if value.scaled is not None:
         path.amp = True
+        _strange(tracker, value.scaled, models, here)
     if fed is None:
         path.lost |= {"~" + name for name in among}
         return
@@ -63,6 +64,28 @@ def _scaled(tracker: Tracker, scaler: str, fed: list[str], here: Here) -> None:
         tracker.fed.add(name)
         if scaler not in tracker.participants.partners(name):
             here.path.lost |= {name}
+
+
+def _strange(tracker: Tracker, scaler: str, models: frozenset[str], here: Here) -> None:
+    """Gradients that were multiplied by a scaler which steps nothing are as good as plain ones to
+    the scaler that steps with them.
+    """
+    participants = tracker.participants
+    if participants.pairs.get(scaler):
+        return
+    others = [
+        name
+        for name in participants.alive(here.frame)
+        if all(participants.are_two(scaler, one) for one in participants.partners(name))
+    ]
+    fed = [n for n in others if any(participants.owners.claims(n, m) for m in models)]
+    if (
+        not fed
+        and len(others) == 1
+        and not participants.scaling & {*participants.partners(*others)}
+    ):
+        fed = others  # nothing else in sight can have made its gradients
+    _plain(tracker, fed, here)
 
 
 def _plain(tracker: Tracker, fed: list[str], here: Here) -> None:

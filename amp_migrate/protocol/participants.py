@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.owners import Owners
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function
@@ -25,6 +27,8 @@ class Participants:
     """Optimizers that each scaler steps or unscales."""
     exprs: dict[str, ast.expr] = field(default_factory=dict)
     """Scalers, as first written."""
+    scaling: set[str] = field(default_factory=set)
+    """Scalers that scale something."""
     backwards: set[ast.AST] = field(default_factory=set)
     steps: dict[str, set[ast.AST]] = field(default_factory=dict)
     updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
@@ -46,6 +50,29 @@ class Participants:
         """Scalers that have to do with an optimizer: those that step or unscale it, or all."""
         found = [scaler for scaler, names in self.pairs.items() if optimizer in names]
         return found or self.scalers()
+
+    def are_two(self, scaler: str, other: str) -> bool:
+        """Whether two names stand for scalers that are made in different places, for certain."""
+        made = [self._made(name) for name in (scaler, other)]
+        return None not in made and made[0] is not made[1]
+
+    def _made(self, scaler: str) -> ast.expr | None:
+        """The construction of a scaler whose name is given nothing else."""
+        expr = self.exprs.get(scaler)
+        if not isinstance(expr, (ast.Name, ast.Attribute)):
+            return None
+        module = self.program.module
+        scope = module.scope_of(expr)
+        name, home = dotted_name(expr) or "", scope.lookup(dotted_name(expr) or "")
+        cls = self.program.graph.class_around(scope)
+        if home is None and cls is not None and name.startswith(f"{scope.self_name}."):
+            name, home = "self." + name.partition(".")[2], module.scopes[cls]
+        bindings = home.bindings.get(name, ()) if home is not None else ()
+        made = bindings[0].value if len(bindings) == 1 else None
+        is_made = (
+            isinstance(made, ast.Call) and self.program.values.kind(made, scope) is Kind.SCALER
+        )
+        return made if is_made else None
 
     def alive(self, frame: Frame) -> list[str]:
         """Optimizers that can be reached from here: locals of functions that do not run
@@ -77,6 +104,11 @@ def _scaler(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
     seen.exprs.setdefault(name, node.func.value)
 
 
+def _scales(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
+    _scaler(seen, name, node, here)
+    seen.scaling.add(name)
+
+
 def _pair(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
     _scaler(seen, name, node, here)
     given = optimizer_given(node)
@@ -102,7 +134,7 @@ def _bare_step(seen: Participants, name: str, node: ast.Call, here: Here) -> Non
 
 
 _COLLECT: dict[EventKind, Callable[[Participants, str, ast.Call, Here], None]] = {
-    EventKind.SCALE: _scaler,
+    EventKind.SCALE: _scales,
     EventKind.UNSCALE: _pair,
     EventKind.SCALER_STEP: _step,
     EventKind.UPDATE: _update,
