@@ -93,7 +93,11 @@ def _told(loop: LoopOutcome, mended: list[Finding]) -> LoopOutcome:
 
 
 def respelled(text: str, path: str, settings: Settings) -> tuple[str, list[Note]]:
-    """`text` with the names of `torch.amp`, where that is provably the same program."""
+    """`text` with the names of `torch.amp`, where the project says that its torch has them and
+    that is provably the same program.
+    """
+    if settings.target_torch is None:
+        return text, []
     new, done = _fixed(text, path, settings, SPELLINGS)
     notes = [_note(finding) for finding in done]
     return (new, notes) if new == text or same_amp(text, new) else (text, [])

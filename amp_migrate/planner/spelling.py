@@ -8,6 +8,7 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
+from amp_migrate.model.old_calls import newest_torch
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.torch_facts.devices import DEVICES
 
@@ -111,8 +112,17 @@ def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
         and module.imports.canonical(ast.Name("torch", ast.Load())) == "torch"
     ):
         local, known = "torch", "torch" in module.identifiers
-    new_api = settings.target_torch is None or settings.target_torch >= NEW_API
+    target = settings.target_torch
+    new_api = not _is_for_older(module) if target is None else target >= NEW_API
     return Spelling(local if known and local else "torch", settings.dtype, new_api), not known
+
+
+def _is_for_older(module: Module) -> bool:
+    """Whether the file itself, in a project that does not say its torch, runs on torch before 2.3
+    alone, or writes AMP as that did: what was right there stays right.
+    """
+    newest = newest_torch(module)
+    return "torch.cuda.amp" in module.text or newest is not None and newest < NEW_API
 
 
 class Spellings:

@@ -64,7 +64,7 @@ for x in loader:
 
 
 def test_old_names_become_those_of_torch_amp() -> None:
-    outcome = migrate_text(OLD, "train.py", Settings())
+    outcome = migrate_text(OLD, "train.py", Settings(target_torch=(2, 4)))
     assert outcome.output == NEW
     assert outcome.status == "migrated"
     assert [loop.status for loop in outcome.loops] == ["skipped"]
@@ -72,7 +72,11 @@ def test_old_names_become_those_of_torch_amp() -> None:
 
 
 def test_a_second_run_finds_nothing() -> None:
-    assert migrate_text(NEW, "train.py", Settings()).output is None
+    assert migrate_text(NEW, "train.py", Settings(target_torch=(2, 4))).output is None
+
+
+def test_a_project_that_does_not_say_its_torch_keeps_them() -> None:
+    assert migrate_text(OLD, "train.py", Settings()).output is None
 
 
 def test_a_project_that_supports_older_torch_keeps_them() -> None:
@@ -87,11 +91,12 @@ def test_a_shim_stays() -> None:
             "custom_fwd\nexcept ImportError:\n    autocast = None"
         ),
     )
-    assert migrate_text(shim, "train.py", Settings()).output is None
+    assert migrate_text(shim, "train.py", Settings(target_torch=(2, 4))).output is None
 
 
 def test_ignored_rules_mend_nothing() -> None:
-    assert migrate_text(OLD, "train.py", Settings(ignore=(*SPELLINGS, *REPAIRS))).output is None
+    settings = Settings(ignore=(*SPELLINGS, *REPAIRS), target_torch=(2, 4))
+    assert migrate_text(OLD, "train.py", settings).output is None
 
 
 def test_the_proof_accepts_the_new_names() -> None:

@@ -1,0 +1,44 @@
+"""Calls of what PyTorch no longer has, which tell that a file runs on an older torch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Module
+from amp_migrate.torch_facts.removed import NEXT_OF_LOADERS, REMOVED, Version
+
+_ROWS = {row.name: row for row in REMOVED}
+
+
+def newest_torch(module: Module) -> Version | None:
+    """The first torch on which a call of the file raises; None where no call tells."""
+    return min(_gone(module), default=None)
+
+
+def _gone(module: Module) -> Iterator[Version]:
+    iterators = {*_iterators(module)}
+    for scope in module.scopes.values():
+        for call in scope.calls:
+            row = _ROWS.get(module.imports.canonical(call.func) or "")
+            if row is not None and all(
+                word.arg not in (row.without, None) for word in call.keywords
+            ):
+                yield row.gone
+            if _is_next(call) and dotted_name(call.func) in iterators:
+                yield NEXT_OF_LOADERS
+
+
+def _is_next(call: ast.Call) -> bool:
+    return not call.args and isinstance(call.func, ast.Attribute) and call.func.attr == "next"
+
+
+def _iterators(module: Module) -> Iterator[str]:
+    """`batches.next` for `batches = iter(loader)`."""
+    for scope in module.scopes.values():
+        for call in scope.calls:
+            parent = module.parents[call]
+            made = isinstance(call.func, ast.Name) and call.func.id == "iter"
+            if made and isinstance(parent, ast.Assign):
+                yield from (f"{dotted_name(target)}.next" for target in parent.targets)
