@@ -5,6 +5,7 @@ decoded.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 
 # A literal first, so that the search runs at the speed of a byte search. A line may be broken
 # inside the call.
@@ -78,6 +79,22 @@ def _makes_trainer(data: bytes) -> bool:
 def names_amp(data: bytes) -> bool:
     """Tell whether these bytes can hold a word of AMP."""
     return any(word in data for word in _AMP_BYTES)
+
+
+def hides_words(data: bytes, notebook: bool = False) -> bool:
+    """Tell whether no word can be searched for in these bytes: two bytes a character, or no cells
+    where a notebook should be. What is wrong with them is told, not passed over.
+    """
+    if not notebook:
+        return b"\0" in data[:4] or data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    import json  # few trees hold notebooks
+
+    try:
+        found = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return True
+    cells = found.get("cells", []) if isinstance(found, dict) else None
+    return not isinstance(cells, list) or not all(isinstance(one, dict) for one in cells)
 
 
 def trains_with_amp(data: bytes) -> bool:

@@ -53,6 +53,8 @@ def decode(data: bytes, path: str = "") -> Decoded | Notebook:
         return notebook.decode(data)
     mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     body = data[len(mark) :]
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError("UTF-16, which Python does not read; save the file as UTF-8", 1, 1)
     _reject(body, body.find(b"\0"), "a null byte, so this is no Python source; exclude the file")
     lone = _LONE_RETURN.search(body)
     _reject(

@@ -409,3 +409,16 @@ def test_a_hook_starts_fast(tmp_path: Path) -> None:
     assert loaded.isdisjoint(
         {"torch", "libcst", "rich", "pathspec", "multiprocessing", "json", "difflib"}
     )
+
+
+def test_files_that_hide_their_words_are_told(lint: Lint, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes("import torch\nloss.backward()\n".encode("utf-16"))
+    (tmp_path / "b.ipynb").write_bytes(b'{"cells": [1, 2], "nbformat": 4}')
+    (tmp_path / "c.ipynb").write_bytes(b'{"cells": [], "nbformat": 4, "metadata": {}}')
+    (tmp_path / "d.py").write_bytes(b"")
+    ran = lint(".", "--output-format", "json")
+    assert ran.code == 1
+    assert [(path, rule) for path, rule, _ in rules(ran)] == [
+        ("a.py", "syntax"),
+        ("b.ipynb", "syntax"),
+    ]

@@ -58,7 +58,8 @@ def test_new_text_keeps_mark_and_encoding() -> None:
         (b"a\rb\r", 1, 2, "carriage return"),
         (b"a\nbc\rd\n", 2, 3, "carriage return"),
         (b"a\n\0\n", 2, 1, "null byte"),
-        ("x = 1\n".encode("utf-16"), 1, 4, "null byte"),
+        ("x = 1\n".encode("utf-16"), 1, 1, "save the file as UTF-8"),
+        ("x = 1\n".encode("utf-16-le"), 1, 2, "null byte"),
     ],
 )
 def test_rejects_with_the_place(data: bytes, line: int, column: int, part: str) -> None:

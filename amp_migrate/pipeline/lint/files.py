@@ -18,7 +18,7 @@ from amp_migrate.pipeline.lint.engine import lint
 from amp_migrate.pipeline.lint.linked import NO_COMPANY, Company
 from amp_migrate.pipeline.lint.results import Crash, Fixed, Linted, Place, Report
 from amp_migrate.project.errors import SourceError, reading
-from amp_migrate.project.prefilter import is_notebook, may_train, names_amp
+from amp_migrate.project.prefilter import hides_words, is_notebook, may_train, names_amp
 from amp_migrate.project.torch_floor import target_for
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def concerns(data: bytes, path: str) -> bool:
     """Whether any rule can have something to say about a file; false alarms cost time, missed
     alarms a finding.
     """
-    return may_train(data, is_notebook(path)) or names_amp(data) or _MARK in data
+    notebook = is_notebook(path)
+    return (
+        may_train(data, notebook) or names_amp(data) or _MARK in data or hides_words(data, notebook)
+    )
 
 
 def unreadable(path: str, error: SourceError) -> Report:
