@@ -28,6 +28,7 @@ class TrainedModels:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._leading: dict[Scope, frozenset[Scope]] = {}
 
     def at(self, scope: Scope, place: ast.stmt) -> list[ast.expr]:
         """How they are called there: what `.parameters()` is asked of, else what else is handed
@@ -202,10 +203,9 @@ class TrainedModels:
         if made is None or cls is None or not _is_constructor(first):
             return False
         of_object = {*self.program.graph.lineage(cls), cls}
-        callers = {where for where, _ in self._ways(scope, (0, 0), _HOPS)}
         return made in of_object and not any(
             _is_constructor(one) and self.program.graph.class_around(one) in of_object
-            for one in callers
+            for one in self._leading_to(scope)
         )
 
     def leads(self, first: Scope, second: Scope) -> bool:
@@ -215,10 +215,19 @@ class TrainedModels:
             lineage = self.program.graph.lineage
             if one in lineage(other) or other in lineage(one):
                 return True
-        ways = ((first, second), (second, first))
-        return any(
-            where is to for to, start in ways for where, _ in self._ways(start, (0, 0), _HOPS)
-        )
+        return first in self._leading_to(second) or second in self._leading_to(first)
+
+    def _leading_to(self, scope: Scope) -> frozenset[Scope]:
+        """The scope, its callers and theirs; each once, for many ways may lead through one, and
+        remembered, for every move of data asks.
+        """
+        if scope not in self._leading:
+            found = near = {scope}
+            for _ in range(_HOPS):
+                near = {where for one in near for where, _ in self._ways(one, (0, 0), 1)} - found
+                found = found | near
+            self._leading[scope] = frozenset(found)
+        return self._leading[scope]
 
     def _ways(self, scope: Scope, at: Place, hops: int) -> Iterator[tuple[Scope, Place]]:
         """The scope and its callers, each with the place that runs."""
