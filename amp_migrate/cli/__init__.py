@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import gc
@@ -43,6 +44,7 @@ class LazyGroup(click.Group):
             return None
         if cmd_name in _READING:
             gc.set_threshold(*_RARELY)
+            atexit.register(gc.freeze)  # nor at the end, where all of it goes
         command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command

@@ -37,6 +37,7 @@ gc.set_threshold(*collected)
 sys.path += [path for path in paths if path not in sys.path]
 from amp_migrate.pipeline.workers import serve
 serve()
+gc.freeze()
 """
 
 
