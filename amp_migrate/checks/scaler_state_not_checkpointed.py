@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.calls import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -45,17 +47,71 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if scaler is None and _is_forgotten(program, call, scope):
                 told.add(call)
                 yield finding_at(program, call, RULE, _LOADED)
-            if scaler is None or _handled(program, scope, func.attr):
-                continue
-            found = (
-                _saved(program, call, scaler)
-                if func.attr == "state_dict"
-                else _loaded(program, call, scope, scaler)
-            )
+            found = _left_out(program, call, scope, scaler)
             if found is not None and found[0] not in told:
                 told.add(found[0])
                 message = _SAVED if func.attr == "state_dict" else _LOADED
                 yield finding_at(program, found[0], RULE, message, fix=found[1])
+
+
+def _left_out(
+    program: Program, call: ast.Call, scope: Scope, scaler: str | None
+) -> tuple[ast.expr, Fix | None] | None:
+    """Where the state of the scaler is missing; a function that is not given it has to be, before
+    there is a fix.
+    """
+    assert isinstance(call.func, ast.Attribute)
+    method = call.func.attr
+    is_given = scaler is not None or _steps_at_callers(program, call, scope)
+    if not is_given or _handled(program, scope, method):
+        return None
+    name = scaler or "scaler"
+    found = (
+        _saved(program, call, name)
+        if method == "state_dict"
+        else _loaded(program, call, scope, name)
+    )
+    return found if scaler is not None or found is None else (found[0], None)
+
+
+def _steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether the optimizer is a parameter, and a caller with a scaler of its own gives one that it
+    steps with: to a function that is not given the scaler.
+    """
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+        return False
+    home = scope.lookup(func.value.id)
+    if home is not scope or not isinstance(scope.node, FUNCTIONS):
+        return False
+    if {b.how for b in scope.bindings[func.value.id]} != {"parameter"}:
+        return False
+    return any(
+        program.values.callee(site.call, site.scope) is scope.node
+        and _gives_scaled(program, site, scope, func.value.id)
+        and not _handled(program, site.scope, func.attr)
+        for site in program.graph.sites(scope.node)
+    )
+
+
+def _gives_scaled(program: Program, site: CallSite, inner: Scope, name: str) -> bool:
+    """Whether a call gives an optimizer that a scaler steps where it stands, and nothing that may
+    hold the scaler's state.
+    """
+    given = argument(site.call, inner, name, site.bound)
+    rest = [*site.call.args, *(k.value for k in site.call.keywords)]
+    if given is None or any(isinstance(a, ast.Starred) for a in rest):
+        return False
+    words = [ast.unparse(a).lower() for a in rest if a is not given]
+    words += [(k.arg or "**").lower() for k in site.call.keywords]
+    if any("scal" in word or "amp" in word or "*" in word for word in words):
+        return False
+    return any(
+        program.events.what(call, site.scope) is EventKind.SCALER_STEP
+        and call.args
+        and dotted_name(call.args[0]) == dotted_name(given) is not None
+        for call in site.scope.calls
+    )
 
 
 def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
