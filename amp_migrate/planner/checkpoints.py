@@ -5,16 +5,22 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from amp_migrate.model.calls import argument
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
+from amp_migrate.model.whole_reads import Reader, reader_of, reader_of_files
 from amp_migrate.outcome import Note
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.related_files import file_of_saver
 from amp_migrate.planner.scaler_placement.placement import Wiring
+from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import AddArgument, AddDictEntry, Edit, InsertAfter, Template
 
 KEY = "scaler"
+_COPIES = ("copy.copy", "copy.deepcopy")
+_MOST = 40
 
 
 class Checkpoints:
@@ -24,12 +30,31 @@ class Checkpoints:
         self.program = program
         self.wiring = wiring
         self.edits: list[Edit] = []
+        self.done: list[ast.Call] = []
+        self.left: list[ast.Call] = []
+        """States of optimizers, saved or loaded, that the scaler's goes beside, and the others."""
         self.notes: list[tuple[Module, Note]] = []
         self.company: dict[str, None] = {}
         """Other files in whose company the scaler's state might be saved."""
 
     def plan(self) -> None:
         """Collect edits and notes for every scope."""
+        before = self.wiring.snapshot()
+        self._collect()
+        saved, loaded = (self._kinds(one) for one in ("state_dict", "load_state_dict"))
+        if saved == {"left"} and "done" in loaded or loaded == {"left"} and "done" in saved:
+            self.wiring.restore(before)
+            self.edits = []
+            done, other = ("saved", "loaded") if loaded == {"left"} else ("loaded", "saved")
+            what = f"the scaler's state is not {done} here, for it would not be {other}"
+            for call in self.done:
+                self._note(call, f"{what}: save and load it beside the optimizer's")
+
+    def _kinds(self, method: str) -> set[str]:
+        calls = [("done", one) for one in self.done] + [("left", one) for one in self.left]
+        return {kind for kind, one in calls if getattr(one.func, "attr", "") == method}
+
+    def _collect(self) -> None:
         for scope in list(self.program.module.scopes.values()):
             for call in scope.calls:
                 self._in_other_file(call, scope)
@@ -37,10 +62,11 @@ class Checkpoints:
                     call.func, ast.Attribute
                 ) or not self.program.effects.is_optimizer(call.func.value, scope):
                     continue
-                if call.func.attr == "state_dict":
-                    self._saved(call, scope)
-                elif call.func.attr == "load_state_dict":
-                    self._loaded(call, scope)
+                if call.func.attr in ("state_dict", "load_state_dict"):
+                    ways = {"state_dict": self._saved, "load_state_dict": self._loaded}
+                    is_done = ways[call.func.attr](call, scope)
+                    if is_done or self.wiring.steps_root(call.func.value, scope):
+                        (self.done if is_done else self.left).append(call)
 
     def _in_other_file(self, call: ast.Call, scope: Scope) -> None:
         """A function that is handed the optimizer, in a file that is not planned with this one."""
@@ -58,6 +84,24 @@ class Checkpoints:
                 f"{Path(file).name}: do the same for the scaler's state there",
             )
             return
+        if any(self._takes_any(call, one, scope) for one in named):
+            what = f"`{ast.unparse(call.func)}` saves or loads the optimizer's state"
+            self._note(call, f"{what}: give it the scaler, too")
+
+    def _takes_any(self, call: ast.Call, given: ast.expr, scope: Scope) -> bool:
+        """`save(path, model=model, optimizer=optimizer)` of a function that saves or loads
+        whatever `**objects` it is given.
+        """
+        function = self.program.values.callee(call, scope)
+        inner = self.program.scope(function) if function is not None else None
+        if inner is None or not self.program.effects.is_optimizer(given, scope):
+            return False
+        names = [one.arg for one in inner.parameters()]
+        bound = inner.self_name is not None
+        if any(argument(call, inner, name, bound) is given for name in names):
+            return False
+        states = ("state_dict", "load_state_dict")
+        return any(isinstance(c.func, ast.Attribute) and c.func.attr in states for c in inner.calls)
 
     def _scaler(self, call: ast.Call, scope: Scope) -> str | None:
         """The scaler's name here, if the optimizer's scaler exists and can be reached."""
@@ -96,26 +140,27 @@ class Checkpoints:
         self.wiring.restore(before)
         return found
 
-    def _saved(self, call: ast.Call, scope: Scope) -> None:
-        parent = self.program.module.parents[call]
-        if isinstance(parent, ast.Dict):
-            self._saved_in_display(call, parent, scope)
-        elif isinstance(parent, ast.keyword) and isinstance(
-            holder := self.program.module.parents[parent], ast.Call
-        ):
+    def _saved(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether the scaler's state is saved in the same dict."""
+        module = self.program.module
+        given, parent = call, module.parents[call]
+        if isinstance(parent, ast.Call) and self.program.canonical(parent.func) in _COPIES:
+            given, parent = parent, module.parents[parent]
+        holder = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+        if isinstance(holder, ast.Dict) and given in holder.values:
+            return self._saved_in(call, holder, scope)
+        if isinstance(holder, ast.Call) and isinstance(parent, ast.keyword):
             if isinstance(holder.func, ast.Name) and holder.func.id == "dict":
-                name = self._scaler(call, scope)
-                if name is not None:
-                    self.edits.append(
-                        AddArgument(self.program.module.span(holder), KEY, f"{name}.state_dict()")
-                    )
-        elif self._would_scale(call, scope):
+                return self._saved_in(call, holder, scope)
+        if self._would_scale(call, scope):
             self._note(
                 call, "the optimizer's state is saved by itself: save the scaler's state beside it"
             )
+        return False
 
-    def _saved_in_display(self, call: ast.Call, display: ast.Dict, scope: Scope) -> None:
-        if any(isinstance(k, ast.Constant) and k.value == KEY for k in display.keys):
+    def _saved_in(self, call: ast.Call, made: ast.Dict | ast.Call, scope: Scope) -> bool:
+        keys = made.keys if isinstance(made, ast.Dict) else []
+        if any(isinstance(k, ast.Constant) and k.value == KEY for k in keys):
             self._note(
                 call,
                 (
@@ -123,20 +168,52 @@ class Checkpoints:
                     "another key"
                 ),
             )
-            return
+            return False
+        reader = self._reader(made) if self._would_scale(call, scope) else None
+        if reader is not None:
+            self._note(call, f"the scaler's state is not saved here: {_told(reader, scope)}")
+            return False
         name = self._scaler(call, scope)
-        if name is not None:
-            edit = AddDictEntry(
-                self.program.module.span(display), f'"{KEY}"', f"{name}.state_dict()"
-            )
-            if edit not in self.edits:
-                self.edits.append(edit)
+        if name is None:
+            return False
+        span, state = self.program.module.span(made), f"{name}.state_dict()"
+        is_display = isinstance(made, ast.Dict)
+        edit = (
+            AddDictEntry(span, f'"{KEY}"', state) if is_display else AddArgument(span, KEY, state)
+        )
+        if edit not in self.edits:
+            self.edits.append(edit)
+        return True
 
-    def _loaded(self, call: ast.Call, scope: Scope) -> None:
+    def _reader(self, made: ast.expr) -> Reader | None:
+        """Who would see that a checkpoint has a key more."""
+        found = reader_of(self.program, made) or reader_of_files(self.program)
+        linked = {resolved(file.path) for file in self.program.module.files}
+        for file in sorted(self._near(linked)) if found is None else ():
+            other = program_of(file)
+            found = reader_of_files(other) if other is not None else None
+            if found is not None:
+                return found
+        return found
+
+    def _near(self, linked: set[str]) -> set[str]:
+        """Other files that load something: those beside this program's, and those that it imports
+        or is imported by.
+        """
+        project = self.wiring.project
+        near = {one for file in linked for one in (*project.helpers(file, _MOST), file)}
+        near |= {one for file in linked for one in project.importers.get(file, ())}
+        folders = {Path(file).parent for file in linked}
+        loading = [file for file in project.with_method("load") if file not in linked]
+        found = [file for file in loading if file in near or Path(file).parent in folders]
+        return set(found[:_MOST])
+
+    def _loaded(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether the scaler's state is loaded from the same dict."""
         statement = self.program.module.statement_of(call)
         given = call.args[0] if call.args else None
         if not isinstance(statement, ast.Expr) or statement.value is not call or given is None:
-            return
+            return False
         text = (
             dotted_name(given.value)
             if isinstance(given, ast.Subscript) and _is_text(given.slice, scope)
@@ -148,10 +225,10 @@ class Checkpoints:
                     call,
                     "the optimizer's state is loaded by itself: load the scaler's state beside it",
                 )
-            return
+            return False
         name = self._scaler(call, scope)
         if name is None:
-            return
+            return False
         assert isinstance(given, ast.Subscript)
         key = f"'{KEY}'" if self.program.module.source(given.slice).startswith("'") else f'"{KEY}"'
         lines = f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])"
@@ -161,6 +238,7 @@ class Checkpoints:
             isinstance(e, InsertAfter) and e.statements == edit.statements for e in self.edits
         ):
             self.edits.append(edit)
+        return True
 
     def _last_load(self, statement: ast.stmt) -> ast.stmt:
         """The last of the `load_state_dict` statements that follow each other directly."""
@@ -204,3 +282,12 @@ def _is_text(key: ast.expr, scope: Scope) -> bool:
         found = next((default for arg, default in pairs if arg.arg == key.id), None)
         return found is not None and _is_text(found, scope)
     return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
+def _told(reader: Reader, scope: Scope) -> str:
+    file = reader.program.module.scope_of(reader.node).module
+    of_file = f" of {Path(file.path).name}" if file is not scope.module else ""
+    return (
+        f"line {reader.node.lineno}{of_file} may read this checkpoint as a whole, and a key more "
+        "would change what it does"
+    )

@@ -132,3 +132,85 @@ def test_a_refused_loop_saves_nothing() -> None:
         + 'torch.save({"o": optimizer.state_dict()}, path)\n'
     )
     assert migrate(source).output is None
+
+
+DICT = '{"model": model.state_dict(), "optimizer": optimizer.state_dict()}'
+WHOLE = {
+    "a loop over its items": (
+        f"torch.save({DICT}, path)\nfor name, state in torch.load(path).items():\n"
+        "    parts[name].load_state_dict(state)\n"
+    ),
+    "values unpacked": f"torch.save({DICT}, path)\nm, o = torch.load(path).values()\n",
+    "keywords": f"torch.save({DICT}, path)\nstate = State(**torch.load(path))\n",
+    "its length": f"state = {DICT}\ntorch.save(state, path)\nassert len(state) == 2\n",
+    "its keys compared": f"state = {DICT}\nassert set(state) == EXPECTED\n",
+    "a helper": f"def check(state):\n    assert sorted(state) == NAMES\ncheck({DICT})\n",
+    "an attribute": f"self.best = {DICT}\nm, o = self.best.values()\n",
+    "what a function returns": (
+        f"def made():\n    return {DICT}\ndef used(d):\n    return list(d)\nused(made())\n"
+    ),
+    "code out of sight": f"torch.save({DICT}, path)\nrestore(torch.load(path), model)\n",
+}
+
+
+@pytest.mark.parametrize("lines", WHOLE.values(), ids=WHOLE)
+def test_a_checkpoint_that_is_read_as_a_whole_is_left_alone(lines: str) -> None:
+    outcome = migrate(saved(lines, "import lib\nfrom lib import *\n"))
+    assert outcome.output is not None
+    assert outcome.output.endswith(lines)
+    assert any("not saved here" in note.message for note in outcome.notes)
+
+
+BY_KEY = {
+    "weights renamed": (
+        'weights = {k[7:]: v for k, v in torch.load("pretrained.pt").items()}\n'
+        "model.load_state_dict(weights)\n"
+    ),
+    "weights given to the model": 'w = torch.load("best.pt")\nmodel.load_state_dict(w)\n',
+    "a key looked for": 'state = torch.load(path)\nif "epoch" in state:\n    print(state["epoch"])\n',
+    "an entry read as a whole": 'for k, v in torch.load(path)["model"].items():\n    print(k)\n',
+    "keys shown": "state = torch.load(path)\nprint(state.keys())\n",
+    "a helper that takes keys": 'def read(s):\n    return s["epoch"]\nread(torch.load(path))\n',
+}
+
+
+@pytest.mark.parametrize("lines", BY_KEY.values(), ids=BY_KEY)
+def test_a_checkpoint_whose_readers_take_keys_by_name_gets_one_more(lines: str) -> None:
+    after_it = after(f"torch.save({DICT}, path)\n{lines}")
+    assert after_it.startswith(f'torch.save({DICT[:-1]}, "scaler": scaler.state_dict()}}, path)')
+
+
+def test_a_copy_of_the_state_is_saved_with_that_of_the_scaler() -> None:
+    lines = 'best = {"opt": copy.deepcopy(optimizer.state_dict())}\n'
+    assert '"scaler": scaler.state_dict()}' in after(lines, "import copy\n")
+
+
+ONE_SIDED = {
+    "saved": (
+        f"torch.save({DICT}, path)\nstate = torch.load(path)\nfor one in optimizers:\n"
+        "    one.step()\noptimizer.load_state_dict(unpacked)\n"
+    ),
+    "loaded": (
+        "torch.save(optimizer.state_dict(), path)\nstate = torch.load(path)\n"
+        'optimizer.load_state_dict(state["optimizer"])\n'
+    ),
+}
+
+
+@pytest.mark.parametrize(("what", "lines"), ONE_SIDED.items(), ids=ONE_SIDED)
+def test_saved_and_loaded_or_neither(what: str, lines: str) -> None:
+    outcome = migrate(saved(lines))
+    assert outcome.output is not None
+    assert outcome.output.endswith(lines)
+    assert any(f"not {what} here" in note.message for note in outcome.notes)
+
+
+def test_whoever_saves_anything_is_told_of_the_scaler() -> None:
+    lines = (
+        "def save(path, **all):\n    torch.save({k: v.state_dict() for k, v in all.items()}, path)\n"
+        "save(path, model=model, optimizer=optimizer)\n"
+    )
+    outcome = migrate(saved(lines))
+    assert [note.message for note in outcome.notes] == [
+        "`save` saves or loads the optimizer's state: give it the scaler, too"
+    ]

@@ -306,3 +306,25 @@ def test_a_function_used_as_a_value_may_be_called_without_its_parameter(output: 
 @pytest.mark.parametrize("output", TAKEN.values(), ids=TAKEN)
 def test_a_function_used_as_a_value_that_is_given_its_parameter(output: str) -> None:
     assert not handed(output)
+
+
+SAVED = 'state = {"o": opt.state_dict(), "scaler": scaler.state_dict()}\ntorch.save(state, path)\n'
+READ_AS_A_WHOLE = {
+    "items": "for k, v in torch.load(path).items():\n    parts[k].load_state_dict(v)\n",
+    "keywords": "State(**torch.load(path))\n",
+    "its length": "assert len(state) == 1\n",
+}
+READ_BY_KEY = {
+    "a key": 'state = torch.load(path)\nopt.load_state_dict(state["o"])\n',
+    "renamed weights": "w = {k[7:]: v for k, v in torch.load(path).items()}\n",
+}
+
+
+@pytest.mark.parametrize("reader", READ_AS_A_WHOLE.values(), ids=READ_AS_A_WHOLE)
+def test_a_key_more_shows_to_who_reads_a_checkpoint_as_a_whole(reader: str) -> None:
+    assert any("scaler.state_dict" in one for one in failures(f"{SAVED}{reader}"))
+
+
+@pytest.mark.parametrize("reader", READ_BY_KEY.values(), ids=READ_BY_KEY)
+def test_a_key_more_does_not_show_to_who_asks_by_name(reader: str) -> None:
+    assert not any("scaler.state_dict" in one for one in failures(f"{SAVED}{reader}"))

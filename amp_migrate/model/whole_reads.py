@@ -1,0 +1,253 @@
+"""Who reads a dict as a whole, where a key more would show: a loop over its items, `**state`, its
+length, an unpacking, a comparison. Who asks for keys by name sees no difference.
+
+A dict is followed through variables, attributes, parameters and results; what is saved to a file
+may come back from every `torch.load` that is not shown to read a model's weights.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from amp_migrate.model.calls import argument
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+
+_BY_KEY = {"get", "pop", "setdefault", "update", "clear", "__getitem__", "__contains__"}
+_AS_WHOLE = {"items", "values", "keys", "popitem", "__iter__", "__len__"}
+_COPIES = {"copy.copy", "copy.deepcopy", "dict", "OrderedDict", "collections.OrderedDict"}
+_COUNTED = frozenset(
+    "set frozenset list tuple sorted len iter next zip enumerate map filter max min vars".split()
+)
+_SHOWN = frozenset("print isinstance type bool id str repr hasattr callable".split())
+_ENDS = (ast.Expr, ast.If, ast.While, ast.Assert, ast.FormattedValue, ast.UnaryOp, ast.Delete)
+_PASSED_UP = (ast.BoolOp, ast.NamedExpr, ast.Await, ast.IfExp)
+_BUDGET = 2_000
+
+
+class Reader(NamedTuple):
+    """A place that reads a dict as a whole, or hands it to where nobody sees."""
+
+    program: Program
+    node: ast.expr
+
+
+class _Held(NamedTuple):
+    program: Program
+    node: ast.expr
+    path: tuple[object, ...]
+    """The keys under which the dict lies in what `node` gives."""
+
+
+def reader_of(program: Program, made: ast.expr) -> Reader | None:
+    """The first that reads a dict as a whole, of those that follow from where it is made."""
+    return next(_Walk(_Held(program, made, ()), loaded=False).readers(), None)
+
+
+def reader_of_files(program: Program) -> Reader | None:
+    """The first that reads as a whole what is loaded from a file that may be a checkpoint."""
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if program.canonical(call.func) == "torch.load":
+                walk = _Walk(_Held(program, call, ()), loaded=True)
+                found = list(walk.readers())
+                if found and not walk.weights:
+                    return found[0]
+    return None
+
+
+class _Walk:
+    """What becomes of one dict."""
+
+    def __init__(self, first: _Held, loaded: bool) -> None:
+        self.loaded = loaded
+        self.weights = False
+        """Whether it is given to `load_state_dict`, or its items are renamed one by one."""
+        self._waiting = [first]
+        self._seen: set[tuple[object, str, tuple[object, ...]]] = set()
+
+    def readers(self) -> Iterator[Reader]:
+        """Those that read it as a whole."""
+        for steps, held in enumerate(self._waiting):  # grows while it is read
+            if steps > _BUDGET or not self._use(held):
+                yield Reader(held.program, held.node)
+
+    def _up(self, held: _Held, node: ast.AST, path: tuple[object, ...] | None = None) -> bool:
+        assert isinstance(node, ast.expr)
+        self._waiting.append(held._replace(node=node, path=held.path if path is None else path))
+        return True
+
+    def _use(self, held: _Held) -> bool:
+        """Follow one use; False where it reads the whole, or leads out of sight."""
+        module, node = held.program.module, held.node
+        parent = module.parents[node]
+        if isinstance(parent, ast.Subscript):
+            return self._entry(held, parent, parent.slice)
+        if isinstance(parent, ast.Attribute):
+            return self._attribute(held, parent)
+        if isinstance(parent, ast.Compare):
+            return all(isinstance(o, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for o in parent.ops)
+        if isinstance(parent, (ast.Call, ast.keyword)):
+            return self._handed(held, parent)
+        if isinstance(parent, ast.Dict):
+            key = parent.keys[parent.values.index(node)] if node in parent.values else None
+            inner = (literal(key), *held.path) if key is not None else held.path
+            return self._up(held, parent, inner)
+        if isinstance(parent, _PASSED_UP):
+            self._kept(held, parent)
+            return self._up(held, parent)
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            return self._up(held, parent, (parent.elts.index(node), *held.path))
+        if isinstance(parent, ast.Return):
+            return self._returned(held)
+        if isinstance(parent, (ast.For, ast.comprehension)):
+            return bool(held.path) or self._is_renamed(held, parent)
+        return isinstance(parent, _ENDS) or self._kept(held, parent)
+
+    def _entry(self, held: _Held, read: ast.expr, key: ast.expr | None) -> bool:
+        if held.path and literal(key) == held.path[0] and not isinstance(read, ast.Name):
+            return self._up(held, read, held.path[1:])
+        return True
+
+    def _attribute(self, held: _Held, asked: ast.Attribute) -> bool:
+        call = held.program.module.parents[asked]
+        if not (isinstance(call, ast.Call) and call.func is asked):
+            return True
+        if asked.attr in _BY_KEY:
+            return self._entry(held, call, call.args[0] if call.args else None)
+        if asked.attr == "copy":
+            return self._up(held, call)
+        if asked.attr not in _AS_WHOLE or held.path:
+            return True
+        around = held.program.module.parents[call]
+        if asked.attr == "keys" and self._is_only_asked(around):
+            return True
+        return isinstance(around, (ast.For, ast.comprehension)) and self._is_renamed(held, around)
+
+    def _is_only_asked(self, around: ast.AST) -> bool:
+        """`"ema" in state.keys()`, `print(state.keys())`"""
+        if isinstance(around, ast.Compare):
+            return all(isinstance(one, (ast.In, ast.NotIn)) for one in around.ops)
+        func = around.func if isinstance(around, ast.Call) else None
+        is_shown = isinstance(func, ast.Name) and func.id in _SHOWN
+        return isinstance(around, ast.FormattedValue) or is_shown
+
+    def _is_renamed(self, held: _Held, loop: ast.For | ast.comprehension) -> bool:
+        """`{k.replace(".module", ""): v for k, v in state.items()}`: so are weights read; of a
+        checkpoint, whose entries are of many kinds, nothing would come.
+        """
+        parent = held.program.module.parents[loop]
+        stores = isinstance(loop, ast.For) and any(
+            isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
+            for statement in loop.body
+            for one in ast.walk(statement)
+        )
+        renamed = self.loaded and (stores or isinstance(parent, ast.DictComp))
+        self.weights = self.weights or renamed
+        return renamed
+
+    def _returned(self, held: _Held) -> bool:
+        scope = held.program.module.scope_of(held.node)
+        if isinstance(scope.node, FUNCTIONS):
+            for site in held.program.graph.sites(scope.node):
+                self._up(held, site.call)
+        return True
+
+    def _kept(self, held: _Held, parent: ast.AST) -> bool:
+        """`state = ...`, `self.state = ...`, `start, state = ...`"""
+        targets = getattr(parent, "targets", None) or [getattr(parent, "target", None)]
+        return all(self._set(held, target, parent) for target in targets)
+
+    def _set(self, held: _Held, target: ast.expr | None, by: ast.AST) -> bool:
+        if isinstance(target, ast.Name):
+            self._hold(held, held.program.module.scope_of(target), target.id, by)
+        elif isinstance(target, ast.Attribute):
+            self._hold_attribute(held.program, target.attr, held.path)
+        elif isinstance(target, (ast.Tuple, ast.List)) and held.path:
+            index = held.path[0]
+            is_one = isinstance(index, int) and index < len(target.elts)
+            part = target.elts[index] if is_one and isinstance(index, int) else None
+            return self._set(held._replace(path=held.path[1:]), part, by) if part else True
+        else:
+            return False
+        return True
+
+    def _hold(self, held: _Held, scope: Scope, name: str, by: ast.AST | None = None) -> None:
+        """Follow the reads of a name, of those in its own body what `by` binds."""
+        program, home = held.program, scope.lookup(name) or scope
+        if (by or home, name, held.path) in self._seen:
+            return
+        self._seen.add((by or home, name, held.path))
+        module = program.module
+        for node in list(module.parents):
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                if module.scope_of(node).lookup(name) is home:
+                    found = program.reaching.at(node, name).bindings if by is not None else ()
+                    if not found or any(one.statement is by for one in found):
+                        self._waiting.append(held._replace(node=node))
+
+    def _hold_attribute(self, program: Program, name: str, path: tuple[object, ...]) -> None:
+        if (program, name, path) in self._seen:
+            return
+        self._seen.add((program, name, path))
+        for node in list(program.module.parents):
+            is_read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+            if is_read and isinstance(node, ast.Attribute) and node.attr == name:
+                self._waiting.append(_Held(program, node, path))
+
+    # -- what it is handed to
+
+    def _handed(self, held: _Held, parent: ast.Call | ast.keyword) -> bool:
+        call = held.program.module.parents[parent] if isinstance(parent, ast.keyword) else parent
+        if isinstance(parent, ast.keyword) and parent.arg is None:
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                if call.func.id == "dict":
+                    return self._up(held, call)
+            return bool(held.path)
+        if not isinstance(call, ast.Call):
+            return False  # `class Net(Base, state=state)`
+        func = call.func
+        name = held.program.canonical(func) or (func.id if isinstance(func, ast.Name) else "")
+        if name in _COPIES:
+            return self._up(held, call)
+        if name in _COUNTED:
+            return bool(held.path)
+        if isinstance(func, ast.Attribute) and func.attr == "load_state_dict" and not held.path:
+            self.weights = True
+            return True
+        return name in _SHOWN or self._followed(held, call)
+
+    def _followed(self, held: _Held, call: ast.Call) -> bool:
+        """Into the function that a call runs; out of sight one saves what is made, and may do
+        anything with what is loaded.
+        """
+        program, scope = held.program, held.program.module.scope_of(call)
+        there: tuple[Program, ast.AST] | None = None
+        function = program.values.callee(call, scope)
+        cls = program.graph.class_named(call.func, scope)
+        if function is None and cls is not None:
+            function = program.graph.method(cls, "__init__")
+        if function is not None:
+            there = (program, function)
+        else:
+            there = program.values.abroad(call.func, scope)
+        if there is None or not isinstance(there[1], FUNCTIONS):
+            return not self.loaded or bool(held.path)
+        home, body = there[0], there[1]
+        inner = home.scope(body)
+        bound = inner.self_name is not None
+        names = [
+            one.arg
+            for one in inner.parameters()
+            if argument(call, inner, one.arg, bound) is held.node
+        ]
+        for name in names:
+            self._hold(held._replace(program=home), inner, name)
+        return bool(names) or not self.loaded
+
+
+def literal(key: ast.expr | None) -> object:
+    """A key that is written as a constant; the expression itself for any other."""
+    return key.value if isinstance(key, ast.Constant) else key
