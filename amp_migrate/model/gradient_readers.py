@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_in
-from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope, returned, shallow
 from amp_migrate.torch_facts.clippers import clipper, one_of
-from amp_migrate.torch_facts.gradients import BOUNDING
+from amp_migrate.torch_facts.gradients import BOUNDING, MULTIPLES, SAME_VALUES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -98,6 +98,8 @@ def _is_multiple(expr: ast.expr, name: str) -> bool:
         return expr.id == name
     if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
         return _is_multiple(expr.operand, name)
+    if isinstance(expr, ast.Call):
+        return _gives_multiple(expr, name)
     if not isinstance(expr, ast.BinOp) or not isinstance(expr.op, (ast.Mult, ast.Div)):
         return False
     left, right = name in names_in(expr.left), name in names_in(expr.right)
@@ -106,15 +108,36 @@ def _is_multiple(expr: ast.expr, name: str) -> bool:
     return _is_multiple(expr.left if left else expr.right, name)
 
 
+def _gives_multiple(call: ast.Call, name: str) -> bool:
+    """`grad.clone()`, `grad.mul(0.1)`."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr not in MULTIPLES | SAME_VALUES:
+        return False
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return _is_multiple(func.value, name) and not any(name in names_in(one) for one in given)
+
+
 def _function(program: Program, expr: ast.expr, scope: Scope) -> ast.Lambda | Function | None:
     if isinstance(expr, ast.Lambda):
         return expr
-    if isinstance(expr, ast.Call) and expr.args:
-        is_partial = program.canonical(expr.func) == "functools.partial"
-        return _function(program, expr.args[0], scope) if is_partial else None
+    if isinstance(expr, ast.Call) and program.canonical(expr.func) == "functools.partial":
+        return _function(program, expr.args[0], scope) if expr.args else None
+    if isinstance(expr, ast.Call):
+        maker = _function(program, expr.func, scope)
+        return _made_by(maker) if isinstance(maker, FUNCTIONS) else None
     own = program.graph.function_at(expr, scope)
     there = program.values.abroad(expr, scope) if own is None else None
     return there[1] if there is not None and isinstance(there[1], FUNCTIONS) else own
+
+
+def _made_by(maker: Function) -> ast.Lambda | Function | None:
+    """The function that `reversed_by(coefficient)` makes and gives back."""
+    values = returned(maker)
+    if len(values) != 1 or isinstance(values[0], ast.Lambda):
+        return values[0] if len(values) == 1 and isinstance(values[0], ast.Lambda) else None
+    name = values[0].id if isinstance(values[0], ast.Name) else None
+    made = [one for one in maker.body if isinstance(one, FUNCTIONS) and one.name == name]
+    return made[0] if len(made) == 1 else None
 
 
 def _bounds_its_argument(program: Program, hook: ast.Lambda | Function) -> bool:

@@ -230,7 +230,8 @@ def returned(function: Function) -> list[ast.expr]:
     """The expressions that a function returns; kept on the node, as `shallow` keeps its answer."""
     known: list[ast.expr] | None = function.__dict__.get("_returned")
     if known is None:
-        nodes = (n for statement in function.body for n in shallow(statement))
+        own = (one for one in function.body if not isinstance(one, _NESTED))
+        nodes = (n for statement in own for n in shallow(statement))
         known = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
         function.__dict__["_returned"] = known
     return known

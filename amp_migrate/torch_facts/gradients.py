@@ -38,6 +38,8 @@ SAME_VALUES = frozenset(
     """.split()
 )
 """What passes the values of a gradient on."""
+MULTIPLES = frozenset("neg mul div multiply divide true_divide".split())
+"""Methods that give a multiple of a gradient."""
 SIZES = frozenset(
     """
     norm abs max min amax amin mean std var sum square pow item tolist numpy clamp clamp_
