@@ -40,10 +40,7 @@ class ClassKinds:
             b.startswith("torch.nn.") or b.rpartition(".")[2].endswith(("Module", "Model", "Net"))
             for b in bases
         ):
-            loss = criterion_name(cls.name) and not re.search(
-                r"Model|Net(?![a-z])|Network", cls.name
-            )
-            return Kind.CRITERION if loss or any(b.endswith("Loss") for b in bases) else Kind.MODEL
+            return Kind.CRITERION if self._is_loss(cls, bases) else Kind.MODEL
         inherited = self._inherited_kind(lineage)
         if inherited is not None:
             return inherited
@@ -56,6 +53,31 @@ class ClassKinds:
         if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
             return Kind.WRAPPER
         return Kind.OBJECT
+
+    def _is_loss(self, cls: ast.ClassDef, bases: list[str]) -> bool:
+        """A module that computes a loss of what models gave, rather than one that runs a model."""
+        if any(base.endswith("Loss") for base in bases):
+            return True
+        named = criterion_name(cls.name) and not re.search(r"Model|Net(?![a-z])|Network", cls.name)
+        return named and not self._runs_given(cls)
+
+    def _runs_given(self, cls: ast.ClassDef) -> bool:
+        """`def __init__(self, model, loss): self.model = model`, and `forward` runs it."""
+        made, forward = (self.graph.method(cls, name) for name in ("__init__", "forward"))
+        if made is None or forward is None:
+            return False
+        parameters = {one.arg for one in self.module.scopes[made].parameters()}
+        for owner in self.graph.lineage(cls):
+            for name, bindings in self.module.scopes[owner].bindings.items():
+                values = [b.value for b in bindings if isinstance(b.value, ast.Name)]
+                if any(one.id in parameters for one in values) and self._is_run(forward, name):
+                    return True
+        return False
+
+    def _is_run(self, forward: Function, name: str) -> bool:
+        """Whether a body calls an attribute that nobody would call a loss."""
+        calls = self.module.scopes[forward].calls
+        return not criterion_name(name) and any(dotted_name(call.func) == name for call in calls)
 
     def _is_in_sight(self, base: ast.expr) -> bool:
         """Whether a base class is defined in this program or beside it, so that no name tells."""

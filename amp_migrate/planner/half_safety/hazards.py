@@ -69,12 +69,12 @@ class Hazards:
         self._check_here(statements, scope)
         reached: dict[str, None] = {}
         is_wide = False
-        for program, function, call in abroad(self.program, statements, scope):
+        for program, function, calls in abroad(self.program, statements, scope):
             reached[resolved(program.module.path)] = None
             elsewhere = Hazards(program, float16=self.float16, everywhere=True)
             try:
                 elsewhere._check_here(function.body, program.scope(function))
-                self._check_mended(statements[0], elsewhere, program, function, call)
+                self._check_mended(statements[0], elsewhere, program, function, calls)
             except Refusal as refusal:
                 ways = reached if refusal.files else ()
                 raise self._in_other_file(refusal, statements[0], program, ways) from None
@@ -87,7 +87,7 @@ class Hazards:
         elsewhere: Hazards,
         program: Program,
         function: Function,
-        call: ast.Call | None,
+        calls: tuple[ast.Call, ...],
     ) -> None:
         """Raise Refusal where a function of another file is to be changed, or mend it from here."""
         if elsewhere.functions:
@@ -95,9 +95,7 @@ class Hazards:
             raise unprotected(first.node, first, elsewhere=True)
         if elsewhere.islands:
             raise self._apart_elsewhere(node, program, next(iter(elsewhere.islands)))
-        if elsewhere.casts and not (
-            call is not None and self._cast_arguments(call, program, function, elsewhere)
-        ):
+        if elsewhere.casts and not self._cast_arguments(calls, program, function, elsewhere):
             edit, rule = next(iter(elsewhere.casts.items()))
             raise self._elsewhere(node, program, edit, rule)
 
@@ -185,10 +183,14 @@ class Hazards:
     # -- functions of other files
 
     def _cast_arguments(
-        self, call: ast.Call, program: Program, function: Function, elsewhere: Hazards
+        self,
+        calls: tuple[ast.Call, ...],
+        program: Program,
+        function: Function,
+        elsewhere: Hazards,
     ) -> bool:
-        """Mend a function of another file from here, where all that it needs as float is a
-        parameter it gets from this call.
+        """Mend a function of another file from here, where all that it needs as float are
+        parameters that it gets from these calls.
         """
         inner = program.scope(function)
         source = program.module.text.encode()
@@ -196,16 +198,15 @@ class Hazards:
             source[e.target.start : e.target.end].decode(): rule
             for e, rule in elsewhere.casts.items()
         }
-        given = {
-            n: argument(call, inner, n, False)
-            for n in names
-            if [b.how for b in inner.bindings.get(n, ())] == ["parameter"]
-        }
-        if set(given) != set(names) or any(g is None for g in given.values()):
+        plain = all([b.how for b in inner.bindings.get(n, ())] == ["parameter"] for n in names)
+        own = program.module.span(function)
+        plain = plain and all(own.start <= one.target.start < own.end for one in elsewhere.casts)
+        given = [(argument(c, inner, n, False), rule) for c in calls for n, rule in names.items()]
+        if not plain or not calls or any(expr is None for expr, _ in given):
             return False
-        for name, expr in given.items():
+        for expr, rule in given:
             if expr is not None:
-                self.cast(expr, names[name])
+                self.cast(expr, rule)
         return True
 
     def _in_other_file(

@@ -36,19 +36,28 @@ def reachable(
 
 def abroad(
     program: Program, statements: list[ast.stmt], scope: Scope
-) -> Iterator[tuple[Program, Function, ast.Call | None]]:
-    """Functions of other modules of the project that the statements run, transitively; with the
-    call of those called directly.
+) -> list[tuple[Program, Function, tuple[ast.Call, ...]]]:
+    """Functions of other modules of the project that the statements run, transitively; with all
+    calls of those that the statements alone call, none for the others.
     """
-    seen: set[int] = set()
+    found: dict[Function, Program] = {}
+    direct: dict[Function, list[ast.Call]] = {}
+    hidden: set[Function] = set()
     wanted = [(program, statements, scope, 0)]
     while wanted:
         where, block, inside, depth = wanted.pop()
         for other, function, call in _next_abroad(where, block, inside):
-            if id(function) not in seen and depth < 4:
-                seen.add(id(function))
-                yield other, function, call if depth == 0 else None
+            if call is None or depth:
+                hidden.add(function)
+            else:
+                direct.setdefault(function, []).append(call)
+            if function not in found and depth < 4:
+                found[function] = other
                 wanted.append((other, function.body, other.scope(function), depth + 1))
+    return [
+        (other, function, tuple(direct.get(function, ())) if function not in hidden else ())
+        for function, other in found.items()
+    ]
 
 
 def _next_abroad(
