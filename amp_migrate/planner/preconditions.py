@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
@@ -137,10 +138,19 @@ def screen(
             backwards[0],
             f"{what} uses AMP{place}; `amp-migrate lint` checks how",
         )
+    _skip_scaled(program, scope, backwards)
     _refuse_distributed(program, backwards)
     _refuse_compiled(program, scope)
     if scaled:
         _refuse_two_pass(scope)
+
+
+def _skip_scaled(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
+    """Raise Skip where a scaler that is made in another file steps or unscales."""
+    for call in scope.calls:
+        if program.events.what(call, scope) in (EventKind.SCALER_STEP, EventKind.UNSCALE):
+            why = f"`{ast.unparse(call.func)}` in line {call.lineno} is a scaler's: this loop uses "
+            raise Skip("already-amp", backwards[0], f"{why}AMP; `amp-migrate lint` checks how")
 
 
 def screen_training(
