@@ -64,9 +64,15 @@ class Contents:
             for item in self._items(container, scope)
             if wanted is None or _literal(item.key) in (None, wanted)
         ]
+        passed = self._passed(container, wanted, scope)
+        found += [self.values.of(one, where) for one, where in passed]
         # Whatever nothing is known of may be there, and under a key that varies anything else.
         is_told = found and all(found) and (wanted is not None or len({v.kind for v in found}) == 1)
         return self.values.join(found) if is_told else UNKNOWN
+
+    def held(self, container: ast.expr, scope: Scope) -> list[Value]:
+        """Everything that is known to be in a container."""
+        return [item.value for item in self._items(container, scope) if item.value]
 
     def attribute(self, expr: ast.Attribute, scope: Scope) -> Value:
         """`optims.generator`, where `optims` is a mapping that is read by attributes."""
@@ -110,6 +116,37 @@ class Contents:
                 if (home, name) not in seen:
                     seen.add((home, name))
                     yield from self._held(home, name, seen)
+        elif isinstance(expr, ast.Subscript) and expr not in seen:
+            seen.add(expr)
+            for value, where in self.expressions(expr, scope, seen):
+                yield from self.made(value, where, seen)
+
+    def expressions(
+        self, entry: ast.Subscript, scope: Scope, seen: set[object] | None = None
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """What is written in this program for `config["optimizer"]`, or passed by that name for
+        `kwargs["optimizer"]`.
+        """
+        wanted = _literal(entry.slice)
+        for part in self.made(entry.value, scope, set(seen or ())) if wanted is not None else ():
+            items = _literal_items(part.expr) if part.is_maker else [(part.key, part.expr)]
+            for key, expr in items if part.home is None else ():
+                if _literal(key) == wanted:
+                    yield expr, part.scope
+        yield from self._passed(entry.value, wanted, scope)
+
+    def _passed(
+        self, mapping: ast.expr, wanted: object, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """What callers pass under a name that `**kwargs` takes."""
+        home = scope.lookup(mapping.id) if isinstance(mapping, ast.Name) else None
+        function = home.node if home is not None else None
+        taken = function.args.kwarg if isinstance(function, FUNCTIONS) else None
+        if isinstance(mapping, ast.Name) and taken is not None and taken.arg == mapping.id:
+            assert isinstance(function, FUNCTIONS)
+            for site in self.graph.runs(function):
+                given = (k.value for k in site.call.keywords if k.arg == wanted)
+                yield from ((one, site.scope) for one in given)
 
     def _given_back(
         self, call: ast.Call, index: int | None, scope: Scope, seen: set[object]

@@ -170,7 +170,8 @@ class Forwards:
         holder = func.value
         if self._is_given_model(call, scope):
             return EventKind.FORWARD
-        held = isinstance(holder, ast.Attribute) and not self.values.of(holder, scope)
+        kept = isinstance(holder, (ast.Attribute, ast.Subscript))
+        held = kept and not self.values.of(holder, scope)
         return EventKind.CALLABLE if held else EventKind.NONE
 
     def _is_stored(self, func: ast.Attribute, scope: Scope) -> bool:
@@ -199,11 +200,13 @@ class Forwards:
         return self._sure(held and self._is_given_model(call, scope))
 
     def _of_element(self, call: ast.Call, func: ast.Subscript, scope: Scope) -> EventKind:
-        """`nets[i](x)`; `LOSSES[kind](model, batch)`."""
-        holder = dotted_name(func.value) or ""
+        """`nets[i](x)`; `state["model"](x)`; `LOSSES[kind](model, batch)`."""
+        key = func.slice.value if isinstance(func.slice, ast.Constant) else None
+        holder = key if isinstance(key, str) else dotted_name(func.value) or ""
         if self.values.is_model(func.value, scope) or self._is_given_model(call, scope):
             return EventKind.FORWARD
-        if self.values.of(func.value, scope) or criterion_name(holder):
+        told = self.values.of(func if isinstance(key, str) else func.value, scope)
+        if told or criterion_name(holder):
             return EventKind.NONE
         return EventKind.FORWARD if _MODEL_NAME.search(holder) else EventKind.CALLABLE
 

@@ -84,6 +84,7 @@ class Makers:
             yield from ((maker.body, scope), (maker.orelse, scope))
         elif isinstance(maker, ast.Subscript):
             yield from self._elements(maker.value, scope)
+            yield from self.values.contents.expressions(maker, scope)
         elif isinstance(maker, ast.Call):
             yield from self._given_back(maker, scope)
         elif isinstance(maker, (ast.Name, ast.Attribute)):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.vicinity import callers_of_scope, files_near
@@ -40,13 +41,28 @@ def _half(program: Program, scope: Scope) -> tuple[ast.Call, str] | None:
     """The first call of a scope that makes a model, or all of them, another dtype, and why."""
     for call in scope.calls:
         if _sets_default(program, call):
-            return call, f"`{ast.unparse(call)}`: the default dtype is not float32"
+            where = _where(program, call)
+            return call, f"`{ast.unparse(call)}`{where}: the default dtype is not float32"
         if _makes_half(program, call, scope) and not _turned_back(program, call, scope):
             return call, (
-                f"`{ast.unparse(call.func)}` makes the model another dtype: GradScaler and "
-                "autocast are for float32 parameters"
+                f"`{ast.unparse(call.func)}` makes the model another dtype{_where(program, call)}: "
+                "GradScaler and autocast are for float32 parameters"
             )
     return None
+
+
+def _where(program: Program, call: ast.Call) -> str:
+    """The option that a conversion depends on: without it the loop is like any other."""
+    inner: ast.AST = call
+    for around in program.module.ancestors(call):
+        if isinstance(around, FUNCTIONS):
+            break
+        if isinstance(around, ast.If) and "__name__" not in names_in(around.test):
+            if any(inner is one for one in around.body):
+                test = ast.unparse(around.test)
+                return f" where `{test}` holds (take that option out, then run again)"
+        inner = around
+    return ""
 
 
 def _sets_default(program: Program, call: ast.Call) -> bool:

@@ -22,7 +22,7 @@ def refuse_old_torch(settings: Settings, node: ast.AST) -> None:
             "torch-too-old",
             node,
             f"the project admits torch {version} by its requirements, and mixed precision "
-            "came with 1.6",
+            "came with 1.6: raise that bound, or name the torch that runs it with --target-torch",
         )
 
 

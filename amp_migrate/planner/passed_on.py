@@ -9,6 +9,7 @@ import builtins
 from collections.abc import Iterable
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.refusal import Refusal
@@ -64,9 +65,17 @@ def _taken(program: Program, call: ast.Call, scope: Scope) -> str | None:
             inner, scope
         ):
             return f"the optimizer `{ast.unparse(inner)}`"
+        if isinstance(inner, (ast.Name, ast.Attribute)) and _holds_optimizer(program, inner, scope):
+            return f"the optimizer in `{ast.unparse(inner)}`"
         if _is_parameters(program, inner, scope):
             return f"the parameters `{ast.unparse(inner)}`"
     return None
+
+
+def _holds_optimizer(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """`state`, where `state["optimizer"]` is one."""
+    held = program.values.contents.held(expr, scope)
+    return any(value.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for value in held)
 
 
 def _is_list(expr: ast.expr) -> bool:
