@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax import Function, Scope, is_abstract
 
 if TYPE_CHECKING:
     from amp_migrate.model.effects import Effects
@@ -70,8 +71,11 @@ class Forwards:
         if _constructs(self.definition(call, scope)):
             return EventKind.NONE
         defined = self._defined(call, scope)
-        if defined is not None:
-            return self._of_definition(call, scope, *defined)
+        if defined:
+            found = EventKind.NONE
+            for effects, function in defined:
+                found |= self._of_definition(call, scope, effects, function)
+            return EventKind.FORWARD if found & EventKind.FORWARD else found
         if self._is_imported(call.func, scope):
             return self._sure(self._is_library_forward(call, scope))
         if isinstance(call.func, ast.Attribute):
@@ -87,29 +91,38 @@ class Forwards:
         """The function or class of another file that `call` names."""
         return self.values.abroad(call.func, scope)
 
-    def _defined(self, call: ast.Call, scope: Scope) -> tuple[Effects, Function] | None:
-        """The function that `call` runs, in this program or in a file beside it."""
-        own = self.values.callee(call, scope)
-        if own is not None:
-            return self.effects, own
+    def _defined(self, call: ast.Call, scope: Scope) -> list[tuple[Effects, Function]]:
+        """The functions that `call` runs, in this program or in a file beside it."""
+        own = self.values.callees(call, scope)
+        if own:
+            return [(self.effects, one) for one in own]
         abroad = self.definition(call, scope)
         if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
-            return abroad[0].effects, abroad[1]
-        return self._foreign_method(call.func, scope)
+            return [(abroad[0].effects, abroad[1])]
+        return list(self._foreign_methods(call.func, scope))
 
-    def _foreign_method(self, func: ast.expr, scope: Scope) -> tuple[Effects, Function] | None:
-        """`self.diffusion.loss(x)` of an object whose class is in another file."""
+    def _foreign_methods(self, func: ast.expr, scope: Scope) -> Iterator[tuple[Effects, Function]]:
+        """`self.diffusion.loss(x)` of an object whose class is in another file, and what heirs of
+        that class put in its place there.
+        """
         if not isinstance(func, ast.Attribute):
-            return None
+            return
         foreign = self.values.of(func.value, scope).foreign
-        method = foreign[0].graph.method(foreign[1], func.attr) if foreign is not None else None
-        return (foreign[0].effects, method) if foreign is not None and method is not None else None
+        if foreign is None:
+            return
+        home, cls = foreign
+        methods = (home.graph.method(one, func.attr) for one in [cls, *home.graph.heirs(cls)])
+        for method in dict.fromkeys(one for one in methods if one is not None):
+            yield home.effects, method
 
     def _of_definition(
         self, call: ast.Call, scope: Scope, effects: Effects, function: Function
     ) -> EventKind:
         if function.name == "forward" and effects.is_module_method(function):
             return EventKind.FORWARD
+        if effects.is_module_method(function) and is_abstract(function):
+            named = function.name in _PLAIN_METHODS or function.name.startswith(_UPKEEP)
+            return self._sure(not named)
         found = effects.of_function(function) & (EventKind.FORWARD | EventKind.CALLABLE)
         if found & EventKind.CALLABLE and self._brings_model(call, scope):
             return EventKind.FORWARD

@@ -237,6 +237,12 @@ def returned(function: Function) -> list[ast.expr]:
     return known
 
 
+def is_abstract(function: Function) -> bool:
+    """A method that only says that others define it."""
+    last = function.body[-1]
+    return isinstance(last, ast.Raise) and all(isinstance(s, ast.Expr) for s in function.body[:-1])
+
+
 def returned_at(function: Function, index: int) -> list[ast.expr]:
     """What a function returns as one part of a tuple."""
     tuples = [one for one in returned(function) if isinstance(one, ast.Tuple)]

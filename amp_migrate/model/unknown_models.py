@@ -17,7 +17,7 @@ from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Function, Module, Scope
+from amp_migrate.model.syntax import Function, Module, Scope, is_abstract
 from amp_migrate.model.targets import forwards, makers
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
@@ -34,6 +34,12 @@ def possible(program: Program, call: ast.Call, scope: Scope) -> Iterator[Functio
     if method is not None:
         for cls in module_classes(program):
             yield from _bodies(program, cls, method)
+    func = call.func
+    own = program.values.of(func.value, scope).cls if isinstance(func, ast.Attribute) else None
+    if own is not None and isinstance(func, ast.Attribute):
+        said = program.graph.method(own, func.attr)
+        if said is not None and is_abstract(said):
+            yield from _of_class(program, own, func.attr)
 
 
 def methods_abroad(
@@ -46,12 +52,24 @@ def methods_abroad(
     if isinstance(func, ast.Attribute):
         foreign = program.values.of(func.value, scope).foreign
         if foreign is not None:
-            yield from ((foreign[0], one) for one in _bodies(*foreign, func.attr))
+            yield from ((foreign[0], one) for one in _of_class(*foreign, func.attr))
             return
     method = _method(program, call, scope)
     if method is not None:
         for home, cls in _imported_classes(program):
             yield from ((home, one) for one in _bodies(home, cls, method))
+
+
+def _of_class(program: Program, cls: ast.ClassDef, method: str) -> Iterator[Function]:
+    """The method of a class and of its heirs; where it is left to others, that of any module class
+    of its file, for an annotation promises no more.
+    """
+    family = [cls, *(heir for heir in program.graph.heirs(cls) if heir is not cls)]
+    found = dict.fromkeys(body for one in family for body in _bodies(program, one, method))
+    yield from found
+    if found and all(map(is_abstract, found)):
+        for one in module_classes(program):
+            yield from (body for body in _bodies(program, one, method) if body not in found)
 
 
 def _bodies(program: Program, cls: ast.ClassDef, method: str) -> Iterator[Function]:
