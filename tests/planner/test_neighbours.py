@@ -71,7 +71,7 @@ def net(line: str) -> str:
 
 
 HAZARDS = {
-    "a large constant": ("x = x.bounded_fill(x > 0, -1e9)", "big-constant-in-half"),
+    "a large constant": ("x = x.masked_fill(x > 0, -1e9)", "big-constant-in-half"),
     "no half kernel": ("x = torch.linalg.inv(x)", "ops-without-half-kernel"),
     "a sparse product": ("x = torch.sparse.mm(self.adj, x)", "ops-without-half-kernel"),
     "a tiny addend": ("x = 1 / (x + 1e-8)", "eps-underflow"),
@@ -91,7 +91,7 @@ def test_a_hazard_in_the_model_refuses_the_loop(case: tuple[str, str], tmp_path:
 
 def test_the_message_names_the_other_file(tmp_path: Path) -> None:
     files = {
-        "models.py": net("x = x.bounded_fill(x > 0, -1e9)"),
+        "models.py": net("x = x.masked_fill(x > 0, -1e9)"),
         "train.py": train("from models import Net"),
     }
     message = project(tmp_path, files).loops[0].message
@@ -102,7 +102,7 @@ def test_the_message_names_the_other_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["x = x.relu()", "x = x.float().bounded_fill(x > 0, -1e9)", "x = x.bounded_fill(x > 0, -1e4)"],
+    ["x = x.relu()", "x = x.float().masked_fill(x > 0, -1e9)", "x = x.masked_fill(x > 0, -1e4)"],
 )
 def test_a_sound_model_does_not(line: str, tmp_path: Path) -> None:
     outcome = project(
@@ -113,7 +113,7 @@ def test_a_sound_model_does_not(line: str, tmp_path: Path) -> None:
 
 def test_bfloat16_has_the_range_of_float32(tmp_path: Path) -> None:
     files = {
-        "models.py": net("x = x.bounded_fill(x > 0, -1e9)"),
+        "models.py": net("x = x.masked_fill(x > 0, -1e9)"),
         "train.py": train("from models import Net"),
     }
     assert [loop.status for loop in project(tmp_path, files, dtype="bfloat16").loops] == [
@@ -257,7 +257,7 @@ MADE = "model = Net().to(device)\n    optimizer = torch.optim.Adam(model.paramet
 
 
 @pytest.mark.parametrize(
-    ("fill", "status"), [(".bounded_fill(x > 0, -1e9)", "refused"), ("", "migrated")]
+    ("fill", "status"), [(".masked_fill(x > 0, -1e9)", "refused"), ("", "migrated")]
 )
 def test_a_method_of_a_model_elsewhere_runs_its_forward(
     tmp_path: Path, fill: str, status: str
@@ -297,7 +297,7 @@ CALLBACK = """
 
 
 @pytest.mark.parametrize(
-    ("fill", "status"), [(".bounded_fill(x > 0, -1e9)", "refused"), ("", "migrated")]
+    ("fill", "status"), [(".masked_fill(x > 0, -1e9)", "refused"), ("", "migrated")]
 )
 def test_a_model_that_no_call_binds_may_be_any_imported_one(
     tmp_path: Path, fill: str, status: str
@@ -311,11 +311,11 @@ def test_a_model_that_no_call_binds_may_be_any_imported_one(
 
 
 def test_a_model_that_no_call_binds_may_be_any_of_its_file(tmp_path: Path) -> None:
-    nets = dedent(NETS.replace("{fill}", ".bounded_fill(x > 0, -1e9)"))
+    nets = dedent(NETS.replace("{fill}", ".masked_fill(x > 0, -1e9)"))
     program = dedent(CALLBACK).replace("{imports}", nets)
     found = project(tmp_path, {"train.py": program})
     assert [loop.status for loop in found.loops] == ["migrated"]
-    assert "self.fc(x).float().bounded_fill(x > 0, -1e9)" in (found.output or "")
+    assert "self.fc(x).float().masked_fill(x > 0, -1e9)" in (found.output or "")
 
 
 def twice(first: str, second: str) -> str:
