@@ -11,6 +11,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.step_signatures import takes_no_closure
 from amp_migrate.model.syntax import Scope
 
 RULE = Rule("closure-optimizer", severity="error")
@@ -28,8 +29,19 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for call in scope.calls:
             given = len(call.args) > 1 or any(k.arg == "closure" for k in call.keywords)
             is_step = given and events.what(call, scope) == EventKind.SCALER_STEP
-            if is_step and _is_torchs(program, call, scope):
+            if (
+                is_step
+                and _is_torchs(program, call, scope)
+                and _takes_closure(program, call, scope)
+            ):
                 yield finding_at(program, call, RULE, message)
+
+
+def _takes_closure(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether the optimizer, for all that is in sight, takes what follows it for a closure."""
+    stepped = call.args[0] if call.args else None
+    value = program.values.of(stepped, scope) if stepped is not None else None
+    return value is None or not takes_no_closure(program, value)
 
 
 def _is_torchs(program: Program, call: ast.Call, scope: Scope) -> bool:

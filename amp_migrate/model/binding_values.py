@@ -132,8 +132,10 @@ class BindingValues:
 
     def _annotation(self, name: str, home: Scope) -> Value:
         found = next((a.annotation for a in home.parameters() if a.arg == name), None)
-        if found is None:
-            return UNKNOWN
+        return self.annotated(found, home) if found is not None else UNKNOWN
+
+    def annotated(self, found: ast.expr, home: Scope) -> Value:
+        """What an annotation promises."""
         canonical = self.module.canonical(found) or ""
         named = {
             "torch.device": Kind.DEVICE,

@@ -328,9 +328,9 @@ def argument(call: ast.Call, scope: Scope, parameter: str, bound: bool) -> ast.e
         if keyword.arg == parameter:
             return keyword.value
     names = [a.arg for a in scope.parameters()][1 if bound else 0 :]
-    if parameter not in names or any(isinstance(a, ast.Starred) for a in call.args):
+    index = names.index(parameter) if parameter in names else len(call.args)
+    if any(isinstance(one, ast.Starred) for one in call.args[: index + 1]):
         return None
-    index = names.index(parameter)
     return call.args[index] if index < len(call.args) else None
 
 

@@ -243,6 +243,13 @@ def is_abstract(function: Function) -> bool:
     return isinstance(last, ast.Raise) and all(isinstance(s, ast.Expr) for s in function.body[:-1])
 
 
+def fields_of(cls: ast.ClassDef, name: str) -> list[ast.expr]:
+    """The annotations of `name: type`, a field without a value."""
+    declared = (one for one in cls.body if isinstance(one, ast.AnnAssign) and one.value is None)
+    named = (one for one in declared if isinstance(one.target, ast.Name) and one.target.id == name)
+    return [one.annotation for one in named]
+
+
 def returned_at(function: Function, index: int) -> list[ast.expr]:
     """What a function returns as one part of a tuple."""
     tuples = [one for one in returned(function) if isinstance(one, ast.Tuple)]

@@ -26,7 +26,7 @@ from amp_migrate.model.kinds import (
 from amp_migrate.model.method_uses import MethodUses
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.reaching import Reaching
-from amp_migrate.model.syntax import Binding, Function, Module, Scope, returned
+from amp_migrate.model.syntax import Binding, Function, Module, Scope, fields_of, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.neighbours import Definition
@@ -246,6 +246,7 @@ class Values:
             scope = self.module.scopes[owner]
             for binding in [*scope.bindings.get(f"self.{name}", ()), *scope.bindings.get(name, ())]:
                 found.append(self._attribute_binding(binding, name, scope))
+            found += [self.bindings.annotated(one, scope) for one in fields_of(owner, name)]
         return self.join(found) or self._property(cls, name)
 
     def _property(self, cls: ast.ClassDef, name: str) -> Value:

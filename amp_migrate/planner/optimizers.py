@@ -9,6 +9,7 @@ import ast
 from amp_migrate.model.kinds import Kind, Value, optimizer_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.step_signatures import takes_no_closure
 from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.planner.gradient_uses import manual_update
 from amp_migrate.planner.groups import Group
@@ -124,7 +125,7 @@ def _refuse_closure(program: Program, scope: Scope, call: ast.Call, value: Value
     ):
         message = "the step evaluates the loss itself, several times; GradScaler does not support "
         raise Refusal("step-with-closure", call, f"{message}closures")
-    if given and is_known:
+    if given and is_known and not takes_no_closure(program, value):
         taken = ast.unparse(given[0])
         message = f"the step gets `{taken}`, which an optimizer of torch takes for a closure"
         raise Refusal("step-with-closure", call, message)

@@ -19,7 +19,19 @@ class Cycle(Updates):
         """`X.step()` becomes `scaler.step(X)`."""
         span = self.program.module.span
         own = [s for s in self.steps if s.made.inner is None]
-        return [ReplaceExpression(span(s.call), self._named(s, f"{scaler}.step")) for s in own]
+        return [ReplaceExpression(span(s.call), self._with_arguments(s, scaler)) for s in own]
+
+    def _with_arguments(self, step: OptimizerStep, scaler: str) -> Template:
+        """`opt.step(scale)`, whose own step takes it: `scaler.step(opt, scale)`."""
+        plain = self._named(step, f"{scaler}.step")
+        named = [f"{k.arg}=" if k.arg else "**" for k in step.call.keywords]
+        given = [*step.call.args, *(k.value for k in step.call.keywords)]
+        if step.made.inner is not None or not given:
+            return plain
+        before = ["" for _ in step.call.args] + named
+        text = "".join(f", {name}${place}" for place, name in enumerate(before, 1))
+        holes = map(self.program.module.span, given)
+        return Template(f"{plain.text.removesuffix(')')}{text})", (*plain.parts, *holes))
 
     def update_edits(self, scaler: str) -> list[Edit]:
         """`scaler.update()` where each iteration has made its last step. Raises Refusal where no
