@@ -12,7 +12,7 @@ from amp_migrate.model.calls import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.queries import names_stored, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
 
@@ -44,13 +44,21 @@ class TrainedModels:
         """`model` of `model.parameters()`, in a statement and in what its names were made of."""
         for inner in nodes_in(node):
             if isinstance(inner, ast.Attribute) and inner.attr in _PARAMETERS:
-                yield from [inner.value] if dotted_name(inner.value) is not None else []
+                named = dotted_name(inner.value) is not None and not self._is_local(inner.value)
+                yield from [inner.value] if named else []
             elif deep and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
                 bindings = self.program.reaching.at(inner, inner.id).bindings
                 made = [b.value for b in bindings if b.how == "assign" and b.value is not None]
                 for value in made if len(made) == len(bindings) == 1 else ():
                     near = self.program.module.parents
                     yield from self._asked(value, deep - 1) if value in near else ()
+
+    def _is_local(self, model: ast.expr) -> bool:
+        """`net` of `{k: Adam(net.parameters()) for k, net in nets.items()}`."""
+        head = (dotted_name(model) or "").partition(".")[0]
+        around = self.program.module.ancestors(model)
+        loops = (one for a in around for one in getattr(a, "generators", ()))
+        return any(head in names_stored(one.target) for one in loops)
 
     def _handed(self, place: ast.stmt, scope: Scope) -> Iterator[ast.expr]:
         """`model` of `build_optimizer(cfg, model)`."""
