@@ -231,12 +231,27 @@ class RegionFinder:
 
     def _no_forward(self, call: ast.Call) -> Refusal:
         loss = " + ".join(ast.unparse(one) for one in self._losses(call)) or "the loss"
-        return Refusal(
-            "loss-computed-elsewhere",
-            call,
-            f"nothing that computes `{loss}` in `{self.scope.qualname}` is known to run a model, "
-            "so there is nothing to put under autocast",
-        )
+        why = f"nothing that computes `{loss}` in `{self.scope.qualname}` is known to run a model, "
+        why += "so there is nothing to put under autocast"
+        for attribute, method in self._set_elsewhere(call):
+            name = method.qualname.rpartition(".")[2]
+            why = f"`{attribute}`, of which the loss is made, is set in `{name}`: "
+            why += "compute the loss where its backward is called"
+        return Refusal("loss-computed-elsewhere", call, why)
+
+    def _set_elsewhere(self, call: ast.Call) -> Iterator[tuple[str, Scope]]:
+        """`self.loss` of a backward, and the only other method of the class that sets it."""
+        cls = self.program.graph.class_around(self.scope)
+        held = self.program.module.scopes[cls].bindings if cls is not None else {}
+        for node in (n for expr in self._losses(call) for n in shallow(expr)):
+            if not isinstance(node, ast.Attribute):
+                continue
+            head, _, rest = (dotted_name(node) or "").partition(".")
+            if head == self.scope.self_name:
+                statements = [one.statement for one in held.get(f"self.{rest}", ())]
+                where = {self.program.module.scope_of(one) for one in statements}
+                if len(where) == 1 and self.scope not in where:
+                    yield ast.unparse(node), where.pop()
 
     def _top(self, member: ast.stmt, at: ast.stmt) -> tuple[ast.stmt, list[ast.stmt]]:
         """The highest statement around `member`, free of barriers, on the way to the block it

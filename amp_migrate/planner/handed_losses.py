@@ -37,6 +37,13 @@ def regions_above(program: Program, group: Group) -> list[Above]:
     return [above for site in sites for above in _at(program, group.scope, names, site)]
 
 
+def is_handed(program: Program, group: Group) -> bool:
+    """Whether a parameter itself is differentiated, or arithmetic on parameters."""
+    parameters = {one.arg for one in group.scope.parameters()} - {group.scope.self_name}
+    used = [tokens(one) for call in group.backwards for one in receivers(call, program)]
+    return bool(used) and all(names <= parameters for names in used)
+
+
 def _handed(program: Program, scope: Scope, backward: ast.Call) -> Iterator[str]:
     """The parameters that a backward's loss is made of."""
     flow, at = flow_of(scope, program), program.module.statement_of(backward)

@@ -17,7 +17,7 @@ from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
-from amp_migrate.planner.handed_losses import regions_above
+from amp_migrate.planner.handed_losses import Above, is_handed, regions_above
 from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
 from amp_migrate.planner.loop_edits import LoopPlan
@@ -175,7 +175,7 @@ class LoopPlanner:
         except Refusal as refusal:
             if refusal.reason != "loss-computed-elsewhere":
                 raise
-            above = regions_above(self.program, group)
+            above = _regions_above(self.program, group, refusal)
             if not above:
                 raise
         hazards.enter((region.statements(), scope) for scope, region, _ in above)
@@ -242,3 +242,15 @@ class LoopPlanner:
         for helper in first.chain:
             name, above = reach(self.wiring, above, helper, name), helper
         return name
+
+
+def _regions_above(program: Program, group: Group, own: Refusal) -> list[Above]:
+    """The regions in the callers; of a loss that is no parameter itself, its `own` reason tells
+    more than that of a caller.
+    """
+    try:
+        return regions_above(program, group)
+    except Refusal as refusal:
+        if refusal.reason == own.reason and not is_handed(program, group):
+            raise own from None
+        raise
