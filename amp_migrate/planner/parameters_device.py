@@ -141,8 +141,16 @@ class TrainedModels:
             if owner in self.program.graph.lineage(value.cls):
                 return True
         theirs = [n for one in (moved, *self._kept(move)) for n in self._called(one, move.scope)]
-        ours = self._called(model, scope)
+        ours = [n for one in self._around(model, scope) for n in self._called(one, scope)]
         return any(self._is_same(one, other) for one in ours for other in theirs)
+
+    def _around(self, model: ast.expr, scope: Scope) -> Iterator[ast.expr]:
+        """`model.first_part`, and `model`, with which it moves."""
+        yield model
+        while isinstance(model, ast.Attribute):
+            model = model.value
+            if self._is_module(model, scope):
+                yield model
 
     def _kept(self, move: Move) -> list[ast.expr]:
         """`self.model` of `self.model = deepcopy(model).cuda()`."""
@@ -196,12 +204,20 @@ class TrainedModels:
         """
         if self._is_constructed(move.scope, scope):
             return True
+        late = self._orders(move, scope, place, after)
+        return not any(late) if late else _is_constructor(move.scope)
+
+    def runs_later(self, move: Move, scope: Scope, place: ast.stmt, *, after: bool) -> bool:
+        """Whether a move is seen to run behind a place on some way that leads to both."""
+        return any(self._orders(move, scope, place, after))
+
+    def _orders(self, move: Move, scope: Scope, place: ast.stmt, after: bool) -> list[bool]:
+        """Whether a move runs behind a place, in each scope that leads to both."""
         ours: dict[Scope, Place] = {}
         for where, at in self._ways(scope, _end(place) if after else _begin(place), _HOPS):
             ours[where] = min(at, ours.get(where, at))
         theirs = self._ways(move.scope, _end(move.call), _HOPS)
-        late = [at > ours[where] for where, at in theirs if where in ours]
-        return not any(late) if late else _is_constructor(move.scope)
+        return [at > ours[where] for where, at in theirs if where in ours]
 
     def _is_constructed(self, first: Scope, scope: Scope) -> bool:
         """Whether `first` is a constructor of the object whose method `scope` is, one that no

@@ -279,6 +279,9 @@ def _elsewhere(inference: Inference, program: Program, cls: ast.ClassDef, call: 
     if forward is None or region is None:
         return inference.unseen(call)
     found = returns(inference.abroad(program, region), forward)
+    if found.dtypes == DType.UNKNOWN and not found.container:
+        # Like one out of sight: layers that nobody follows give half.
+        return Fact(in_region(region).dtypes | DType.UNKNOWN)
     return replace(found, dtypes=found.dtypes | DType.UNKNOWN, bounds=None)
 
 
