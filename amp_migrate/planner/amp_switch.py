@@ -181,22 +181,12 @@ class SwitchFinder:
             name = dotted_name(model) or ""
             bound = here.is_bound(name) or model in nodes_in(here.node) and here.after
             says = bound and self.trained.says_its_device(model, here.scope)
-            if says and self._has_moved(model, here):
+            place = (here.scope, here.node)
+            if says and self.trained.has_moved(model, self.use.moves, *place, after=here.after):
                 kind = f"next({name}.parameters()).device.type"
                 if self.use.other:
                     yield Switch(kind, f'{kind} != "cpu"')
                 yield Switch('"cuda"', f'{kind} == "cuda"')
-
-    def _has_moved(self, model: ast.expr, here: _Place) -> bool:
-        """Whether all that moves a model has run; where nothing in sight does, whether no model is
-        moved later: it may be the same, in a list or under another name.
-        """
-        moves = [m for m in self.use.moves if self.trained.is_moved(m, model, here.scope)]
-        order = (here.scope, here.node)
-        if moves:
-            return all(self.trained.runs_before(m, *order, after=here.after) for m in moves)
-        others = (m for m in self.use.moves if m.of_model)
-        return not any(self.trained.runs_later(m, *order, after=here.after) for m in others)
 
     def _follows_cuda(self, move: Move) -> bool:
         """Whether something is moved to CUDA exactly where CUDA is available."""

@@ -5,7 +5,7 @@ while the program runs, where the device has no name there.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from amp_migrate.model.calls import argument
@@ -197,6 +197,18 @@ class TrainedModels:
             if binding.value is not None and binding.index is None and binding.how == "assign":
                 where = self.program.module.scope_of(binding.value)
                 yield from self._names(binding.value, where, deep - 1)
+
+    def has_moved(
+        self, model: ast.expr, moves: Sequence[Move], scope: Scope, place: ast.stmt, *, after: bool
+    ) -> bool:
+        """Whether all that moves a model has run; where nothing in sight does, whether no model is
+        moved later: it may be the same, in a list or under another name.
+        """
+        its = [m for m in moves if self.is_moved(m, model, scope)]
+        if its:
+            return all(self.runs_before(m, scope, place, after=after) for m in its)
+        others = (m for m in moves if m.of_model)
+        return not any(self.runs_later(m, scope, place, after=after) for m in others)
 
     def runs_before(self, move: Move, scope: Scope, place: ast.stmt, *, after: bool) -> bool:
         """Whether a move has run before `place` does (or `after` it): by their order in the scopes

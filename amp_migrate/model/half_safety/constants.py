@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.literals import number
+from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.calls import spelled
 from amp_migrate.torch_facts.amp_api import HALF_MAX
@@ -22,11 +23,11 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         if found is not None and found.op.constants:
             yield from _of_call(asked, node, found, scope)
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        if is_huge(node.value, scope):
+        if _is_huge(asked, node.value, scope):
             yield from _in_place(asked, node, node.targets[0].value, node.value, scope)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
         for constant, tensor in ((node.left, node.right), (node.right, node.left)):
-            if is_huge(constant, scope) and asked.fact(tensor, scope).seen_half:
+            if _is_huge(asked, constant, scope) and asked.fact(tensor, scope).seen_half:
                 yield _hazard(node, constant, (tensor,))
 
 
@@ -36,12 +37,18 @@ def is_huge(expr: ast.expr, scope: Scope) -> bool:
     return value is not None and HALF_MAX < abs(value) < float("inf")
 
 
+def _is_huge(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+    """The same of every number that it may be, as far as these are in sight."""
+    found = numbers(asked.inference.program, expr, scope)
+    return any(HALF_MAX < abs(one) < float("inf") for one in found)
+
+
 def _of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
     given = arguments(call, found)
     huge = [
         one
         for one in constant_arguments(call, found, given)
-        if one is not None and is_huge(one, scope)
+        if one is not None and _is_huge(asked, one, scope)
     ]
     if not huge or not given:
         return
@@ -63,8 +70,10 @@ def _is_float(asked: Asked, tensor: ast.expr, constant: ast.expr, scope: Scope) 
     """A whole number may fill integers, which stay integers, where nothing tells."""
     if asked.fact(tensor, scope).seen_half:
         return True
-    return any(isinstance(one, ast.Constant) and isinstance(one.value, (float, str))
-               for one in ast.walk(constant)) or isinstance(constant, ast.Name)  # fmt: skip
+    if isinstance(constant, (ast.Name, ast.Attribute, ast.Subscript)):
+        return True
+    parts = (one.value for one in ast.walk(constant) if isinstance(one, ast.Constant))
+    return any(isinstance(one, (float, str)) for one in parts)
 
 
 def arguments(call: ast.Call, found: Spelling) -> list[ast.expr]:

@@ -25,6 +25,8 @@ class Hazard:
     message: str
     certain: bool = True
     """Whether the operands are half on a path in sight; else nothing in sight excludes it."""
+    split: ast.Call | None = None
+    """A call of an `nn.Sequential` whose last layer must get float32 from the others."""
     demanded: bool = False
     """Whether the program itself tests for it, wherever it does."""
     spoils: bool = False

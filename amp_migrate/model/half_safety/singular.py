@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.kinds import Value
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Binding, Scope, returned, shallow
 from amp_migrate.model.tensors.calls import operands, spelled
 from amp_migrate.model.tensors.inference import Inference
@@ -42,6 +44,8 @@ class _Weak(NamedTuple):
     """What must be float32; None where nothing written there helps."""
     what: str
     saturates: bool
+    split: ast.Call | None = None
+    """A call of an `nn.Sequential` whose last layer must get float32."""
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -57,7 +61,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 def _hazard(weak: _Weak, node: ast.AST) -> Hazard:
     casts = () if weak.cast is None else (weak.cast,)
-    return Hazard("eps-underflow", node, casts, weak.what)
+    return Hazard("eps-underflow", node, casts, weak.what, split=weak.split)
 
 
 def _singular(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.expr, Trait]]:
@@ -208,8 +212,8 @@ class _Search:
 
     def _guard(self, value: ast.expr, constant: ast.expr, scope: Scope) -> list[_Weak]:
         """A constant that half precision rounds away, beside a value that may be half."""
-        size = number(constant, scope)
-        if size is None or not _is_lost(abs(size)):
+        sizes = numbers(self.asked.inference.program, constant, scope)
+        if not any(_is_lost(abs(size)) for size in sizes):
             return []
         if not self.asked.needs_cast(value, scope):
             return []
@@ -253,7 +257,7 @@ class _Search:
         if weak:
             return weak
         for bound in [*given[1:], *(one.value for one in call.keywords)]:
-            is_number = number(bound, scope) is not None
+            is_number = bool(numbers(self.asked.inference.program, bound, scope))
             inner = bound if is_number else _inner_number(bound)
             guard = self._guard(given[0], inner, scope)
             if guard:
@@ -272,11 +276,39 @@ class _Search:
         if row is not None and row.op is not None and call.args:
             if Trait.SATURATES in row.op.traits and row.op.policy == "keeps":
                 return self._saturated(call, call.args[0], scope, complemented)
+        if self._ends_saturated(value):
+            return self._sequence(call, complemented)
         return [
             weak
             for one, home in self._returned(call, scope)
             for weak in self.behind(one, home, deep - 1, complemented=complemented)
         ] or self._abroad(call, scope, deep, complemented)
+
+    def _ends_saturated(self, value: Value) -> bool:
+        """`nn.Sequential(..., nn.Sigmoid())`"""
+        program, made = self.asked.inference.program, value.origin
+        if not isinstance(made, ast.Call) or not made.args:
+            return False
+        if value.name in layers.WRAPPERS:
+            return self._ends_saturated(
+                program.values.of(made.args[0], program.module.scope_of(made))
+            )
+        if not (value.name or "").endswith(".Sequential"):
+            return False
+        last = program.values.of(made.args[-1], program.module.scope_of(made))
+        row = layers.layer(last.name)
+        op = row.op if row is not None else None
+        return op is not None and Trait.SATURATES in op.traits and op.policy == "keeps"
+
+    def _sequence(self, call: ast.Call, complemented: bool) -> list[_Weak]:
+        """The last layer gets float32 where the sequence has a name; else nothing helps there."""
+        inference = self.asked.inference
+        matters = self.trait is Trait.LOG or complemented
+        if not matters or not inference.inside(call) or call in inference.casts:
+            return []
+        what = f"`{ast.unparse(call)}` is exactly 0 or 1 in float16 where float32 is not"
+        plain = len(call.args) == 1 and not call.keywords and dotted_name(call.func) is not None
+        return [_Weak(None, what, saturates=True, split=call if plain else None)]
 
     def _abroad(self, call: ast.Call, scope: Scope, deep: int, complemented: bool) -> list[_Weak]:
         """The same in a helper of another file, where nothing that is written here helps."""
@@ -296,7 +328,7 @@ class _Search:
             for value in returned(function)
             for one in search.behind(value, inner, deep - 1, complemented=complemented)
         ]
-        return [one._replace(cast=None) for one in weak[:1]]
+        return [one._replace(cast=None, split=None) for one in weak[:1]]
 
     def _returned(self, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
         """What the function, or the model's `forward`, in sight gives back."""

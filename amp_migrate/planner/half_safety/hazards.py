@@ -22,6 +22,7 @@ from amp_migrate.planner.half_safety.custom_functions import refuse_unprotected,
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.islands import is_island, is_lowered
 from amp_migrate.planner.half_safety.reach import abroad, reachable
+from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
@@ -137,6 +138,13 @@ class Hazards:
 
     def mend(self, hazard: Hazard) -> None:
         """Cast what mends it. Raises Refusal where nothing does."""
+        call = hazard.split
+        where = self.program.module.scope_of(call) if call is not None else None
+        if call is not None and where is not None:
+            sequence = ends_in_sigmoid(self.program, call, where)
+            if sequence is not None:
+                self.split(call, sequence)
+                return
         if not hazard.casts:
             raise Refusal(hazard.rule, hazard.node, hazard.message)
         for expr in hazard.casts:

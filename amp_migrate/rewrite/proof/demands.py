@@ -99,6 +99,8 @@ class Demands:
         if asked.attr in ONLY_OF_TENSORS:
             return True
         found = ops.method(asked.attr)
+        if found is not None and any(one.arg in ("dim", "keepdim") for one in call.keywords):
+            return True  # arrays have `axis` and `keepdims`
         passes = found is not None and found.op.result not in _NO_TENSORS
         return passes and self.demanded(call, scope, deep)
 
