@@ -11,11 +11,15 @@ from typing import TypeAlias
 
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.handed_calls import all_followed, handed_calls
+from amp_migrate.model.kinds import Kind, library_kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 
 Holder: TypeAlias = tuple[Scope, str]
 """A variable, by the scope that binds it."""
+Site: TypeAlias = tuple[ast.Call, Scope]
+"""A call, and the scope that evaluates it."""
+_TOOLS = {Kind.SCALER, Kind.OPTIMIZER, Kind.SCHEDULER}
 
 
 class CallGraph:
@@ -31,6 +35,7 @@ class CallGraph:
         self._mentions: dict[Function, list[ast.Name | ast.Attribute]] = {}
         self._constructions: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
         self._defined: dict[tuple[str, bool, Scope], list[ast.AST]] = {}
+        self._own_calls: dict[str, tuple[dict[ast.ClassDef, list[Site]], list[Site]]] = {}
         self._behind: dict[tuple[ast.expr, Scope], list[ast.AST]] = {}
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         for scope in module.scopes.values():
@@ -183,14 +188,55 @@ class CallGraph:
         if function.name == "__call__" and owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
             return [CallSite(c, s, bound=True) for c, s in self._calls_of_objects(owner.node)]
-        found = []
-        for call, caller in self._called(function.name):
-            if owner is None:
-                if self.function_at(call.func, caller) is function:
-                    found.append(CallSite(call, caller, bound=False))
-            elif isinstance(call.func, ast.Attribute):
-                found.append(CallSite(call, caller, bound=scope.self_name is not None))
-        return found
+        if owner is not None:
+            assert isinstance(owner.node, ast.ClassDef)
+            bound = scope.self_name is not None
+            return [CallSite(c, s, bound) for c, s in self._method_calls(function, owner.node)]
+        return [
+            CallSite(call, caller, bound=False)
+            for call, caller in self._called(function.name)
+            if self.function_at(call.func, caller) is function
+        ]
+
+    def _method_calls(self, function: Function, cls: ast.ClassDef) -> Iterator[Site]:
+        """Calls of an attribute of that name, but for `self.name()` in classes that have nothing to
+        do with this one.
+        """
+        own, others = self._by_class(function.name)
+        family = dict.fromkeys(one for heir in self.heirs(cls) for one in self.lineage(heir))
+        for one in family:
+            yield from own.get(one, ())
+        yield from others
+
+    def _by_class(self, name: str) -> tuple[dict[ast.ClassDef, list[Site]], list[Site]]:
+        """The calls of an attribute of some name: on `self`, by class, and on anything else."""
+        if name not in self._own_calls:
+            own: dict[ast.ClassDef, list[Site]] = {}
+            others = []
+            for call, caller in self._called(name):
+                holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+                around = caller.owner.node if caller.owner is not None else None
+                is_own = isinstance(holder, ast.Name) and holder.id == caller.self_name
+                if is_own and isinstance(around, ast.ClassDef):
+                    own.setdefault(around, []).append((call, caller))
+                elif holder is not None and not self._is_of_torch(holder, caller):
+                    others.append((call, caller))
+            self._own_calls[name] = own, others
+        return self._own_calls[name]
+
+    def _is_of_torch(self, holder: ast.expr, caller: Scope) -> bool:
+        """Whether all that a variable is given are scalers, optimizers and schedulers of torch,
+        whose methods are their own.
+        """
+        held = self._holder(holder, caller)
+        bindings = held[0].bindings.get(held[1], []) if held is not None else []
+        made = [b.value for b in bindings if b.how == "assign" and b.index is None]
+        names = [self.module.canonical(v.func) for v in made if isinstance(v, ast.Call)]
+        return (
+            bool(names)
+            and len(names) == len(bindings)
+            and all(name is not None and library_kind(name) in _TOOLS for name in names)
+        )
 
     def _calls_of_objects(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
         """Calls of what holds an object of a class or of an heir, by the names that it is given."""
