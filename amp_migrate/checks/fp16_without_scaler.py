@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
-from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
+from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Fix, Place, Rule, finding_at
 from amp_migrate.checks._regions import Region, region_of, regions, without_gradients
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
@@ -52,9 +52,18 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     if len(calls) == len(steps) == 1 and region.dtype == "float16"
                     else None
                 )
-                yield finding_at(
-                    program, call, RULE, message, related=[(region.place, "float16 here")], fix=fix
-                )
+                places = [(region.place, "float16 here"), *_idle_scalers(program, scope)]
+                yield finding_at(program, call, RULE, message, related=places, fix=fix)
+
+
+def _idle_scalers(program: Program, scope: Scope) -> list[tuple[Place, str]]:
+    """The scalers that are made in the same function and that nothing uses."""
+    return [
+        (call, "a scaler that nothing uses")
+        for call in scope.calls
+        if program.events.what(call, scope) is EventKind.SCALER_CREATED
+        and _idle_names(program, call)
+    ]
 
 
 def _without_idle_scalers(program: Program) -> str:

@@ -15,7 +15,7 @@ from amp_migrate.model.uses import argument_of
 RULE = Rule("unsupported-dtype", severity="warning")
 _TYPES = (
     "float32 float float64 double int8 int16 int32 int64 int long short uint8 bool "
-    "complex64 complex128"
+    "complex64 complex128 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz"
 ).split()
 _UNSUPPORTED = {f"torch.{name}" for name in _TYPES}
 

@@ -178,3 +178,15 @@ def test_what_does_not_parse_is_told_whatever_is_selected() -> None:
 def test_loops_in_tests_are_left_alone(path: str, select: tuple[str, ...], told: bool) -> None:
     linted = lint(PLAIN, path, Settings(select=select), path)
     assert ("loop-without-amp" in {one.rule for one in linted.findings}) is told
+
+
+def test_a_plain_backward_in_float16_names_the_scaler_that_nothing_uses() -> None:
+    text = (
+        "import torch\n\n\ndef train(model, optimizer, loader):\n"
+        '    scaler = torch.amp.GradScaler("cuda")\n    for x in loader:\n'
+        '        optimizer.zero_grad()\n        with torch.autocast("cuda", dtype=torch.float16):\n'
+        "            loss = model(x).mean()\n        loss.backward()\n        optimizer.step()\n"
+    )
+    (finding,) = lint_text(text, "train.py", Settings())
+    assert finding.rule == "fp16-without-scaler"
+    assert (5, 14, "a scaler that nothing uses") in finding.related
