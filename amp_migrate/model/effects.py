@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.dispatched import of_dispatch, of_property
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.forwards import Forwards
 from amp_migrate.model.gradient_effects import last_name, reads_gradients, writes_gradients
@@ -160,6 +161,8 @@ class Effects:
             effect |= EventKind.WRITES_GRADIENTS
         if isinstance(node, ast.Call):
             effect |= self._of_call(node, scope)
+        elif isinstance(node, ast.Attribute):
+            effect |= of_property(self.program, node)
         return effect
 
     def _of_call(self, call: ast.Call, scope: Scope) -> EventKind:
@@ -180,6 +183,7 @@ class Effects:
         else:
             effect |= self._of_object_call(call, scope)
             effect |= self._of_callables(call, scope) | self._of_any_method(call, scope)
+            effect |= of_dispatch(self.program, call, scope)
         return effect | self._forwards.of_call(call, scope)
 
     def _of_overrides(self, call: ast.Call, function: Function, scope: Scope) -> EventKind:
