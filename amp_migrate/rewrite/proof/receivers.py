@@ -176,7 +176,8 @@ class Receivers:
         if bindings:
             return all(self._bound(one, deep) for one in bindings)
         if isinstance(expr, ast.Attribute) and expr.attr in ("data", "T", "real", "grad"):
-            return self.made(expr.value, scope, deep)
+            # Of what a module gives, only a tensor has them.
+            return self.made(expr.value, scope, deep) or self._is_output(expr.value, scope)
         return False
 
     def _bound(self, binding: Binding, deep: int) -> bool:

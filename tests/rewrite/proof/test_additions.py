@@ -230,6 +230,11 @@ CASTS = {
         "values.float().sum()",
         True,
     ),
+    "the data of an output": (
+        "net = torch.hub.load('a', 'b')\nvalues = net(x)\n",
+        "values.data.float()",
+        True,
+    ),
     "an output that may be two": (
         "net = torch.hub.load('a', 'b')\nvalues = net(x)\n",
         "values.float()",
