@@ -120,6 +120,7 @@ COMPLEX = (
     "torch.cdouble",
 )
 FLOAT32 = ("torch.float32", "torch.float", "numpy.float32")
+DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
 FINFO = ("torch.finfo", "numpy.finfo")
 FLOAT32_LIMITS = {
     "min": -(2.0**128 - 2.0**104),

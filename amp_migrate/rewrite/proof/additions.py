@@ -14,6 +14,7 @@ import ast
 import builtins
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from amp_migrate.model.configurations import entries_behind
@@ -31,6 +32,7 @@ from amp_migrate.rewrite.proof.function_values import value_faults
 from amp_migrate.rewrite.proof.names import name_faults
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
+from amp_migrate.torch_facts.amp_api import DOUBLES
 
 _MOVES = ("to", "cuda")
 
@@ -322,12 +324,28 @@ class _Additions:
                 yield self._failure(node, "it is taken apart, as a tuple is")
             elif fact.dtypes & DType.COMPLEX or fact.dtypes == DType.INTEGER:
                 yield self._failure(node, "it may be no floating-point tensor")
+            elif not fact.dtypes & DType.HALF and self._knows_double:
+                yield self._failure(node, "it may be float64, which this would round")
             elif demands_of(self.program).demanded(node, scope):
                 continue
             elif fact.container or not fact.may_be_tensor:
                 yield self._failure(node, "it may be no floating-point tensor")
             elif not receivers_of(self.program).is_tensor(node, scope):
                 yield self._failure(node, "nothing shows that it is a tensor")
+
+    @cached_property
+    def _knows_double(self) -> bool:
+        """Whether the file computes in float64 anywhere: a cast of what is half on no path in sight
+        would take digits away, with AMP off, too.
+        """
+        for node in self.program.module.parents:
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                if self.program.module.scope_of(node).module is not self.file:
+                    continue
+                is_method = isinstance(node, ast.Attribute) and node.attr == "double"
+                if is_method or self.program.canonical(node) in DOUBLES:
+                    return True
+        return False
 
     def _failure(self, node: ast.expr, why: str) -> Unproved:
         scope = self.program.module.scope_of(node)

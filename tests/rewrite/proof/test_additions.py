@@ -230,6 +230,16 @@ CASTS = {
         "values.float().sum()",
         True,
     ),
+    "what may be float64": (
+        "torch.set_default_dtype(torch.float64)\nvalues = f(x)\n",
+        "torch.svd(values.float())",
+        False,
+    ),
+    "what is half beside float64": (
+        "other = x.double()\nvalues = torch.nn.functional.linear(x, w)\n",
+        "values.float()",
+        True,
+    ),
     "the data of an output": (
         "net = torch.hub.load('a', 'b')\nvalues = net(x)\n",
         "values.data.float()",
@@ -268,7 +278,7 @@ def test_casts(name: str) -> None:
     setup, cast, proved = CASTS[name]
     inner = "".join(f"    {line}\n" for line in setup.splitlines())
     body = f"with torch.autocast('cuda', dtype=torch.float16):\n{inner}    z = {cast}\n"
-    found = cast[cast.index("values") :] if "values" in cast and not proved else cast
+    found = cast[cast.index("values") :].rstrip(")") + ")" if not proved else cast
     assert failures(body, casts=1) == ([] if proved else [found])
 
 
