@@ -84,6 +84,7 @@ def _reads(program: Program, function: Function, hops: int) -> bool:
 
 
 def _methods(program: Program) -> Iterator[Function]:
+    """Those of all classes in sight."""
     for node, scope in program.module.scopes.items():
         if isinstance(node, FUNCTIONS) and scope.owner is not None:
             yield node

@@ -23,7 +23,9 @@ _MAKERS = ("torch.from_numpy", "torch.tensor", "torch.LongTensor", "torch.FloatT
 
 
 def is_no_grad(expr: ast.expr, program: Program) -> bool:
-    """`torch.no_grad()` and its kin as a context or a decorator."""
+    """`torch.no_grad()` and its kin as a context, or as a decorator, which need not
+    be called.
+    """
     func = expr.func if isinstance(expr, ast.Call) else expr
     return program.canonical(func) in NO_GRAD
 
@@ -131,6 +133,9 @@ class _Search:
         )
 
     def _named(self, expr: ast.Name | ast.Attribute, deep: int) -> bool:
+        """Whether all that gives a name its value is cut; a name that nothing in sight
+        gives one may hold anything.
+        """
         dotted = dotted_name(expr)
         bindings = self.program.reaching.at(expr, dotted).bindings if dotted is not None else ()
         return bool(bindings) and all(self._bound(one, deep) for one in bindings)

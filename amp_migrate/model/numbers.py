@@ -35,6 +35,7 @@ def numbers(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP) -
 
 
 def _read(program: Program, expr: ast.expr, scope: Scope, deep: int) -> Iterator[float]:
+    """What a name, an attribute or an entry holds."""
     if isinstance(expr, ast.Subscript):
         for shown in _displays(program, expr.value):
             yield from _under(program, shown, expr.slice, deep)
@@ -69,7 +70,9 @@ def _bound(program: Program, binding: Binding, deep: int) -> Iterator[float]:
 def _function(
     program: Program, binding: Binding
 ) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, str] | None:
-    """The function of a parameter, and its name there."""
+    """The function of a parameter, and the name that it has there: a default belongs to a
+    name.
+    """
     for parent in program.module.ancestors(binding.statement):
         if isinstance(parent, FUNCTIONS):
             bindings = program.scope(parent).bindings
@@ -80,7 +83,9 @@ def _function(
 
 
 def _displays(program: Program, expr: ast.expr) -> Iterator[ast.Dict]:
-    """The displays that a dict may be."""
+    """The displays that a dict may be, through its other names and the callers that
+    pass it.
+    """
     dotted = dotted_name(expr)
     bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
     for one in bindings:

@@ -168,6 +168,7 @@ class Receivers:
         return found.op if found is not None and is_tensor else None
 
     def _named(self, expr: ast.Name | ast.Attribute, scope: Scope, deep: int) -> bool:
+        """By another use of the same value, else by all that gives it."""
         dotted = dotted_name(expr)
         reach = self.program.reaching.at(expr, dotted) if dotted is not None else None
         bindings = reach.bindings if reach is not None else ()
@@ -181,6 +182,7 @@ class Receivers:
         return False
 
     def _bound(self, binding: Binding, deep: int) -> bool:
+        """Whether one binding gives a tensor; a parameter by what the callers pass."""
         value, module = binding.value, self.program.module
         if binding.how == "parameter":
             given = arguments(self.program, binding)
