@@ -17,6 +17,8 @@ class Layer:
     slope: float
     """The factor by which the gradient is longer than the reference along the reference: 1 but for
     rounding, which has no direction; -1 with the wrong sign; 0 where it is lost."""
+    values: int = 1
+    """How many it has: the fewer they are, the less do the errors of rounding cancel."""
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,10 @@ def _slope_limit(
     one: Distance | Layer, noise: Distance | Layer | None, allowed: float, dtype: str
 ) -> float:
     """Errors without direction still move the slope a little; most in one layer, where one value
-    may be all.
+    may be all: that of rounding by its size, shared by the root of how many values there are.
     """
     before = abs(noise.slope - 1) if noise else 0.0
-    share = 0.15 if isinstance(one, Layer) else 0.1
-    return _TOLERANCE[dtype] * allowed + 3 * before + share * min(one.error, 2.0)
+    share, rounding = 0.1, 0.0
+    if isinstance(one, Layer):
+        share, rounding = 0.15, one.baseline * COARSER / math.sqrt(max(one.values, 1))
+    return _TOLERANCE[dtype] * (allowed + 3 * rounding) + 3 * before + share * min(one.error, 2.0)

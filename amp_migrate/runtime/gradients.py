@@ -78,7 +78,9 @@ def _distance(
     rows = [row for row in rows if all(gradient is not None for gradient in row[1:])]
     if not rows:
         return Distance(*key, 0.0, 0.0, 1.0)
-    layers = tuple(Layer(name, _error(h, t), _error(f, t), _slope(h, t)) for name, f, h, t in rows)
+    layers = tuple(
+        Layer(name, _error(h, t), _error(f, t), _slope(h, t), t.numel()) for name, f, h, t in rows
+    )
     single, half, true = (torch.cat([row[kind].flatten() for row in rows]) for kind in (1, 2, 3))
     return Distance(*key, _error(half, true), _error(single, true), _slope(half, true), layers)
 

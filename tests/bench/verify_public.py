@@ -1,6 +1,6 @@
 """Public scripts that nobody chose for their ease under `amp-migrate verify --device cpu`.
 
-    python -m tests.bench.verify_public FOLDER [--seeds 3] [--costs] [NAME...]
+    python -m tests.bench.verify_public [--seeds 3] [--costs] FOLDER [NAME...]
 
 FOLDER holds checkouts called OWNER+NAME. Taken is every script of these repositories that calls
 `backward` and whose data are its own or a dataset of torchvision, which is made up (`stand_ins`).
