@@ -9,6 +9,7 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.call_values import is_property
 from amp_migrate.model.calls import argument, default_of
 from amp_migrate.model.command_line import option_of
 from amp_migrate.model.names import dotted_name
@@ -53,7 +54,8 @@ class DeviceValue:
     @property
     def is_cpu(self) -> bool:
         """Whether it is the CPU by every definition."""
-        return self.closed and self.names == {"cpu"} and not self.form & ~_NAMED
+        named = bool(self.names) and self.names <= {"cpu", "cpu:"}
+        return self.closed and named and not self.form & ~_NAMED
 
 
 _NAMED = Form.DEVICE | Form.STRING
@@ -116,10 +118,38 @@ class Devices:
                 return foreign
         if reach.bindings and reach.complete:
             return _either(found)
+        given = self._property(dotted, scope) if not reach.bindings else None
+        if given is not None:
+            return given
         option = option_of(self.program, node, dotted)
         if option is not None:
             return _either([*found, self._option(option, scope)])
         return _either([*found, UNKNOWN])
+
+    def _property(self, dotted: str, scope: Scope) -> DeviceValue | None:
+        """What `cfg.device` gives where `device` is a property of the class of `cfg`."""
+        holder, _, name = dotted.rpartition(".")
+        program = self.program
+        home, cls = program, program.graph.class_around(scope)
+        if holder and holder != scope.self_name:
+            value = program.values.of(ast.parse(holder, mode="eval").body, scope)
+            home, cls = value.foreign or (program, value.cls)
+        return self._read(home, cls, name, _DEEP) if cls is not None and holder else None
+
+    def _read(self, home: Program, cls: ast.ClassDef, name: str, deep: int) -> DeviceValue | None:
+        """What a property of a class gives, or of the bases that other files hold."""
+        method = home.graph.method(cls, name)
+        if method is not None:
+            inner, asked = home.scope(method), self if home is self.program else Devices(home)
+            given = [asked.of(one, inner) for one in returned(method)]
+            return _either(given) if is_property(method) and given else None
+        for owner in home.graph.lineage(cls) if deep else ():
+            scope = home.module.scopes[owner].parent or home.module.root
+            for base in owner.bases:
+                above = home.values.abroad(base, scope)
+                if above is not None and isinstance(above[1], ast.ClassDef):
+                    return self._read(above[0], above[1], name, deep - 1)
+        return None
 
     def _of_other_file(self, dotted: str, scope: Scope) -> DeviceValue | None:
         """What a variable or a class of another file of the project holds there; what this program
@@ -197,6 +227,9 @@ class Devices:
         )
         if binding.how == "parameter" and isinstance(binding.statement, ast.arg):
             return self._parameter(binding.statement, where)
+        method = binding.statement
+        if binding.how == "def" and isinstance(method, FUNCTIONS) and is_property(method):
+            return _either([self.of(one, self.program.scope(method)) for one in returned(method)])
         if binding.value is None or binding.index is not None:
             return UNKNOWN
         if binding.how == "for":

@@ -255,7 +255,7 @@ class SwitchFinder:
             return self._asked(f"{text}.type", value, indexed=False)
         if value.is_string:
             indexed = not value.closed or any(name.endswith(":") for name in value.names)
-            if self.use.other and indexed:
+            if indexed and (self.use.other or "cpu:" in value.names):
                 return self._asked(f"{torch}.device({text}).type", value, indexed=False)
             return self._asked(text, value, indexed=indexed)
         named = value.form and not value.form & ~(Form.DEVICE | Form.STRING)
@@ -392,4 +392,4 @@ def _is_index(value: DeviceValue) -> bool:
 
 
 def _may_be_cpu(value: DeviceValue) -> bool:
-    return not value.closed or "cpu" in value.names
+    return not value.closed or any(name.rstrip(":") == "cpu" for name in value.names)
