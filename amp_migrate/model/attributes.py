@@ -6,6 +6,7 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.ancestry import ancestry
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS
 
@@ -32,9 +33,11 @@ class Attributes:
 
     def takes(self, cls: ast.ClassDef, name: str) -> bool:
         """Whether `self.name = ...` may be added: not where `__slots__` name every attribute, nor
-        in a frozen dataclass or a named tuple.
+        in a frozen dataclass or a named tuple, nor where a `__setattr__` may do else than set it.
         """
         lineage = self.program.graph.lineage(cls)
+        if any(_sets_its_way(one) for _, one in ancestry(self.program.reaching, cls)):
+            return False
         if any(_is_frozen(one) for one in lineage):
             return False
         slots = [self.program.module.scopes[one].bindings.get("__slots__") for one in lineage]
@@ -67,6 +70,26 @@ class Attributes:
                     if isinstance(above, ast.ClassDef):
                         found.setdefault(above, set()).add(inner.attr)
         return found
+
+
+def _sets_its_way(cls: ast.ClassDef) -> bool:
+    """Whether a class has a `__setattr__` that does not set whatever it is asked to."""
+    own = [n for n in cls.body if isinstance(n, FUNCTIONS) and n.name == "__setattr__"]
+    named = [n for n in cls.body if isinstance(n, ast.Assign) and _names_setattr(n)]
+    return bool(named) or not all(_always_sets(method) for method in own)
+
+
+def _names_setattr(statement: ast.Assign) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "__setattr__" for one in statement.targets)
+
+
+def _always_sets(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """`super().__setattr__(name, value)` under no condition, where nothing raises."""
+    if any(isinstance(one, (ast.Raise, ast.Assert, ast.Return)) for one in ast.walk(method)):
+        return False
+    calls = [one.value for one in method.body if isinstance(one, ast.Expr)]
+    funcs = [one.func for one in calls if isinstance(one, ast.Call)]
+    return any(isinstance(func, ast.Attribute) and func.attr == "__setattr__" for func in funcs)
 
 
 def _is_frozen(cls: ast.ClassDef) -> bool:

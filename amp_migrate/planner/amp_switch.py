@@ -22,7 +22,7 @@ from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.own_switch import OwnSwitch
 from amp_migrate.planner.parameters_device import TrainedModels
-from amp_migrate.planner.project_flag import flags, is_condition
+from amp_migrate.planner.project_flag import flags, is_condition, with_option
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.torch_facts.devices import device
@@ -129,7 +129,9 @@ class SwitchFinder:
         key = (scope, place, after)
         if key not in self._known_at:
             here = _Place(self.program, scope, place, after)
-            self._known_at[key] = self._decide(here)
+            found, unread = self._decide(here)
+            asked = with_option(self.program, scope, place, here.can_read, found.enabled)
+            self._known_at[key] = replace(found, enabled=asked), unread
         return self._known_at[key]
 
     def _decide(self, here: _Place) -> tuple[Switch, Move | None]:

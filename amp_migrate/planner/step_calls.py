@@ -12,6 +12,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.step_values import is_value_used
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.planner.refusal import Refusal
 
@@ -53,6 +54,22 @@ def step_calls(program: Program, scope: Scope, hops: int = _HOPS) -> list[StepCa
 def own_steps(program: Program, scope: Scope) -> list[StepCall]:
     """The steps that a scope makes itself."""
     return [step for step in step_calls(program, scope) if step.inner is None]
+
+
+def check_value(program: Program, step: StepCall) -> None:
+    """`norm = optimizer.step()` of an optimizer of the project: what is skipped gives None. Raises
+    Refusal.
+    """
+    call = step.innermost
+    scope = program.module.scope_of(call)
+    if isinstance(call.func, ast.Attribute):
+        if is_value_used(program, call, call.func.value, scope):
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"what `{ast.unparse(call)}` gives back is used, and GradScaler.step gives None "
+                "where it skips a step: keep the value in the optimizer",
+            )
 
 
 def leads_to_step(program: Program, call: ast.Call, scope: Scope) -> bool:

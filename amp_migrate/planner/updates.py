@@ -12,6 +12,7 @@ from amp_migrate.model.syntax import LOOPS, blocks, shallow
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.step_calls import check_value
 from amp_migrate.planner.turn import OptimizerStep
 from amp_migrate.planner.unscaling import Unscaling
 
@@ -44,6 +45,7 @@ class Updates(Unscaling):
         """Refuse steps that may find no gradients: `scaler.step` raises there."""
         for step in self.steps:
             self._check_evaluated(step)
+            check_value(self.program, step.made)
             self._check_gradients(step)
             self._check_cleared(step)
             self._check_never_cleared(step)

@@ -163,3 +163,18 @@ def parameter_place(canonical: str, parameter: str) -> int | None:
     if row is None or parameter not in row.parameters:
         return None
     return row.parameters.index(parameter)
+
+
+OWN_OPTIONS = {
+    "amp": True,
+    "use_amp": True,
+    "enable_amp": True,
+    "with_amp": True,
+    "fp16": True,
+    "use_fp16": True,
+    "mixed_precision": True,
+    "no_amp": False,
+    "disable_amp": False,
+    "no_fp16": False,
+}
+"""What programs call their own option for AMP, and whether it turns AMP on."""

@@ -40,6 +40,13 @@ def attribute_makers(
     program: Program, project: Project, name: str, cls: ast.ClassDef, scope: Scope
 ) -> list[Binding]:
     """The statements that set `self.<attribute>` in the class, its bases and its heirs."""
+    if not program.attributes.takes(cls, "scaler"):
+        raise Refusal(
+            "unsupported-shape",
+            cls,
+            f"the scaler belongs beside `{name}`, and `{cls.name}` takes no new attributes: add "
+            "one for it to its fields",
+        )
     stored = _behind_property(program, cls, name.split(".")[1], scope)
     attribute = f"self.{stored}"
     refuse_unlinked(program, project, cls, stored)

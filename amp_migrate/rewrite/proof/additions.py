@@ -22,6 +22,7 @@ from amp_migrate.model.devices import Devices, DeviceValue, Form
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.step_values import is_value_used
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.whole_reads import literal, reader_of, reader_of_files
@@ -86,6 +87,7 @@ class _Additions:
                 yield from self._set(node.targets[0])
             elif isinstance(node, (ast.Name, ast.Attribute)) and self.forms.is_scaler(node):
                 yield from self._scaler(node)
+        yield from self._step_values()
         yield from self._casts(before)
         yield from self._entries(before)
         for node, why in value_faults(self.program, self.file, self.introduced):
@@ -303,6 +305,14 @@ class _Additions:
         func = value.func if isinstance(value, ast.Call) else None
         is_state = isinstance(func, ast.Attribute) and func.attr == "state_dict"
         return is_state and isinstance(func, ast.Attribute) and self.forms.is_scaler(func.value)
+
+    def _step_values(self) -> Iterator[Unproved]:
+        """`GradScaler.step` gives None where it skips a step, whatever the optimizer's would."""
+        for node in ast.walk(self.file.tree):
+            if isinstance(node, ast.Call) and self._is_step(node):
+                scope = self.program.module.scope_of(node)
+                if is_value_used(self.program, node, node.args[0], scope):
+                    yield self._failure(node, "its value is used, and a skipped step has none")
 
     # -- casts
 

@@ -343,3 +343,23 @@ def test_a_key_more_shows_to_who_reads_a_checkpoint_as_a_whole(reader: str) -> N
 @pytest.mark.parametrize("reader", READ_BY_KEY.values(), ids=READ_BY_KEY)
 def test_a_key_more_does_not_show_to_who_asks_by_name(reader: str) -> None:
     assert not any("scaler.state_dict" in one for one in failures(f"{SAVED}{reader}"))
+
+
+NORMED = "class Normed(torch.optim.SGD):\n    def step(self, closure=None):\n        return 1.0\n"
+STEPPED = f"{NORMED}opt = Normed(params)\nscaler = torch.amp.GradScaler()\n"
+
+
+def test_the_value_of_a_step_that_may_be_skipped() -> None:
+    assert "scaler.step(opt)" in failures(f"{STEPPED}norm = scaler.step(opt)\n")
+    assert "scaler.step(opt)" not in failures(f"{STEPPED}scaler.step(opt)\n")
+    plain = STEPPED.replace("Normed(params)", "torch.optim.SGD(params)")
+    assert "scaler.step(opt)" not in failures(f"{plain}norm = scaler.step(opt)\n")
+
+
+SETTER = "    def __setattr__(self, name, value):\n        {}super().__setattr__(name, value)\n"
+KEPT = "class Fit:\n{}    def __init__(self):\n        self.scaler = torch.amp.GradScaler()\n"
+
+
+def test_a_class_that_may_not_set_what_it_is_asked_to() -> None:
+    assert "self.scaler" in failures(KEPT.format(SETTER.format("if name in NAMES: ")))
+    assert "self.scaler" not in failures(KEPT.format(SETTER.format("")))
