@@ -20,13 +20,16 @@ def is_value_used(program: Program, call: ast.Call, optimizer: ast.expr, scope: 
     value = program.values.of(optimizer, scope)
     home, cls = value.foreign or (program, value.cls)
     if cls is None:
-        is_known = (value.name or "").startswith("torch.optim.")
-        return not is_known and not isinstance(parent, (ast.Return, ast.Lambda))
+        name = value.name or ""
+        is_torch = name.startswith("torch.optim.")
+        is_handed_on = isinstance(parent, (ast.Return, ast.Lambda))
+        return not is_torch and not is_handed_on
     method = home.graph.method(cls, "step")
     return method is not None and not _gives_nothing(home, method)
 
 
 def _gives_nothing(program: Program, method: Function) -> bool:
+    """Whether a step without a closure gives None."""
     scope = program.scope(method)
     return all(_is_nothing(one, scope) for one in returned(method))
 

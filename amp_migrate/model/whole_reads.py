@@ -71,7 +71,8 @@ class _Walk:
     def readers(self) -> Iterator[Reader]:
         """Those that read it as a whole."""
         for steps, held in enumerate(self._waiting):  # grows while it is read
-            if steps > _BUDGET or not self._use(held):
+            is_bounded = steps <= _BUDGET
+            if not (is_bounded and self._use(held)):
                 yield Reader(held.program, held.node)
 
     def _up(self, held: _Held, node: ast.AST, path: tuple[object, ...] | None = None) -> bool:

@@ -191,7 +191,9 @@ class Checkpoints:
         linked = {resolved(file.path) for file in self.program.module.files}
         for file in sorted(self._near(linked)) if found is None else ():
             other = program_of(file)
-            found = reader_of_files(other) if other is not None else None
+            if other is None:
+                continue
+            found = reader_of_files(other)
             if found is not None:
                 return found
         return found

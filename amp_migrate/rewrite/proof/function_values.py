@@ -41,7 +41,9 @@ class _Uses:
         self.function = function
         self.needed = needed
         self._held: set[tuple[Scope, str]] = set()
+        """The variables that may hold it."""
         self._waiting: list[ast.expr] = []
+        """Expressions that do, whose uses are still to be followed."""
 
     def faults(self) -> Iterator[tuple[ast.expr, str]]:
         """Where it may be called without what it needs."""
@@ -105,7 +107,8 @@ class _Uses:
             for name, bindings in home.bindings.items()
             if any(one.value is value and one.statement is parent for one in bindings)
         ]
-        targets = getattr(parent, "targets", None) or [getattr(parent, "target", None)]
+        one_target = getattr(parent, "target", None)
+        targets = getattr(parent, "targets", None) or [one_target]
         parts = [part for target in targets if target is not None for part in ast.walk(target)]
         stored = [one for one in parts if isinstance(getattr(one, "ctx", None), ast.Store)]
         if not names or any(isinstance(one, (ast.Attribute, ast.Subscript)) for one in stored):
@@ -134,7 +137,8 @@ class _Uses:
         if isinstance(call.func, ast.Name) and call.func.id in _SAME_ITEMS:
             self._waiting.append(call)
             return
-        callee = self.program.values.callee(call, self.module.scope_of(call))
+        scope = self.module.scope_of(call)
+        callee = self.program.values.callee(call, scope)
         inner = self.program.scope(callee) if callee is not None else None
         bound = inner is not None and inner.self_name is not None
         names = [
