@@ -86,6 +86,8 @@ class Path:
     """Where things happened last: `("step", scaler, optimizer)`."""
     sure: bool = True
     """Whether the path can happen; a widened one stands for combinations that may not."""
+    last: tuple[str, bool] | None = None
+    """The condition that was decided last, which tells most paths apart at once."""
     _key: tuple[object, ...] | None = None
 
     def fork(self) -> Path:
@@ -99,6 +101,7 @@ class Path:
             self.lost,
             dict(self.marks),
             self.sure,
+            self.last,
         )
 
     def key(self) -> tuple[object, ...]:
@@ -129,7 +132,8 @@ class Path:
     def learn(self, text: str, way: bool, names: Iterable[str]) -> None:
         """The condition `text`, which reads `names`, went this way."""
         self.index.mention(text, names)
-        self.facts |= {(text, way)}
+        self.last = (text, way)
+        self.facts |= {self.last}
 
     def mark(self, mark: Mark, node: ast.AST) -> None:
         """It happened at `node`, for the last time so far."""
@@ -200,7 +204,26 @@ def _add(group: list[Path], path: Path) -> None:
     group.append(path)
 
 
+def _stay_apart(one: Path, other: Path) -> bool:
+    """Whether the conditions that were decided last show that two paths cannot be joined, however
+    many came before: a long chain of `elif` would be compared fact by fact for each of its arms.
+    """
+    if len(one.facts) == len(other.facts):
+        ours, theirs = one.last, other.last
+        known = ours in one.facts and theirs in other.facts
+        return (
+            known
+            and ours not in other.facts
+            and theirs not in one.facts
+            and (ours is None or theirs is None or ours[0] != theirs[0])
+        )
+    few, many = sorted((one, other), key=lambda path: len(path.facts))
+    return few.last in few.facts and few.last not in many.facts
+
+
 def _joint(one: Path, other: Path) -> Path | None:
+    if _stay_apart(one, other):
+        return None
     shared = one.facts & other.facts
     left, right = one.facts - shared, other.facts - shared
     if left and right:
