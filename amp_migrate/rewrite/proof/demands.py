@@ -82,6 +82,8 @@ class Demands:
             return self._asked_for(parent, scope, deep)
         if isinstance(parent, ast.Assign):
             return any(self._kept(one, parent, scope, deep) for one in parent.targets)
+        if isinstance(parent, ast.BinOp) and _is_number(_other(parent, expr)):
+            return self.demanded(parent, scope, deep)  # an array plus a number is an array
         if isinstance(parent, (ast.Tuple, ast.List)):
             call = parents.get(parent)
             return isinstance(call, ast.Call) and self._joined(call, parent)
@@ -249,3 +251,11 @@ def _reads(scope: Scope) -> dict[str, list[ast.expr]]:
                 if dotted is not None:
                     found.setdefault(dotted, []).append(node)
     return found
+
+
+def _other(sides: ast.BinOp, one: ast.expr) -> ast.expr:
+    return sides.right if sides.left is one else sides.left
+
+
+def _is_number(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Constant) and isinstance(expr.value, (int, float))
