@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax import FUNCTIONS, shallow
 from amp_migrate.protocol.calls import mentioned
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity
@@ -188,6 +188,8 @@ def on_zero_grad(tracker: Tracker, here: Here) -> None:
 
 def on_clip(tracker: Tracker, here: Here) -> None:
     """Gradients are bounded."""
+    if _asks_for_scale(tracker, here.node):
+        return
     for scaler, name in _readers(tracker, here):
         held = tracker.held(scaler, name, here.path)
         divided = "unscaled" in held.gradients and not held.gradients & {"scaled", "stale"}
@@ -200,6 +202,8 @@ def on_read(tracker: Tracker, here: Here) -> None:
     """Gradients are looked at; in a function that clips, to bound them."""
     if _inside_clipper(here.frame):
         on_clip(tracker, here)
+        return
+    if _asks_for_scale(tracker, here.node):
         return
     for scaler, name in _readers(tracker, here):
         held = tracker.held(scaler, name, here.path)
@@ -241,6 +245,16 @@ def _receiver(here: Here) -> str | None:
     func = _call(here).func
     assert isinstance(func, ast.Attribute)
     return identity(func.value, here.frame, here.path)
+
+
+def _asks_for_scale(tracker: Tracker, node: ast.AST) -> bool:
+    """Whether the factor is reckoned with right here: `norm / scaler.get_scale()`, a bound times
+    it.
+    """
+    parents = tracker.participants.program.module.parents
+    while isinstance(parents.get(node), (ast.expr, ast.keyword, ast.comprehension)):
+        node = parents[node]
+    return any(isinstance(n, ast.Attribute) and n.attr == "get_scale" for n in shallow(node))
 
 
 def _inside_clipper(frame: Frame) -> bool:
