@@ -15,6 +15,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.whole_reads import reader_of, reader_of_files
 from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
 RULE = Rule("scaler-state-not-checkpointed", severity="warning")
@@ -247,6 +248,8 @@ def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix
 def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
     if _may_be_none(program, program.module.scope_of(display), scaler):
         return None
+    if reader_of(program, display) is not None or reader_of_files(program) is not None:
+        return None  # who reads the whole dict would see the new key
     edit = AddDictEntry(program.module.span(display), '"scaler"', f"{scaler}.state_dict()")
     return Fix("safe", "save the scaler's state", (edit,))
 

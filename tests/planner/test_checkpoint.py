@@ -159,6 +159,7 @@ def test_a_checkpoint_that_is_read_as_a_whole_is_left_alone(lines: str) -> None:
     assert outcome.output is not None
     assert outcome.output.endswith(lines)
     assert any("not saved here" in note.message for note in outcome.notes)
+    assert migrate(outcome.output).output is None
 
 
 BY_KEY = {
