@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from amp_migrate.regular_files import read_nearby
+from amp_migrate.torch_floor import project_root, target_for
 
 DTYPES = ("float16", "bfloat16", "auto")
 _SHORT_DTYPES = {"fp16": "float16", "half": "float16", "bf16": "bfloat16"}
@@ -39,6 +40,10 @@ class Settings(NamedTuple):
     guard_scheduler: bool = False
     target_torch: tuple[int, int] | None = None
     """Oldest torch that the output must run on; None is the current one."""
+    admitted_torch: tuple[int, int] | None = None
+    """Oldest torch that the project of the named paths admits: for files whose own folders say
+    nothing, where nobody named a target.
+    """
     unsafe: bool = False
     strict: bool = False
     switch: Option | None = None
@@ -84,11 +89,13 @@ def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Confi
     """
     start = _common(paths)
     folder, table = _nearest(start)
-    table.setdefault("target_torch", _bound(start))
+    admitted = target_for(start, project_root(start))
     given = {
         key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])
     }
-    return Config(switched(Settings()._replace(**{**table, **given})), folder)
+    return Config(
+        switched(Settings(admitted_torch=admitted)._replace(**{**table, **given})), folder
+    )
 
 
 def switched(settings: Settings) -> Settings:
@@ -139,34 +146,6 @@ def _parsed(file: Path, data: bytes) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file}: {error}") from None
-
-
-_TORCH = re.compile(r"torch(?![\w.-])[^;]*?(?:>=|==|~=)\s*(\d+)\.(\d+)")
-
-
-def _bound(start: Path) -> tuple[int, int] | None:
-    """The oldest torch that the nearest `pyproject.toml` depends on."""
-    file = next(
-        (
-            file
-            for folder in (start, *start.parents)
-            if (file := folder / "pyproject.toml").is_file()
-        ),
-        None,
-    )
-    try:
-        data = (read_nearby(file) or b"") if file else b""
-        project = _parsed(file, data).get("project") if file and b"torch" in data else None
-    except (OSError, ConfigError):
-        return None  # that file is not ours to complain about
-    dependencies = project.get("dependencies") if isinstance(project, dict) else None
-    found = (
-        [_TORCH.match(str(one).strip()) for one in dependencies or ()]
-        if isinstance(dependencies, list)
-        else []
-    )
-    versions = [(int(one[1]), int(one[2])) for one in found if one]
-    return min(versions, default=None)
 
 
 def _checked(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:

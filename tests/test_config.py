@@ -137,7 +137,7 @@ def test_a_table_that_is_none(write: Write, tmp_path: Path) -> None:
         ('dependencies = ["torch[opt-einsum] <3, !=2.2, >=2.1"]', (2, 1)),
         ('dependencies = ["torch>=1.2"]', (1, 2)),
         ('dependencies = ["torchvision>=0.15", "torch-scatter>=2.0", "torch", "torch<3"]', None),
-        ('dependencies = "torch>=2.0"', None),
+        ('dependencies = "torch>=2.0"', (2, 0)),
         ("dependencies = [", None),
         ("", None),
     ],
@@ -147,8 +147,17 @@ def test_the_oldest_torch_of_the_project(
 ) -> None:
     write("pyproject.toml", f"[project]\nname = 'torch-thing'\n{project}\n")
     path = write("a.py")
-    assert load([path]).settings.target_torch == expected
+    assert load([path]).settings.target_torch is None
+    assert load([path]).settings.admitted_torch == expected
     assert load([path], {"target_torch": (2, 6)}).settings.target_torch == (2, 6)
+
+
+def test_the_project_stands_above_the_named_folder(write: Write, tmp_path: Path) -> None:
+    write("pyproject.toml", '[tool.poetry.dependencies]\ntorch = ">=1.10.1, <1.13"\n')
+    path = write("package/train.py")
+    assert load([path.parent]).settings.admitted_torch == (1, 10)
+    (tmp_path / "package" / ".git").mkdir()
+    assert load([path.parent]).settings.admitted_torch is None
 
 
 def test_torch_versions() -> None:

@@ -187,7 +187,8 @@ def _stream(name: str, settings: Settings, quiet: bool) -> Rewritten:
     data = sys.stdin.buffer.read()
     result = rewrite.sift_bytes(name, data)
     if not isinstance(result, Rewritten):
-        result = rewrite.rewrite_bytes(name, data, settings)
+        floor = settings.target_torch or settings.admitted_torch
+        result = rewrite.rewrite_bytes(name, data, settings._replace(target_torch=floor))
     if not quiet and result.outcome.status != "failed":
         sys.stdout.buffer.write(result.after if result.outcome.status == "migrated" else data)
     return result

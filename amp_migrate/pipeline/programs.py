@@ -29,7 +29,7 @@ from amp_migrate.pipeline.one_file import (
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.module_graph import Project
 from amp_migrate.project.text import Decoded, decode
-from amp_migrate.project.torch_floor import target_for
+from amp_migrate.torch_floor import target_for
 
 if TYPE_CHECKING:
     from amp_migrate.project.notebook import Notebook
@@ -199,11 +199,8 @@ def _for_program(paths: Sequence[str], settings: Settings, project: Project) -> 
     if settings.target_torch is not None:
         return settings
     folders = [Path(_real(path)).parent for path in paths]
-    bounds = [
-        bound
-        for folder in folders
-        if (bound := target_for(folder, project.top or folder)) is not None
-    ]
+    found = (target_for(folder, project.top or folder) for folder in folders)
+    bounds = [bound for one in found if (bound := one or settings.admitted_torch) is not None]
     return settings._replace(target_torch=min(bounds)) if bounds else settings
 
 

@@ -19,7 +19,7 @@ from amp_migrate.pipeline.lint.linked import NO_COMPANY, Company
 from amp_migrate.pipeline.lint.results import Crash, Fixed, Linted, Place, Report
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.prefilter import hides_words, is_notebook, may_train, names_amp
-from amp_migrate.project.torch_floor import target_for
+from amp_migrate.torch_floor import target_for
 
 if TYPE_CHECKING:
     from amp_migrate.project.module_graph import Project
@@ -134,7 +134,7 @@ def with_target(path: str, options: Options) -> Settings:
     if settings.target_torch is not None:
         return settings
     found = target_for(Path(path).absolute().parent, options.folder)
-    return settings._replace(target_torch=found) if found else settings
+    return settings._replace(target_torch=found or settings.admitted_torch)
 
 
 def _relative(path: str, folder: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.project.torch_floor import oldest, target_for
+from amp_migrate.torch_floor import oldest, target_for
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from amp_migrate.regular_files import read_nearby
 _FILES = re.compile(
     r"^(pyproject\.toml|setup\.(cfg|py)|requirements?[\w.-]*\.(txt|in)|(environment|conda)[\w.-]*\.ya?ml)$"
 )
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
 # The name as a requirement, not as a part of torchvision or of a path; conda calls it pytorch.
 _TORCH = re.compile(
     r"""(?mi)(?:^|["'\s])(?:pytorch::?)?(?:py)?torch["']?\s*(?:\[[^\]]*\])?\s*"""
@@ -32,6 +33,16 @@ def target_for(folder: Path, top: Path) -> tuple[int, int] | None:
     if found is not None or folder in (top, folder.parent) or (folder / ".git").exists():
         return found
     return target_for(folder.parent, top)
+
+
+def project_root(folder: Path) -> Path:
+    """The repository that holds `folder`, else the nearest folder that is a Python project, else
+    `folder`.
+    """
+    above = (folder, *folder.parents)
+    repositories = (one for one in above if (one / ".git").exists())
+    projects = (one for one in above if any((one / name).is_file() for name in _PROJECT))
+    return next(repositories, None) or next(projects, folder)
 
 
 @functools.cache
