@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _DEEP = 14
-_JOINS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List)
+_JOINS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.Tuple)  # a list may be filled later
 _PLAIN = (ast.Constant, ast.JoinedStr, ast.Compare, ast.Lambda)
 _NUMBERS = frozenset({"int", "float", "bool", "str", "len", "range", "round", "print", "iter"})
 _MAKERS = ("torch.from_numpy", "torch.tensor", "torch.LongTensor", "torch.FloatTensor")
