@@ -20,6 +20,8 @@ def values_of(asked: Asked, name: ast.expr, *, parts: bool = False) -> list[tupl
             found += asked.inference.passed(one)
         elif one.value is None or one.how not in ("assign", "walrus"):
             continue
+        elif one.value not in program.module.parents:
+            continue  # an heir's, in a file that is only read
         elif parts or one.index is None:
             found.append((one.value, program.module.scope_of(one.value)))
     return found
