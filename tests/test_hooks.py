@@ -149,6 +149,7 @@ def test_a_project_is_green_after_one_round(tmp_path: Path) -> None:
     """Only one of three files is part of the commit that is stopped; a refused loop stops none."""
     repository = Repository(tmp_path / "project", "amp-migrate", "amp-migrate-lint")
     repository.put(main_py=MAIN, model_py=MODEL, closure_py=CLOSURE)
+    (repository.folder / "requirements.txt").write_text("torch>=2.4\n")
     repository.git("add", "-A")
     repository.git("commit", "-qm", "before")
     repository.put(engine_py=ENGINE, train_ipynb=notebook(PLAIN), old_py=OLD)

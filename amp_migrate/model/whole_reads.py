@@ -50,12 +50,30 @@ def reader_of_files(program: Program) -> Reader | None:
     """The first that reads as a whole what is loaded from a file that may be a checkpoint."""
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.canonical(call.func) == "torch.load":
+            if program.canonical(call.func) == "torch.load" and not _is_other_file(program, call):
                 walk = _Walk(_Held(program, call, ()), loaded=True)
                 found = list(walk.readers())
                 if found and not walk.weights:
                     return found[0]
     return None
+
+
+def _is_other_file(program: Program, load: ast.Call) -> bool:
+    """Whether a file is loaded that has another name than each of those that are saved."""
+    names = program.remembered(_is_other_file, lambda: _saved_names(program))
+    loaded = literal(load.args[0]) if load.args else None
+    known = all(isinstance(name, str) for name in names)
+    return known and isinstance(loaded, str) and loaded not in names
+
+
+def _saved_names(program: Program) -> set[object]:
+    """What `torch.save` is given for a file; None where that is not written out."""
+    return {
+        literal(call.args[1]) if len(call.args) > 1 else None
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if program.canonical(call.func) == "torch.save"
+    }
 
 
 class _Walk:

@@ -40,9 +40,9 @@ def settle(name: str, trace: Trace, steps: int, again: Callable[..., Trace]) -> 
     `trace`.
     """
     for _ in range(MOST):
-        if not is_falling(trace):
+        scale = _next_scale(trace)
+        if not is_falling(trace) or scale < 1:
             break
-        scale = _scale(trace)
         enough = max(steps, int(math.log2(scale)) + 4)
         trace = again(f"{name}-from-{scale:g}", init_scale=scale, steps=enough)
 
@@ -66,6 +66,12 @@ def _bound(last: int) -> int:
 def _scale(trace: Trace) -> float:
     """The smallest that is in use at the end."""
     return min((attempts[-1][1] for attempts in _attempts(trace)), default=1.0)
+
+
+def _next_scale(trace: Trace) -> float:
+    """The smallest that would be in use next: a skipped step halves it."""
+    ends = [attempts[-1] for attempts in _attempts(trace)]
+    return min((scale if taken else scale / 2 for taken, scale in ends), default=1.0)
 
 
 def _skipped(attempts: list[tuple[bool, float]]) -> tuple[int, int]:

@@ -25,7 +25,7 @@ def _written(tmp_path: Path, requirements: str) -> str:
     file = tmp_path / "package" / "train.py"
     file.parent.mkdir()
     file.write_text(PROGRAM)
-    assert python("-m", "amp_migrate", "package", cwd=tmp_path).returncode == 0
+    assert python("-m", "amp_migrate", ".", cwd=tmp_path).returncode == 0
     return file.read_text()
 
 
