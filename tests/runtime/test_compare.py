@@ -151,10 +151,10 @@ def falling(start: float, steps: int, fits: float) -> Trace:
     ("steps", "fits", "verdict", "names"),
     [
         (10, 2.0**12, "pass", []),
-        (10, 4.0, "pass", ["amp-from-128"]),
-        (10, 0.25, "fail", ["amp-from-128"]),
-        (1, 2.0**15, "pass", ["amp-from-65536"]),
-        (2, 2.0**-40, "fail", ["amp-from-32768"]),
+        (10, 4.0, "pass", ["amp-from-64"]),
+        (10, 0.25, "fail", ["amp-from-64"]),
+        (1, 2.0**15, "pass", ["amp-from-32768"]),
+        (2, 2.0**-40, "fail", ["amp-from-16384"]),
     ],
 )
 def test_a_scale_that_is_still_falling_is_given_time(
