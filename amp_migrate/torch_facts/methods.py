@@ -114,13 +114,13 @@ ONLY_OF_TENSORS = frozenset(
     clamp_max clamp_max_ masked_fill masked_fill_ masked_select gather scatter scatter_
     scatter_add scatter_add_ index_select index_add_ index_copy_ index_fill_ bmm mm baddbmm addmm
     norm topk logsumexp narrow unbind triu tril erf rsqrt exp_ log_ sqrt_ add_ sub_ mul_ div_
-    neg_ zero_ fill_ copy_ clone_ movedim triu_ tril_ masked_scatter masked_scatter_ t lerp
+    neg_ zero_ fill_ copy_ movedim triu_ tril_ masked_scatter masked_scatter_ t lerp
     addcmul addcmul_ addcdiv addcdiv_ bernoulli multinomial normal_ uniform_ renorm kthvalue
     """.split()
 )
 """Methods and attributes that tensors have, and neither arrays nor lists, modules, packed sequences
 and frames of data: what is asked for one is a tensor. (The `size` of an array is no method.)
 """
-_FLAGS = ("grad_fn", "is_cuda", "requires_grad")
+_FLAGS = ("grad_fn", "is_cuda", "is_leaf", "is_sparse", "requires_grad", "retains_grad")
 ATTRIBUTES_OF_TENSORS = frozenset(_FLAGS)
 """Those among them that are not called."""
