@@ -38,6 +38,7 @@ class Case:
     after: Path | None
     settings: Settings
     loops: tuple[ExpectedLoop, ...]
+    level: str = ""
 
     @property
     def migrates(self) -> bool:
@@ -124,6 +125,7 @@ def _load(folder: Path, before: str, after: str | None) -> Case:
         after=folder / after if after else None,
         settings=_settings(facts.get("options", {})),
         loops=tuple(ExpectedLoop(**loop) for loop in facts["loops"]),
+        level=facts.get("level", ""),
     )
 
 
