@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from amp_migrate.config import Settings
+from amp_migrate.pipeline.migrate import migrate_text
 from tests.planner.programs import body, output, script, text, verdict, verdicts
 
 STEP = "loss.backward()\noptimizer.step()\n"
@@ -136,6 +138,38 @@ def test_a_sequential_that_ends_in_something_else_is_refused() -> None:
     model = "net = nn.Sequential(nn.Sigmoid(), nn.Linear(8, 8)).to(device)\n"
     source = f"output = net(x)\nloss = F.binary_cross_entropy(output, y)\n{STEP}"
     assert verdict(source, before=model) == ("refused", "bce-on-probabilities")
+
+
+COMPUTES_ITS_LOSS = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x, y):
+        out = torch.sigmoid(self.layer(x))
+        return out, F.binary_cross_entropy(out, y)
+
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    out, loss = model(x.cuda(), y.cuda())
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_model_that_computes_its_loss_is_refused_with_the_line_that_does() -> None:
+    [loop] = migrate_text(COMPUTES_ITS_LOSS, "train.py", Settings()).loops
+    assert loop.reason == "bce-on-probabilities"
+    assert "`model` runs the model and computes the loss (train.py:13)" in (loop.message or "")
 
 
 def test_forward_and_loss_in_one_statement_are_refused() -> None:

@@ -67,13 +67,8 @@ class ProbabilityLosses:
                     direct = self._effect(step.statement) & EventKind.BCE
                     if direct or step.uses & changed:
                         if self._runs_model(step.statement):
-                            raise self._refuse(
-                                step.statement,
-                                (
-                                    "the model runs inside the statement of the loss, where no "
-                                    "sigmoid is in reach"
-                                ),
-                            )
+                            why = self._in_one(step.statement)
+                            raise self._refuse(step.statement, why)
                         late[step.statement] = None
                         changed |= step.defines
                     if direct:
@@ -94,6 +89,20 @@ class ProbabilityLosses:
             for root in header(statement)
             for node in shallow(root)
         )
+
+    def _in_one(self, statement: ast.stmt) -> str:
+        """Why the loss cannot be set apart from the model in a statement that has both."""
+        nodes = [node for root in header(statement) for node in shallow(root)]
+        for call in (node for node in nodes if self._computes_bce(node, self.scope)):
+            if self.program.effects.of_node(call, self.scope) & EventKind.FORWARD:
+                behind = bce_behind(self.program, call, self.scope)
+                places = ", ".join(_place(_loss_in(one)) for one in behind)
+                where = f" ({places})" if places else ""
+                return (
+                    f"`{ast.unparse(call.func)}` runs the model and computes the loss{where}: "
+                    "compute the loss there with autocast switched off, from a float32 sigmoid"
+                )
+        return "the model runs inside the statement of the loss: give its output a name first"
 
     def _is_loss(self, node: ast.AST) -> bool:
         if not self._computes_bce(node, self.scope):
@@ -332,10 +341,21 @@ def _is_wrapper(name: str) -> bool:
     return name.startswith(("torch.", "copy.")) and not is_layer
 
 
+def _loss_in(behind: Behind) -> Behind:
+    """The call in a body that computes the loss; the body itself where none stands in it."""
+    program, body = behind[0], body_of(behind)
+    if not isinstance(body, FUNCTIONS):
+        return behind
+    scope = program.scope(body)
+    computing = (one for one in scope.calls if program.effects.of_node(one, scope) & EventKind.BCE)
+    return program, next(computing, behind[1])
+
+
 def _place(behind: Behind) -> str:
-    """Where a definition of another program stands."""
+    """Where a definition stands, of this program or of another."""
     program, node = behind
-    return f"{Path(program.module.path).name}:{node.lineno}"
+    file = program.module.file_of(node) or program.module
+    return f"{Path(file.path).name}:{node.lineno}"
 
 
 def _is_reshaped(binding: Binding, name: str) -> bool:
