@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.dispatched import of_dispatch, of_property
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.forwards import Forwards
 from amp_migrate.model.gradient_effects import last_name, reads_gradients, writes_gradients
 from amp_migrate.model.kinds import Kind, optimizer_name, scheduler_name
+from amp_migrate.model.late_bound_calls import of_dispatch, of_property
 from amp_migrate.model.losses import BCE, body_effects, callables, is_library_bce
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, blocks, shallow

@@ -12,7 +12,7 @@ from amp_migrate.torch_facts.removed import NEXT_OF_LOADERS, REMOVED, Version
 _ROWS = {row.name: row for row in REMOVED}
 
 
-def newest_torch(module: Module) -> Version | None:
+def removed_in(module: Module) -> Version | None:
     """The first torch on which a call of the file raises; None where no call tells."""
     return min(_gone(module), default=None)
 

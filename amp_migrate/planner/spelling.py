@@ -8,7 +8,7 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
-from amp_migrate.model.old_calls import newest_torch
+from amp_migrate.model.old_calls import removed_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.torch_facts.devices import DEVICES
 
@@ -121,8 +121,8 @@ def _is_for_older(module: Module) -> bool:
     """Whether the file itself, in a project that does not say its torch, runs on torch before 2.3
     alone, or writes AMP as that did: what was right there stays right.
     """
-    newest = newest_torch(module)
-    return "torch.cuda.amp" in module.text or newest is not None and newest < NEW_API
+    gone = removed_in(module)
+    return "torch.cuda.amp" in module.text or gone is not None and gone < NEW_API
 
 
 class Spellings:

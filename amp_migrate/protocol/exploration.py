@@ -13,9 +13,9 @@ from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, shallow
 from amp_migrate.protocol.budget import Budget
 from amp_migrate.protocol.calls import Calls
 from amp_migrate.protocol.conditions import Conditions
-from amp_migrate.protocol.dispatch import Dispatch
 from amp_migrate.protocol.ends import Ends, Here, Listener
 from amp_migrate.protocol.frames import Frame, place
+from amp_migrate.protocol.overriding import Dispatch
 from amp_migrate.protocol.paths import NOTHING, Path, Val, merged
 from amp_migrate.protocol.relevance import Relevance
 from amp_migrate.protocol.summaries import RETURN, Summaries

@@ -12,8 +12,8 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.recognition import EVENTS, Events, Trait
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
-from amp_migrate.protocol.dispatch import overriding
 from amp_migrate.protocol.frames import Frame, canonical, positive
+from amp_migrate.protocol.overriding import overriding
 from amp_migrate.protocol.paths import Path
 
 HARMLESS = re.compile(

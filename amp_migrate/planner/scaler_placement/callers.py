@@ -14,7 +14,7 @@ from pathlib import Path
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.calls import argument
 from amp_migrate.model.decorators import strict_wrapper
-from amp_migrate.model.dispatch import follow
+from amp_migrate.model.function_values import follow
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
