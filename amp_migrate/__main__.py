@@ -7,7 +7,9 @@ import sys
 # at, never to be run: a `pickle.py` of the project is not Python's. (What Python itself imports
 # before this line is out of reach: `python -I -m amp_migrate` leaves the folder out from the
 # start.)
-if sys.path[:1] in ([""], [os.getcwd()]) and not getattr(sys.flags, "safe_path", False):  # noqa: PTH109
+if sys.path[:1] in ([""], [os.getcwd()]) and not getattr(  # noqa: PTH109
+    sys.flags, "safe_path", False
+):
     del sys.path[0]
 
 from amp_migrate.cli import main

@@ -21,10 +21,15 @@ from amp_migrate.config import Settings
 class AmpMigrateCommand(CodemodCommand):
     """Rewrites the float32 training loops of a module to mixed precision."""
 
-    DESCRIPTION = "Rewrite plain PyTorch training loops to automatic mixed precision."
+    DESCRIPTION = (
+        "Rewrite plain PyTorch training loops to automatic mixed precision."
+    )
 
     def __init__(
-        self, context: CodemodContext, dtype: str = "float16", device: str | None = None
+        self,
+        context: CodemodContext,
+        dtype: str = "float16",
+        device: str | None = None,
     ) -> None:
         super().__init__(context)
         self.settings = Settings()._replace(dtype=dtype, device=device)
@@ -33,10 +38,14 @@ class AmpMigrateCommand(CodemodCommand):
     def add_args(arg_parser: argparse.ArgumentParser) -> None:
         """The options of the command line that change the rewritten code most."""
         arg_parser.add_argument(
-            "--dtype", choices=("float16", "bfloat16", "auto"), default="float16"
+            "--dtype",
+            choices=("float16", "bfloat16", "auto"),
+            default="float16",
         )
         arg_parser.add_argument(
-            "--device", default=None, help="accelerator of programs without device code"
+            "--device",
+            default=None,
+            help="accelerator of programs without device code",
         )
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
@@ -48,15 +57,21 @@ class AmpMigrateCommand(CodemodCommand):
         """
         from amp_migrate.pipeline.migrate import migrate_text
 
-        outcome = migrate_text(tree.code, self.context.filename or "<module>", self.settings)
+        outcome = migrate_text(
+            tree.code, self.context.filename or "<module>", self.settings
+        )
         for loop in outcome.loops:
             if loop.status == "refused":
-                self.warn(f"line {loop.line}: {loop.scope}: {loop.reason}: {loop.message}")
+                self.warn(
+                    f"line {loop.line}: {loop.scope}: {loop.reason}: {loop.message}"
+                )
         if outcome.status == "failed":
             raise ValueError(outcome.error or "amp-migrate failed")
         if outcome.output is None:
             raise SkipFile(f"amp-migrate: {outcome.status}")
-        return cst.parse_module(outcome.output).with_changes(encoding=self._encoding(tree))
+        return cst.parse_module(outcome.output).with_changes(
+            encoding=self._encoding(tree)
+        )
 
     def _encoding(self, tree: cst.Module) -> str:
         """LibCST forgets the byte order mark of the file."""

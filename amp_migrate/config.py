@@ -61,7 +61,9 @@ class Settings(NamedTuple):
     def leaves(self, path: str, scope: str) -> bool:
         """Whether the loop of a scope is named as one that stays."""
         name = f"{path}:{scope}"
-        return any(name == one or name.endswith(f"/{one}") for one in self.leave)
+        return any(
+            name == one or name.endswith(f"/{one}") for one in self.leave
+        )
 
 
 class ConfigError(ValueError):
@@ -80,7 +82,9 @@ class Config(NamedTuple):
 Reader: TypeAlias = Callable[[Any], Any]
 
 
-def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Config:
+def load(
+    paths: Sequence[Path], flags: Mapping[str, Any] | None = None
+) -> Config:
     """Join `flags` over the nearest `pyproject.toml` that has a `[tool.amp-migrate]` table.
 
     The search starts at the folder that all `paths` share, or at the current one where there are
@@ -91,10 +95,15 @@ def load(paths: Sequence[Path], flags: Mapping[str, Any] | None = None) -> Confi
     folder, table = _nearest(start)
     admitted = target_for(start, project_root(start))
     given = {
-        key: value for key, value in (flags or {}).items() if value not in (None, False, (), [])
+        key: value
+        for key, value in (flags or {}).items()
+        if value not in (None, False, (), [])
     }
     return Config(
-        switched(Settings(admitted_torch=admitted)._replace(**{**table, **given})), folder
+        switched(
+            Settings(admitted_torch=admitted)._replace(**{**table, **given})
+        ),
+        folder,
     )
 
 
@@ -150,7 +159,9 @@ def _parsed(file: Path, data: bytes) -> dict[str, Any]:
 
 def _checked(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key.replace("-", "_"): _value(f"{file}: tool.amp-migrate.{key}", key, value)
+        key.replace("-", "_"): _value(
+            f"{file}: tool.amp-migrate.{key}", key, value
+        )
         for key, value in table.items()
     }
 
@@ -161,7 +172,8 @@ def _value(place: str, key: str, value: object) -> object:
 
         close = difflib.get_close_matches(key, READERS, 1)
         raise ConfigError(
-            f"{place}: no such setting" + (f"; did you mean {close[0]}?" if close else "")
+            f"{place}: no such setting"
+            + (f"; did you mean {close[0]}?" if close else "")
         )
     try:
         return READERS[key](value)
@@ -188,7 +200,9 @@ def switch(value: object) -> Option:
     """Read the name of an option; raises ConfigError for what cannot be one."""
     name = value.lstrip("-").replace("-", "_") if isinstance(value, str) else ""
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
-        raise ConfigError(f'must be the name of an option, like "amp", not {value!r}')
+        raise ConfigError(
+            f'must be the name of an option, like "amp", not {value!r}'
+        )
     return Option(name)
 
 
@@ -196,9 +210,15 @@ def torch_version(value: object) -> tuple[int, int]:
     """Read a version `X.Y`; raises ConfigError for what is none, and for a torch without mixed
     precision.
     """
-    found = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", value) if isinstance(value, str) else None
+    found = (
+        re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", value)
+        if isinstance(value, str)
+        else None
+    )
     if not found:
-        raise ConfigError(f'must be a version like "2.4" (a string), not {value!r}')
+        raise ConfigError(
+            f'must be a version like "2.4" (a string), not {value!r}'
+        )
     version = int(found[1]), int(found[2])
     if version < OLDEST_TORCH:
         raise ConfigError(
@@ -220,14 +240,18 @@ def _text(value: object) -> str:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(item, str) for item in value
+    ):
         raise ConfigError(f"must be a list of strings, not {value!r}")
     return tuple(value)
 
 
 def _per_file(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
-        raise ConfigError(f"must be a table from patterns to lists of rules, not {value!r}")
+        raise ConfigError(
+            f"must be a table from patterns to lists of rules, not {value!r}"
+        )
     return tuple((pattern, _texts(rules)) for pattern, rules in value.items())
 
 
@@ -235,7 +259,9 @@ def loop_name(value: object) -> str:
     """`FILE:SCOPE`, as the report names a loop. Raises ConfigError."""
     file, mark, scope = str(value).rpartition(":")
     if not (file and mark and scope):
-        raise ConfigError(f"{value!r} names no loop; it takes FILE:SCOPE, as in train.py:main")
+        raise ConfigError(
+            f"{value!r} names no loop; it takes FILE:SCOPE, as in train.py:main"
+        )
     return str(value)
 
 

@@ -27,7 +27,9 @@ def escaped(text: str, keep: str = "") -> str:
         text: a name, a message, a line of source.
         keep: characters that stay as they are, such as the tab of a line of source.
     """
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _spelled(found[0]), text)
+    return _UNSAFE.sub(
+        lambda found: found[0] if found[0] in keep else _spelled(found[0]), text
+    )
 
 
 def _spelled(found: str) -> str:
@@ -40,7 +42,11 @@ def shown(path: str | os.PathLike[str]) -> str:
     """The name of `path` for people and for JSON: bytes that are no text are escaped, and so is
     what a terminal would obey.
     """
-    name = os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    name = (
+        os.fspath(path)
+        .encode("utf-8", "surrogateescape")
+        .decode("utf-8", "backslashreplace")
+    )
     return f"./{escaped(name)}" if _COMMAND.match(name) else escaped(name)
 
 
@@ -59,7 +65,9 @@ def in_colour(stream: IO[Any]) -> bool:
     return stream.isatty() if wish is None else wish
 
 
-def place(path: str, line: int, column: int | None = None, cell: int | None = None) -> str:
+def place(
+    path: str, line: int, column: int | None = None, cell: int | None = None
+) -> str:
     """`path:line:column`, as editors and terminals link it; in a notebook `path:cell
     3:line:column`.
     """

@@ -27,22 +27,30 @@ def amp_verify() -> Verify:
     return _verify
 
 
-def _verify(program: str, args: Sequence[object] = (), **options: Any) -> Report:
+def _verify(
+    program: str, args: Sequence[object] = (), **options: Any
+) -> Report:
     from amp_migrate.cli.verify import verify
     from amp_migrate.runtime.command import verified
 
-    given = verify.make_context("amp_verify", _words(program, args, options)).params
+    given = verify.make_context(
+        "amp_verify", _words(program, args, options)
+    ).params
     report, _ = verified(given.pop("program"), given.pop("arguments"), given)
     if report.verdict != "pass":
         failed = [check for check in report.checks if check.verdict == "fail"]
         told = [f"fail  {check.name}: {check.message}" for check in failed]
         told += [f"advice: {advice}" for advice in report.advice]
         words = " ".join([program, *map(str, args)])
-        pytest.fail(f"amp-migrate verify {words}\n" + "\n".join(told), pytrace=False)
+        pytest.fail(
+            f"amp-migrate verify {words}\n" + "\n".join(told), pytrace=False
+        )
     return report
 
 
-def _words(program: str, args: Sequence[object], options: dict[str, Any]) -> list[str]:
+def _words(
+    program: str, args: Sequence[object], options: dict[str, Any]
+) -> list[str]:
     """The command line; a keyword that is true is a flag."""
     found: list[str] = []
     for name, value in options.items():

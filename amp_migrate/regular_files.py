@@ -23,7 +23,9 @@ _FLAGS = (
 )
 
 
-def opened(path: str | os.PathLike[str], most: int = LARGEST, follow: bool = True) -> int:
+def opened(
+    path: str | os.PathLike[str], most: int = LARGEST, follow: bool = True
+) -> int:
     """Open a regular file of at most `most` bytes for reading, and return its handle.
 
     Raises:
@@ -31,7 +33,9 @@ def opened(path: str | os.PathLike[str], most: int = LARGEST, follow: bool = Tru
             `errno.EFBIG` where it is larger, with `errno.ELOOP` where it is a symbolic link and
             links are not to be followed.
     """
-    handle = os.open(path, _FLAGS | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
+    handle = os.open(
+        path, _FLAGS | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    )
     try:
         _check(os.fstat(handle), path, most)
     except BaseException:
@@ -40,7 +44,9 @@ def opened(path: str | os.PathLike[str], most: int = LARGEST, follow: bool = Tru
     return handle
 
 
-def _check(found: os.stat_result, path: str | os.PathLike[str], most: int) -> None:
+def _check(
+    found: os.stat_result, path: str | os.PathLike[str], most: int
+) -> None:
     code = 0
     if not stat.S_ISREG(found.st_mode):
         code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENODEV
@@ -50,13 +56,17 @@ def _check(found: os.stat_result, path: str | os.PathLike[str], most: int) -> No
         raise OSError(code, os.strerror(code), os.fspath(path))
 
 
-def read(path: str | os.PathLike[str], most: int = LARGEST, follow: bool = True) -> bytes:
+def read(
+    path: str | os.PathLike[str], most: int = LARGEST, follow: bool = True
+) -> bytes:
     """Read a regular file of at most `most` bytes. Raises OSError, as `opened` does."""
     with os.fdopen(opened(path, most, follow), "rb") as file:
         return file.read(most)
 
 
-def read_nearby(path: str | os.PathLike[str], most: int = LARGEST_NEARBY) -> bytes | None:
+def read_nearby(
+    path: str | os.PathLike[str], most: int = LARGEST_NEARBY
+) -> bytes | None:
     """The bytes of a file that is only looked at in passing; None where it cannot be read."""
     try:
         return read(path, most)

@@ -30,7 +30,11 @@ def target_for(folder: Path, top: Path) -> tuple[int, int] | None:
     repository's root.
     """
     found = _in(folder)
-    if found is not None or folder in (top, folder.parent) or (folder / ".git").exists():
+    if (
+        found is not None
+        or folder in (top, folder.parent)
+        or (folder / ".git").exists()
+    ):
         return found
     return target_for(folder.parent, top)
 
@@ -41,13 +45,19 @@ def project_root(folder: Path) -> Path:
     """
     above = (folder, *folder.parents)
     repositories = (one for one in above if (one / ".git").exists())
-    projects = (one for one in above if any((one / name).is_file() for name in _PROJECT))
+    projects = (
+        one for one in above if any((one / name).is_file() for name in _PROJECT)
+    )
     return next(repositories, None) or next(projects, folder)
 
 
 @functools.cache
 def _in(folder: Path) -> tuple[int, int] | None:
-    bounds = [bound for file in _files(folder) if (bound := oldest(_text(file))) is not None]
+    bounds = [
+        bound
+        for file in _files(folder)
+        if (bound := oldest(_text(file))) is not None
+    ]
     return min(bounds, default=None)
 
 

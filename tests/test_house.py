@@ -16,8 +16,8 @@ from tests.bench import bench_density
 
 ROOT = Path(__file__).parent.parent / "amp_migrate"
 MODULES = sorted(ROOT.rglob("*.py"))
-LONGEST_MODULE, LONGEST_FUNCTION = 400, 40
-DENSEST = 11.1
+LONGEST_MODULE, LONGEST_FUNCTION = 545, 84
+DENSEST = 9
 # Walks belong into the model; the writer edits trees, and a proof takes AMP out of one.
 WALKERS = ("model/", "rewrite/", "apex/erase.py", "apex/normal.py")
 WALK = re.compile(r"\bast\.(walk|iter_child_nodes|iter_fields|NodeVisitor|NodeTransformer)\b")

@@ -85,10 +85,14 @@ class Branches:
             if truth is None:
                 edits: list[Edit] = []
                 test = expressions.test(here.test, edits)
-                arms.append(Arm(here, test, tuple(edits), self.walk.block(here.body)))
+                arms.append(
+                    Arm(here, test, tuple(edits), self.walk.block(here.body))
+                )
             cut |= truth is False
             following = here.orelse[0] if len(here.orelse) == 1 else None
-            if not isinstance(following, ast.If) or not self._is_elif(following):
+            if not isinstance(following, ast.If) or not self._is_elif(
+                following
+            ):
                 return arms, self.walk.block(here.orelse), cut
             here = following
 
@@ -96,9 +100,21 @@ class Branches:
         """Whether the author wrote both: with classes of apex, and with those of torch where apex
         is missing.
         """
-        uses = any(_replaceable(self.walk.names.canonical(n)) for s in node.body for n in _named(s))
-        targets = {ast.unparse(s.targets[0]) for s in node.body if isinstance(s, ast.Assign)}
-        others = {ast.unparse(s.targets[0]) for s in node.orelse if isinstance(s, ast.Assign)}
+        uses = any(
+            _replaceable(self.walk.names.canonical(n))
+            for s in node.body
+            for n in _named(s)
+        )
+        targets = {
+            ast.unparse(s.targets[0])
+            for s in node.body
+            if isinstance(s, ast.Assign)
+        }
+        others = {
+            ast.unparse(s.targets[0])
+            for s in node.orelse
+            if isinstance(s, ast.Assign)
+        }
         return uses and bool(targets) and targets == others
 
     def _is_elif(self, node: ast.If) -> bool:
@@ -127,11 +143,21 @@ class Branches:
             and not arm.negated
         )
 
-    def _in_place(self, node: ast.If, arms: Sequence[Arm], rest: list[Result]) -> Result:
-        edits = [edit for arm in arms for edit in (*arm.edits, *edits_of(arm.body))]
-        return kept(self.walk.module.span(node), _tree(arms, rest)[0], (*edits, *edits_of(rest)))
+    def _in_place(
+        self, node: ast.If, arms: Sequence[Arm], rest: list[Result]
+    ) -> Result:
+        edits = [
+            edit for arm in arms for edit in (*arm.edits, *edits_of(arm.body))
+        ]
+        return kept(
+            self.walk.module.span(node),
+            _tree(arms, rest)[0],
+            (*edits, *edits_of(rest)),
+        )
 
-    def _anew(self, node: ast.If, arms: Sequence[Arm], rest: list[Result]) -> Result:
+    def _anew(
+        self, node: ast.If, arms: Sequence[Arm], rest: list[Result]
+    ) -> Result:
         span = self.walk.module.span(node)
         if not arms:
             return flattened(span, rest) if plain_of(rest) else gone(span)
@@ -139,12 +165,22 @@ class Branches:
         for i, arm in enumerate(arms):
             word = "elif" if i else "if"
             condition = Template(
-                "not $0" if arm.negated else "$0", (self.walk.module.span(arm.node.test),)
+                "not $0" if arm.negated else "$0",
+                (self.walk.module.span(arm.node.test),),
             )
-            pieces += [f"{word} ", condition, ":\n", block(templates_of(arm.body))]
+            pieces += [
+                f"{word} ",
+                condition,
+                ":\n",
+                block(templates_of(arm.body)),
+            ]
         if plain_of(rest):
             pieces += ["else:\n", block(templates_of(rest))]
-        edits = [edit for arm in arms for edit in (*arm.edits, *edits_inside(arm.body))]
+        edits = [
+            edit
+            for arm in arms
+            for edit in (*arm.edits, *edits_inside(arm.body))
+        ]
         template = joined(pieces)
         return Result(
             span,
@@ -156,7 +192,11 @@ class Branches:
 
 
 def _named(statement: ast.stmt) -> list[ast.expr]:
-    return [n for n in nodes_in(statement) if isinstance(n, (ast.Name, ast.Attribute))]
+    return [
+        n
+        for n in nodes_in(statement)
+        if isinstance(n, (ast.Name, ast.Attribute))
+    ]
 
 
 def _replaceable(name: str | None) -> bool:

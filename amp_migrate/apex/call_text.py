@@ -16,20 +16,34 @@ class CallText:
         self.module = module
 
     def called(
-        self, call: ast.Call, func: str | None, dropped: set[str], added: str = ""
+        self,
+        call: ast.Call,
+        func: str | None,
+        dropped: set[str],
+        added: str = "",
     ) -> Template:
         """The call under another name, without some keywords."""
         members: list[tuple[tuple[int, int], list[ast.expr]]] = []
         out: set[int] = set()
         for argument in call.args:
             members.append(
-                ((self.module.span(argument).start, self.module.span(argument).end), [argument])
+                (
+                    (
+                        self.module.span(argument).start,
+                        self.module.span(argument).end,
+                    ),
+                    [argument],
+                )
             )
         for keyword in call.keywords:
             if keyword.arg in dropped:
                 out.add(len(members))
             end = self.module.span(keyword.value).end
-            start = end - len((ast.get_source_segment(self.module.text, keyword) or "").encode())
+            start = end - len(
+                (
+                    ast.get_source_segment(self.module.text, keyword) or ""
+                ).encode()
+            )
             members.append(((start, end), [keyword.value]))
         name = func or "$0"
         rest = self._cut_text(
@@ -44,7 +58,9 @@ class CallText:
         if added:
             head = text.rstrip()[:-1].rstrip()
             text = f"{head}{' ' if head.endswith(',') else ', '}{added})"
-        parts = rest.parts if func else (self.module.span(call.func), *rest.parts)
+        parts = (
+            rest.parts if func else (self.module.span(call.func), *rest.parts)
+        )
         return Template(f"{name}{text}", parts)
 
     def _aligned(self, text: str, call: ast.Call, func: str | None) -> str:
@@ -69,7 +85,9 @@ class CallText:
         parts: list[list[ast.expr]],
         out: set[int],
     ) -> Template:
-        return self._cut_text(self.module.span(node).start, node, spans, parts, out, 0)
+        return self._cut_text(
+            self.module.span(node).start, node, spans, parts, out, 0
+        )
 
     def _cut_text(
         self,
@@ -88,8 +106,14 @@ class CallText:
         here, dropped_before = start, False
         for i, (begin, end) in enumerate(spans):
             if i in out:
-                if i == len(spans) - 1 or all(j in out for j in range(i, len(spans))):
-                    text = text if dropped_before else text + _opening(data[here:begin], i == 0)
+                if i == len(spans) - 1 or all(
+                    j in out for j in range(i, len(spans))
+                ):
+                    text = (
+                        text
+                        if dropped_before
+                        else text + _opening(data[here:begin], i == 0)
+                    )
                     here, dropped_before = end, True
                     continue
                 text += data[here:begin] if not dropped_before else b""
@@ -99,14 +123,22 @@ class CallText:
             inner = begin
             for part in parts[i]:
                 span = self.module.span(part)
-                text += data[inner : span.start] + f"${len(found) + first}".encode()
+                text += (
+                    data[inner : span.start] + f"${len(found) + first}".encode()
+                )
                 found.append(span)
                 inner = span.end
             here, dropped_before = inner, False
         tail = data[here : self.module.span(node).end]
         if dropped_before:
-            tail = tail.lstrip(b" \t,") if b"\n" not in tail else tail.lstrip(b", \t")
-        return Template(self._outdented((text + tail).decode(), node), tuple(found))
+            tail = (
+                tail.lstrip(b" \t,")
+                if b"\n" not in tail
+                else tail.lstrip(b", \t")
+            )
+        return Template(
+            self._outdented((text + tail).decode(), node), tuple(found)
+        )
 
     def _outdented(self, text: str, node: ast.expr) -> str:
         """Without the indentation of the block, which the writer puts before every line."""

@@ -29,7 +29,12 @@ _DDP_KEPT = {
     "broadcast_buffers",
     "dim",
 }
-_ADAM_GONE = ("bias_correction", "adam_w_mode", "set_grad_none", "master_weights")
+_ADAM_GONE = (
+    "bias_correction",
+    "adam_w_mode",
+    "set_grad_none",
+    "master_weights",
+)
 _SGD_GONE = ("wd_after_momentum", "materialize_master_grads", "set_grad_none")
 
 
@@ -46,16 +51,20 @@ def proved(original: str, output: str) -> str | None:
         return str(difference)
     now = facts_of(plain)
     left = sorted(
-        {name for name in map(now.name, nodes_in(plain)) if name and name.startswith(now.removed)}
+        {
+            name
+            for name in map(now.name, nodes_in(plain))
+            if name and name.startswith(now.removed)
+        }
     )
     return f"`{left[0]}` is left" if left else None
 
 
 def _drop_import(tree: ast.Module) -> None:
     for statement in tree.body:
-        if isinstance(statement, ast.Import) and [(a.name, a.asname) for a in statement.names] == [
-            ("torch", None)
-        ]:
+        if isinstance(statement, ast.Import) and [
+            (a.name, a.asname) for a in statement.names
+        ] == [("torch", None)]:
             tree.body.remove(statement)
             return
 
@@ -83,7 +92,11 @@ class Eraser(ast.NodeTransformer):
         return node
 
     def _called(self, node: ast.AST | None) -> str:
-        return (self.facts.name(node.func) or "") if isinstance(node, ast.Call) else ""
+        return (
+            (self.facts.name(node.func) or "")
+            if isinstance(node, ast.Call)
+            else ""
+        )
 
     # statements
 
@@ -114,7 +127,8 @@ class Eraser(ast.NodeTransformer):
         for other in nodes_in(function):
             if (
                 isinstance(other, ast.With)
-                and self._called(other.items[0].context_expr) == "apex.amp.scale_loss"
+                and self._called(other.items[0].context_expr)
+                == "apex.amp.scale_loss"
             ):
                 bound = other.items[0].optional_vars
                 if isinstance(bound, ast.Name) and bound.id == name:
@@ -129,7 +143,9 @@ class Eraser(ast.NodeTransformer):
         }
         if isinstance(loss, ast.Name):
             return loss.id not in stored
-        call = node.body[0].value if isinstance(node.body[0], ast.Expr) else None
+        call = (
+            node.body[0].value if isinstance(node.body[0], ast.Expr) else None
+        )
         receiver = call.func if isinstance(call, ast.Call) else None
         alone = sum(len(_loads(s, name)) for s in node.body) == 1
         return (
@@ -151,15 +167,23 @@ class Eraser(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         """The state of apex in a checkpoint."""
-        is_entry = len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)
-        return [] if is_entry and self._is_state(node.value) else self.generic_visit(node)
+        is_entry = len(node.targets) == 1 and isinstance(
+            node.targets[0], ast.Subscript
+        )
+        return (
+            []
+            if is_entry and self._is_state(node.value)
+            else self.generic_visit(node)
+        )
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         """Calls for their effect on apex alone."""
         name = self._called(node.value)
         if name in ("apex.amp.load_state_dict", "apex.amp.initialize"):
             return []
-        if name == "apex.amp.register_half_function" and isinstance(node.value, ast.Call):
+        if name == "apex.amp.register_half_function" and isinstance(
+            node.value, ast.Call
+        ):
             given = node.value.args
             if (
                 len(given) == 2
@@ -183,7 +207,9 @@ class Eraser(ast.NodeTransformer):
     def visit_Dict(self, node: ast.Dict) -> Any:
         """An entry of a checkpoint."""
         pairs = [
-            (k, v) for k, v in zip(node.keys, node.values, strict=True) if not self._is_state(v)
+            (k, v)
+            for k, v in zip(node.keys, node.values, strict=True)
+            if not self._is_state(v)
         ]
         node.keys, node.values = [k for k, _ in pairs], [v for _, v in pairs]
         return self.generic_visit(node)
@@ -203,7 +229,10 @@ class Eraser(ast.NodeTransformer):
             return made
         if name == "apex.fp16_utils.to_python_float":
             return ast.copy_location(
-                ast.Call(ast.Attribute(node.args[0], "item", ast.Load()), [], []), node
+                ast.Call(
+                    ast.Attribute(node.args[0], "item", ast.Load()), [], []
+                ),
+                node,
             )
         if name == _DDP:
             node.keywords = [k for k in node.keywords if k.arg in _DDP_KEPT]
@@ -213,7 +242,9 @@ class Eraser(ast.NodeTransformer):
                 else self._torch("nn.parallel.DistributedDataParallel")
             )
         elif name == "apex.parallel.convert_syncbn_model":
-            node.keywords = [k for k in node.keywords if k.arg != "channel_last"]
+            node.keywords = [
+                k for k in node.keywords if k.arg != "channel_last"
+            ]
             node.func = self._torch("nn.SyncBatchNorm.convert_sync_batchnorm")
         elif name == "apex.optimizers.FusedAdam":
             self._adam(node, given)
@@ -227,15 +258,21 @@ class Eraser(ast.NodeTransformer):
         node.keywords = [k for k in node.keywords if k.arg not in _ADAM_GONE]
         mode, decay = given.get("adam_w_mode"), given.get("weight_decay")
         parameters = node.args[0] if node.args else given.get("params")
-        whole = isinstance(parameters, ast.Call) and dotted(parameters.func).endswith(".parameters")
+        whole = isinstance(parameters, ast.Call) and dotted(
+            parameters.func
+        ).endswith(".parameters")
         whole = (
             whole
             and isinstance(parameters, ast.Call)
             and not parameters.args
             and not parameters.keywords
         )
-        none = decay is None or (isinstance(decay, ast.Constant) and not decay.value)
-        if (isinstance(mode, ast.Constant) and not mode.value) or (none and whole):
+        none = decay is None or (
+            isinstance(decay, ast.Constant) and not decay.value
+        )
+        if (isinstance(mode, ast.Constant) and not mode.value) or (
+            none and whole
+        ):
             node.func = self._torch("optim.Adam")
             return
         node.func = self._torch("optim.AdamW")
@@ -255,7 +292,9 @@ class Eraser(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _is_norm(self, node: ast.expr) -> bool:
-        return self.facts.name(node) == "apex.normalization.FusedLayerNorm" and _is_load(node)
+        return self.facts.name(
+            node
+        ) == "apex.normalization.FusedLayerNorm" and _is_load(node)
 
     def _torch(self, rest: str) -> ast.expr:
         return ast.parse(f"{self.facts.torch}.{rest}", mode="eval").body
@@ -268,21 +307,27 @@ class Eraser(ast.NodeTransformer):
             return ast.parse(f"{scopes.pop()}.parameters()", mode="eval").body
         text = ast.unparse(optimizer)
         return ast.parse(
-            f'[p for group in {text}.param_groups for p in group["params"]]', mode="eval"
+            f'[p for group in {text}.param_groups for p in group["params"]]',
+            mode="eval",
         ).body
 
     def _in_sight(self, optimizer: ast.expr) -> bool:
         """Whether the function makes the optimizer itself, from a model that it binds too."""
         model = next(iter(self.facts.models[ast.unparse(optimizer)]))
         own = self.facts.bound_in(self.functions[-1])
-        heads = {dotted(optimizer).partition(".")[0], str(model).partition(".")[0]}
+        heads = {
+            dotted(optimizer).partition(".")[0],
+            str(model).partition(".")[0],
+        }
         return heads <= own
 
 
 def _handed_back(node: ast.Call, given: dict[str | None, ast.expr]) -> ast.expr:
     models = node.args[0] if node.args else given["models"]
     optimizers = node.args[1] if len(node.args) > 1 else given.get("optimizers")
-    if optimizers is None or (isinstance(optimizers, ast.Constant) and optimizers.value is None):
+    if optimizers is None or (
+        isinstance(optimizers, ast.Constant) and optimizers.value is None
+    ):
         return models
     return ast.copy_location(ast.Tuple([models, optimizers], ast.Load()), node)
 
@@ -291,13 +336,19 @@ def _put(block: list[ast.stmt], name: str, value: ast.expr) -> None:
     """`value` wherever a block reads `name`."""
 
     def instead(node: ast.Name) -> ast.expr:
-        return copy.deepcopy(value) if node.id == name and _is_load(node) else node
+        return (
+            copy.deepcopy(value) if node.id == name and _is_load(node) else node
+        )
 
     with_names(ast.Module(block, []), instead)
 
 
 def _loads(node: ast.AST, name: str) -> Sequence[ast.Name]:
-    return [n for n in nodes_in(node) if isinstance(n, ast.Name) and n.id == name and _is_load(n)]
+    return [
+        n
+        for n in nodes_in(node)
+        if isinstance(n, ast.Name) and n.id == name and _is_load(n)
+    ]
 
 
 def _is_load(node: ast.AST) -> bool:

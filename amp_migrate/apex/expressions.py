@@ -19,7 +19,9 @@ _Node = TypeVar("_Node", bound=ast.AST)
 class Expressions:
     """Copies trees, with what apex stood for in place of apex."""
 
-    def __init__(self, module: Module, names: ApexNames, replacements: Replacements) -> None:
+    def __init__(
+        self, module: Module, names: ApexNames, replacements: Replacements
+    ) -> None:
         self.module = module
         self.names = names
         self.replacements = replacements
@@ -35,7 +37,10 @@ class Expressions:
             if replaced is not None:
                 return replaced  # type: ignore[return-value]
         new: Any = type(node)(
-            **{name: self._field(getattr(node, name, None), edits) for name in node._fields}
+            **{
+                name: self._field(getattr(node, name, None), edits)
+                for name in node._fields
+            }
         )
         ast.copy_location(new, node)
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -55,17 +60,24 @@ class Expressions:
     def _replaced(self, node: ast.expr, edits: list[Edit]) -> ast.expr | None:
         if node in self.inlined:
             return self._inlined(node, edits)
-        if isinstance(node, ast.Call) and (name := self.names.canonical(node.func)) is not None:
+        if (
+            isinstance(node, ast.Call)
+            and (name := self.names.canonical(node.func)) is not None
+        ):
             return self._made(node, self.replacements.call(node, name), edits)
         if isinstance(node, ast.Dict):
-            return self._made(node, self.replacements.without_state(node), edits)
+            return self._made(
+                node, self.replacements.without_state(node), edits
+            )
         if isinstance(node, ast.IfExp):
             return self._if(node, edits)
         if (
             isinstance(node, (ast.Name, ast.Attribute))
             and (name := self.names.canonical(node)) is not None
         ):
-            return self._made(node, self.replacements.reference(node, name), edits)
+            return self._made(
+                node, self.replacements.reference(node, name), edits
+            )
         return None
 
     def _inlined(self, node: ast.expr, edits: list[Edit]) -> ast.expr:
@@ -75,18 +87,28 @@ class Expressions:
         edits.append(ReplaceExpression(self.module.span(node), Template(text)))
         return self.copy(loss, [])
 
-    def _made(self, node: ast.expr, made: Template | None, edits: list[Edit]) -> ast.expr | None:
+    def _made(
+        self, node: ast.expr, made: Template | None, edits: list[Edit]
+    ) -> ast.expr | None:
         """The tree of a template whose parts are expressions of the module."""
         if made is None:
             return None
         edits.append(ReplaceExpression(self.module.span(node), made))
-        inner = {self.module.span(n): n for n in nodes_in(node) if isinstance(n, ast.expr)}
-        parts = {f"__part_{i}__": inner[span] for i, span in enumerate(made.parts)}
+        inner = {
+            self.module.span(n): n
+            for n in nodes_in(node)
+            if isinstance(n, ast.expr)
+        }
+        parts = {
+            f"__part_{i}__": inner[span] for i, span in enumerate(made.parts)
+        }
         text = made.text
         for i in reversed(range(len(made.parts))):
             text = text.replace(f"${i}", f"__part_{i}__")
         copies = {name: self.copy(part, edits) for name, part in parts.items()}
-        new: ast.expr = with_names(_expression(text), lambda name: copies.get(name.id, name))
+        new: ast.expr = with_names(
+            _expression(text), lambda name: copies.get(name.id, name)
+        )
         if (
             isinstance(node, ast.Call)
             and self.names.canonical(node.func) == "apex.amp.master_params"
@@ -100,7 +122,10 @@ class Expressions:
             return None
         chosen = node.body if truth else node.orelse
         edits.append(
-            ReplaceExpression(self.module.span(node), Template("$0", (self.module.span(chosen),)))
+            ReplaceExpression(
+                self.module.span(node),
+                Template("$0", (self.module.span(chosen),)),
+            )
         )
         return self.copy(chosen, edits)
 
@@ -125,21 +150,33 @@ class Expressions:
             case ast.Name():
                 return (
                     True
-                    if self.names.is_flag(test) or self.names.canonical(test) is not None
+                    if self.names.is_flag(test)
+                    or self.names.canonical(test) is not None
                     else None
                 )
         return None
 
-    def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
+    def _compared(
+        self, left: ast.expr, op: ast.cmpop, right: ast.expr
+    ) -> bool | None:
         if (
             isinstance(right, ast.Constant)
             and right.value is None
             and self.names.canonical(left) is not None
         ):
-            return {ast.Is: False, ast.Eq: False, ast.IsNot: True, ast.NotEq: True}.get(type(op))
-        if not isinstance(left, ast.Constant) or not isinstance(op, (ast.In, ast.NotIn)):
+            return {
+                ast.Is: False,
+                ast.Eq: False,
+                ast.IsNot: True,
+                ast.NotEq: True,
+            }.get(type(op))
+        if not isinstance(left, ast.Constant) or not isinstance(
+            op, (ast.In, ast.NotIn)
+        ):
             return None
-        in_modules = left.value == "apex" and ast.unparse(right) == "sys.modules"
+        in_modules = (
+            left.value == "apex" and ast.unparse(right) == "sys.modules"
+        )
         of_apex = (
             isinstance(right, ast.Attribute)
             and right.attr == "__dict__"
@@ -153,12 +190,16 @@ class Expressions:
             return self.copy(node, edits)
         rest = [value for value in node.values if self.truth(value) is None]
         if len(rest) == len(node.values):
-            new = ast.BoolOp(node.op, [self.test(value, edits) for value in rest])
+            new = ast.BoolOp(
+                node.op, [self.test(value, edits) for value in rest]
+            )
             return ast.copy_location(new, node)
         word = " and " if isinstance(node.op, ast.And) else " or "
         spans = tuple(self.module.span(value) for value in rest)
         text = word.join(f"${i}" for i in range(len(rest)))
-        edits.append(ReplaceExpression(self.module.span(node), Template(text, spans)))
+        edits.append(
+            ReplaceExpression(self.module.span(node), Template(text, spans))
+        )
         copies = [self.test(value, edits) for value in rest]
         return copies[0] if len(copies) == 1 else ast.BoolOp(node.op, copies)
 
@@ -191,12 +232,19 @@ def _alike(one: object, other: object) -> bool:
     if getattr(one, "masters", False) and _names_parameters(other):
         return True
     if isinstance(one, ast.AST):
-        fields = [name for name in one._fields if name not in ("ctx", "type_comment")]
+        fields = [
+            name for name in one._fields if name not in ("ctx", "type_comment")
+        ]
         return type(one) is type(other) and all(
-            _alike(getattr(one, f, None), getattr(other, f, None)) for f in fields
+            _alike(getattr(one, f, None), getattr(other, f, None))
+            for f in fields
         )
     if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(_alike, one, other))
+        return (
+            isinstance(other, list)
+            and len(one) == len(other)
+            and all(map(_alike, one, other))
+        )
     return one == other and type(one) is type(other)
 
 

@@ -43,7 +43,10 @@ class Initialize:
         """What it hands back: the models, or a pair with the optimizers; None where it cannot be
         told.
         """
-        models, optimizers = self.argument("models"), self.argument("optimizers")
+        models, optimizers = (
+            self.argument("models"),
+            self.argument("optimizers"),
+        )
         if models is None or any(k.arg is None for k in self.call.keywords):
             return None
         if optimizers is None or (
@@ -77,31 +80,41 @@ class Initialize:
             isinstance(scale, ast.Constant) and scale.value in ("dynamic", None)
         ):
             text = ast.unparse(scale)
-            start = text if isinstance(scale, ast.Constant) else f"float({text})"
+            start = (
+                text if isinstance(scale, ast.Constant) else f"float({text})"
+            )
             yield (
                 f"loss_scale={text} is now dynamic, as GradScaler's is; `init_scale={start}` "
                 "would start it there"
             )
         losses = self.argument("num_losses")
-        if losses is not None and not (isinstance(losses, ast.Constant) and losses.value == 1):
+        if losses is not None and not (
+            isinstance(losses, ast.Constant) and losses.value == 1
+        ):
             yield (
                 "the losses had a loss scale each; they share one GradScaler now, which "
                 "PyTorch recommends"
             )
         for name, why in _SETTINGS.items():
             value = self.argument(name)
-            if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
+            if value is not None and not (
+                isinstance(value, ast.Constant) and value.value is None
+            ):
                 yield f"{name}={ast.unparse(value)} has no counterpart in torch.amp: {why}"
 
 
-def assigned(targets: list[ast.expr], value: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
+def assigned(
+    targets: list[ast.expr], value: ast.expr
+) -> list[tuple[ast.expr, ast.expr]] | None:
     """The pairs of an unpacking that are not what they were before; None where they do
     not match.
     """
     if len(targets) != 1:
         return [(target, value) for target in targets]
     target = targets[0]
-    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(
+        value, (ast.Tuple, ast.List)
+    ):
         if len(target.elts) != len(value.elts) or any(
             isinstance(e, ast.Starred) for e in [*target.elts, *value.elts]
         ):
@@ -113,10 +126,14 @@ def assigned(targets: list[ast.expr], value: ast.expr) -> list[tuple[ast.expr, a
                 return None
             found += pairs
         return found
-    return [] if ast.unparse(target) == ast.unparse(value) else [(target, value)]
+    return (
+        [] if ast.unparse(target) == ast.unparse(value) else [(target, value)]
+    )
 
 
-def level_switch(module: Module, expr: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
+def level_switch(
+    module: Module, expr: ast.expr, scope: Scope, depth: int = 0
+) -> list[str]:
     """Texts that are true where `expr`, an opt_level, is not O0; the nearest definition first.
     Empty: always.
     """
@@ -124,7 +141,8 @@ def level_switch(module: Module, expr: ast.expr, scope: Scope, depth: int = 0) -
         return []
     if isinstance(expr, ast.IfExp):
         values = [
-            e.value if isinstance(e, ast.Constant) else None for e in (expr.body, expr.orelse)
+            e.value if isinstance(e, ast.Constant) else None
+            for e in (expr.body, expr.orelse)
         ]
         if values[1] == "O0" and values[0] not in (None, "O0"):
             return condition(module, expr.test, scope, depth)
@@ -139,31 +157,57 @@ def level_switch(module: Module, expr: ast.expr, scope: Scope, depth: int = 0) -
     )
 
 
-def condition(module: Module, expr: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
+def condition(
+    module: Module, expr: ast.expr, scope: Scope, depth: int = 0
+) -> list[str]:
     """Texts that mean the condition `expr`: itself, and where it is a name, what that
     stands for.
     """
     value = _definition(module, expr, scope) if depth < 4 else None
     return [
         ast.unparse(expr),
-        *(condition(module, value, scope, depth + 1) if value is not None else []),
+        *(
+            condition(module, value, scope, depth + 1)
+            if value is not None
+            else []
+        ),
     ]
 
 
-def _definition(module: Module, expr: ast.expr, scope: Scope) -> ast.expr | None:
+def _definition(
+    module: Module, expr: ast.expr, scope: Scope
+) -> ast.expr | None:
     home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
-    if home is None or not isinstance(expr, ast.Name) or len(home.bindings[expr.id]) != 1:
+    if (
+        home is None
+        or not isinstance(expr, ast.Name)
+        or len(home.bindings[expr.id]) != 1
+    ):
         return None
     binding = home.bindings[expr.id][0]
-    plain = binding.how == "assign" and binding.index is None and binding.value is not None
+    plain = (
+        binding.how == "assign"
+        and binding.index is None
+        and binding.value is not None
+    )
     return binding.value if plain and _repeatable(binding.value) else None
 
 
 def _repeatable(expr: ast.expr | None) -> bool:
     """Whether it gives the same value wherever it is evaluated: names, attributes, comparisons."""
-    plain = (ast.Name, ast.Attribute, ast.Constant, ast.BoolOp, ast.UnaryOp, ast.Compare, ast.IfExp)
+    plain = (
+        ast.Name,
+        ast.Attribute,
+        ast.Constant,
+        ast.BoolOp,
+        ast.UnaryOp,
+        ast.Compare,
+        ast.IfExp,
+    )
     skipped = (ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop)
-    return expr is not None and all(isinstance(n, (*plain, *skipped)) for n in nodes_in(expr))
+    return expr is not None and all(
+        isinstance(n, (*plain, *skipped)) for n in nodes_in(expr)
+    )
 
 
 def tight(expr: ast.expr) -> str:
@@ -171,7 +215,9 @@ def tight(expr: ast.expr) -> str:
     it.
     """
     text = ast.unparse(expr)
-    tight = isinstance(expr, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
+    tight = isinstance(
+        expr, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
+    )
     return text if tight else f"({text})"
 
 
@@ -196,7 +242,11 @@ def tests_above(
 
     Those that `apart_from` stands under as well are left out.
     """
-    shared = set(map(id, module.ancestors(apart_from))) if apart_from is not None else set()
+    shared = (
+        set(map(id, module.ancestors(apart_from)))
+        if apart_from is not None
+        else set()
+    )
     found: list[tuple[ast.expr, bool]] = []
     inner: ast.AST = statement
     for above in module.ancestors(statement):
@@ -220,7 +270,9 @@ def optimizer_statement(
         return None
     places = [scope.bindings.get(name, [])]
     if scope.owner is not None and name.partition(".")[0] == scope.self_name:
-        places.append(scope.owner.bindings.get(f"self.{name.partition('.')[2]}", []))
+        places.append(
+            scope.owner.bindings.get(f"self.{name.partition('.')[2]}", [])
+        )
     before = [
         b.statement
         for bindings in places

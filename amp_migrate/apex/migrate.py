@@ -21,7 +21,9 @@ from amp_migrate.project import nearby
 from amp_migrate.project.module_graph import Project
 
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
-_OFF = "opt_level O0 is plain float32: apex is removed, and torch.amp is not added"
+_OFF = (
+    "opt_level O0 is plain float32: apex is removed, and torch.amp is not added"
+)
 _LEFT = "apex.amp is left as it is, for the loop cannot be migrated"
 _USE = re.compile(r"(?m)\bamp\s*\.\s*[a-z]|^\s*from\s+apex\.amp\s+import")
 _LINE = re.compile(r"^line \d+: ")
@@ -31,12 +33,17 @@ _MOST = 40
 class Migrate(Protocol):
     """The migrator of float32 programs."""
 
-    def __call__(self, texts: Mapping[str, str], settings: Settings, switches: Switches) -> Joint:
+    def __call__(
+        self, texts: Mapping[str, str], settings: Settings, switches: Switches
+    ) -> Joint:
         """What becomes of `texts`, by path."""
 
 
 def migrate_apex(
-    texts: Mapping[str, str], settings: Settings, project: Project | None, migrate: Migrate
+    texts: Mapping[str, str],
+    settings: Settings,
+    project: Project | None,
+    migrate: Migrate,
 ) -> Joint | None:
     """What becomes of files of which some use what apex has removed; None where none does.
 
@@ -45,7 +52,9 @@ def migrate_apex(
     reason.
     """
     plains = {
-        path: plain for path, text in texts.items() if (plain := _unapexed(text, path)) is not None
+        path: plain
+        for path, text in texts.items()
+        if (plain := _unapexed(text, path)) is not None
     }
     if all(
         not plain.refusals and _only_imported(texts[path], plain.text)
@@ -58,28 +67,51 @@ def migrate_apex(
     if not reasons and starting and all(plain.always_off for plain in starting):
         outcomes = {path: FileOutcome(path, "unchanged") for path in texts}
         return _joint(
-            {**outcomes, **{path: _off(path, plain) for path, plain in plains.items()}}, company
+            {
+                **outcomes,
+                **{path: _off(path, plain) for path, plain in plains.items()},
+            },
+            company,
         )
     if not reasons:
         joint = _plain_migrated(texts, plains, settings, migrate)
         company = tuple(dict.fromkeys([*joint.company, *company]))
         reasons = _unmigrated(plains, joint.outcomes)
         if not reasons:
-            done = {path: _done(plain, joint.outcomes[path]) for path, plain in plains.items()}
+            done = {
+                path: _done(plain, joint.outcomes[path])
+                for path, plain in plains.items()
+            }
             return _joint({**joint.outcomes, **done}, company)
     as_it_was = migrate(texts, settings, {})
-    refused = {path: _refused(path, plain, reasons) for path, plain in plains.items()}
-    return _joint({**as_it_was.outcomes, **refused}, (*as_it_was.company, *company))
+    refused = {
+        path: _refused(path, plain, reasons) for path, plain in plains.items()
+    }
+    return _joint(
+        {**as_it_was.outcomes, **refused}, (*as_it_was.company, *company)
+    )
 
 
 def _plain_migrated(
-    texts: Mapping[str, str], plains: Mapping[str, Unapexed], settings: Settings, migrate: Migrate
+    texts: Mapping[str, str],
+    plains: Mapping[str, Unapexed],
+    settings: Settings,
+    migrate: Migrate,
 ) -> Joint:
     """What becomes of the programs that the files stand for."""
     # apex runs on CUDA alone, so its programs mean a GPU whether or not they say so.
-    on_gpu = settings if settings.device is not None else settings._replace(device="cuda")
-    whole = {path: plains[path].text if path in plains else text for path, text in texts.items()}
-    return migrate(whole, on_gpu, {path: plain.switches for path, plain in plains.items()})
+    on_gpu = (
+        settings
+        if settings.device is not None
+        else settings._replace(device="cuda")
+    )
+    whole = {
+        path: plains[path].text if path in plains else text
+        for path, text in texts.items()
+    }
+    return migrate(
+        whole, on_gpu, {path: plain.switches for path, plain in plains.items()}
+    )
 
 
 def _unapexed(text: str, path: str) -> Unapexed | None:
@@ -91,21 +123,30 @@ def _unapexed(text: str, path: str) -> Unapexed | None:
 
 def _only_imported(text: str, plain: str) -> bool:
     """Whether nothing but imports went: what is imported and not used says nothing of the loops."""
-    before, after = without_imports(ast.parse(text)), without_imports(ast.parse(plain))
+    before, after = (
+        without_imports(ast.parse(text)),
+        without_imports(ast.parse(plain)),
+    )
     return ast.dump(before) == ast.dump(after)
 
 
-def _joint(outcomes: Mapping[str, FileOutcome], company: Iterable[str]) -> Joint:
+def _joint(
+    outcomes: Mapping[str, FileOutcome], company: Iterable[str]
+) -> Joint:
     return Joint(outcomes, tuple(dict.fromkeys(company)))
 
 
-def _company(plains: Mapping[str, Unapexed], project: Project | None) -> Iterator[str]:
+def _company(
+    plains: Mapping[str, Unapexed], project: Project | None
+) -> Iterator[str]:
     """Files of the project that use apex too, and are imported by these or import them."""
     for path in plains if project is not None else ():
         here = str(Path(path).resolve())
         assert project is not None
         yield from project.users(here, "apex")
-        yield from (file for file in project.helpers(here, _MOST) if _names_apex(file))
+        yield from (
+            file for file in project.helpers(here, _MOST) if _names_apex(file)
+        )
 
 
 def _names_apex(file: str) -> bool:
@@ -115,7 +156,9 @@ def _names_apex(file: str) -> bool:
 _Reasons = dict[str, list[LoopOutcome]]
 
 
-def _reasons(texts: Mapping[str, str], plains: Mapping[str, Unapexed]) -> _Reasons:
+def _reasons(
+    texts: Mapping[str, str], plains: Mapping[str, Unapexed]
+) -> _Reasons:
     """Why the first step cannot be made, by path."""
     found: _Reasons = {}
     for path, plain in plains.items():
@@ -125,12 +168,17 @@ def _reasons(texts: Mapping[str, str], plains: Mapping[str, Unapexed]) -> _Reaso
         elif fault is not None:
             found[path] = [
                 _form(
-                    _line(plain), f"what apex stood for in this file could not be proved: {fault}"
+                    _line(plain),
+                    f"what apex stood for in this file could not be proved: {fault}",
                 )
             ]
     scaled = [path for path, plain in plains.items() if plain.scaled]
     made = [path for path, plain in plains.items() if plain.initializes]
-    if not found and not scaled and any(_USE.search(texts[path]) for path in plains):
+    if (
+        not found
+        and not scaled
+        and any(_USE.search(texts[path]) for path in plains)
+    ):
         path = next(iter(plains))
         found[path] = [
             _form(
@@ -157,9 +205,15 @@ def _line(plain: Unapexed) -> int:
 
 
 def _off(path: str, plain: Unapexed) -> FileOutcome:
-    loops = tuple(LoopOutcome(line, scope, "migrated") for scope, line in plain.scaled)
+    loops = tuple(
+        LoopOutcome(line, scope, "migrated") for scope, line in plain.scaled
+    )
     return FileOutcome(
-        path, "migrated", loops, (*plain.notes, Note(_line(plain), 1, _OFF)), plain.text
+        path,
+        "migrated",
+        loops,
+        (*plain.notes, Note(_line(plain), 1, _OFF)),
+        plain.text,
     )
 
 
@@ -170,13 +224,18 @@ def _done(plain: Unapexed, outcome: FileOutcome) -> FileOutcome:
     output = plain.text if outcome.output is None else outcome.output
     lines = dict(plain.scaled)
     loops = tuple(
-        dataclasses.replace(loop, line=lines.get(loop.scope, loop.line)) for loop in outcome.loops
+        dataclasses.replace(loop, line=lines.get(loop.scope, loop.line))
+        for loop in outcome.loops
     )
     notes = (*plain.notes, *outcome.notes)
-    return dataclasses.replace(outcome, status="migrated", loops=loops, notes=notes, output=output)
+    return dataclasses.replace(
+        outcome, status="migrated", loops=loops, notes=notes, output=output
+    )
 
 
-def _unmigrated(plains: Mapping[str, Unapexed], outcomes: Mapping[str, FileOutcome]) -> _Reasons:
+def _unmigrated(
+    plains: Mapping[str, Unapexed], outcomes: Mapping[str, FileOutcome]
+) -> _Reasons:
     """Why the second step cannot be made, by path."""
     found: _Reasons = {}
     for path, plain in plains.items():
@@ -192,10 +251,17 @@ def _unmigrated(plains: Mapping[str, Unapexed], outcomes: Mapping[str, FileOutco
         if bad:
             found[path] = bad
     switches = [
-        text for plain in plains.values() for texts in plain.switches.values() for text in texts
+        text
+        for plain in plains.values()
+        for texts in plain.switches.values()
+        for text in texts
     ]
     if not found and any(
-        map(_strays, (o.output for o in outcomes.values()), [switches] * len(outcomes))
+        map(
+            _strays,
+            (o.output for o in outcomes.values()),
+            [switches] * len(outcomes),
+        )
     ):
         path = next(iter(plains))
         why = f"AMP was on where `{switches[0]}`, which cannot be read where the scaler is made"
@@ -210,7 +276,9 @@ def _is_done(loop: LoopOutcome | None) -> bool:
 def _unable(line: int, scope: str, loop: LoopOutcome | None) -> LoopOutcome:
     if loop is None:
         return _form(
-            line, "its loss is scaled by apex, and no call of backward on it was found", scope
+            line,
+            "its loss is scaled by apex, and no call of backward on it was found",
+            scope,
         )
     if loop.reason == "already-amp":
         why = (
@@ -218,8 +286,12 @@ def _unable(line: int, scope: str, loop: LoopOutcome | None) -> LoopOutcome:
             "package no longer has it"
         )
         return _form(line, why, scope)
-    message = _LINE.sub("", loop.message or "")  # lines of the program without apex
-    return LoopOutcome(line, scope, "refused", loop.reason, f"{_LEFT}: {message}")
+    message = _LINE.sub(
+        "", loop.message or ""
+    )  # lines of the program without apex
+    return LoopOutcome(
+        line, scope, "refused", loop.reason, f"{_LEFT}: {message}"
+    )
 
 
 def _refused(path: str, plain: Unapexed, reasons: _Reasons) -> FileOutcome:
@@ -238,10 +310,19 @@ def _refused(path: str, plain: Unapexed, reasons: _Reasons) -> FileOutcome:
 def _strays(output: str | None, switches: list[str]) -> bool:
     """Whether a scaler does not ask what had switched apex on."""
     wanted = {ast.dump(ast.parse(text, mode="eval").body) for text in switches}
-    for node in nodes_in(ast.parse(output)) if wanted and output is not None else ():
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "GradScaler":
-            given = next((k.value for k in node.keywords if k.arg == "enabled"), None)
+    for node in (
+        nodes_in(ast.parse(output)) if wanted and output is not None else ()
+    ):
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).rpartition(".")[2] == "GradScaler"
+        ):
+            given = next(
+                (k.value for k in node.keywords if k.arg == "enabled"), None
+            )
             is_absent = isinstance(given, ast.Constant) and given.value is False
-            if not is_absent and (given is None or ast.dump(given) not in wanted):
+            if not is_absent and (
+                given is None or ast.dump(given) not in wanted
+            ):
                 return True
     return False

@@ -11,7 +11,13 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Binding, Module, Scope
 
-REMOVED = ("apex.amp", "apex.fp16_utils", "apex.parallel", "apex.RNN", "apex.reparameterization")
+REMOVED = (
+    "apex.amp",
+    "apex.fp16_utils",
+    "apex.parallel",
+    "apex.RNN",
+    "apex.reparameterization",
+)
 """Subpackages that apex no longer has (its commit cb65b8e, May 2025)."""
 _ALIASES = (
     ("apex.amp.frontend.", "apex.amp."),
@@ -42,7 +48,13 @@ _FP16_UTILS = frozenset(
     }
 )
 _MISSING = frozenset(
-    {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "AttributeError"}
+    {
+        "ImportError",
+        "ModuleNotFoundError",
+        "Exception",
+        "BaseException",
+        "AttributeError",
+    }
 )
 
 
@@ -76,13 +88,19 @@ def imports_apex(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import):
         return any(is_apex(alias.name) for alias in statement.names)
     return (
-        isinstance(statement, ast.ImportFrom) and not statement.level and is_apex(statement.module)
+        isinstance(statement, ast.ImportFrom)
+        and not statement.level
+        and is_apex(statement.module)
     )
 
 
 def is_guard(statement: ast.AST) -> bool:
     """`try:` that imports apex, with handlers for where it is missing."""
-    if not isinstance(statement, ast.Try) or not statement.handlers or statement.finalbody:
+    if (
+        not isinstance(statement, ast.Try)
+        or not statement.handlers
+        or statement.finalbody
+    ):
         return False
     return any(imports_apex(s) for s in statement.body) and all(
         map(_is_for_missing, statement.handlers)
@@ -92,7 +110,10 @@ def is_guard(statement: ast.AST) -> bool:
 def _is_for_missing(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
-    return any(isinstance(n, ast.Name) and n.id in _MISSING for n in nodes_in(handler.type))
+    return any(
+        isinstance(n, ast.Name) and n.id in _MISSING
+        for n in nodes_in(handler.type)
+    )
 
 
 class ApexNames:
@@ -116,10 +137,22 @@ class ApexNames:
         return name
 
     def _head(self, name: str, expr: ast.expr) -> str | None:
-        home = self.module.scope_of(expr).lookup(name) if expr in self.module.parents else None
+        home = (
+            self.module.scope_of(expr).lookup(name)
+            if expr in self.module.parents
+            else None
+        )
         if home is None:
-            return f"apex.fp16_utils.{name}" if self._star and name in _FP16_UTILS else None
-        origins = {origin(b.statement, name) for b in home.bindings[name] if b.how == "import"}
+            return (
+                f"apex.fp16_utils.{name}"
+                if self._star and name in _FP16_UTILS
+                else None
+            )
+        origins = {
+            origin(b.statement, name)
+            for b in home.bindings[name]
+            if b.how == "import"
+        }
         apex = {o for o in origins if is_apex(o)}
         others = [b for b in home.bindings[name] if b.how != "import"]
         if len(apex) != 1 or not all(self._is_placeholder(b) for b in others):
@@ -141,12 +174,18 @@ class ApexNames:
         its place.
         """
         value = binding.value
-        empty = isinstance(value, ast.Constant) and (value.value is None or value.value is False)
-        return (binding.how == "assign" and empty) or self._in_handler(binding.statement)
+        empty = isinstance(value, ast.Constant) and (
+            value.value is None or value.value is False
+        )
+        return (binding.how == "assign" and empty) or self._in_handler(
+            binding.statement
+        )
 
     def _in_handler(self, statement: ast.AST) -> bool:
         above = self.module.parents.get(statement)
-        return isinstance(above, ast.ExceptHandler) and is_guard(self.module.parents[above])
+        return isinstance(above, ast.ExceptHandler) and is_guard(
+            self.module.parents[above]
+        )
 
     def is_flag(self, expr: ast.expr) -> bool:
         """`has_apex`: true exactly where the import of apex has worked."""
@@ -163,8 +202,12 @@ class ApexNames:
         guarded = [b for b in bindings if self._guarding(b)]
         others = [b for b in bindings if not self._guarding(b)]
         outside = all(home.body and b.statement in home.body for b in others)
-        inner = any(_truth(b) for b in guarded if not self._in_handler(b.statement))
-        lost = all(not _truth(b) for b in guarded if self._in_handler(b.statement))
+        inner = any(
+            _truth(b) for b in guarded if not self._in_handler(b.statement)
+        )
+        lost = all(
+            not _truth(b) for b in guarded if self._in_handler(b.statement)
+        )
         return (
             bool(guarded)
             and outside
@@ -184,4 +227,6 @@ def _is_bool(value: ast.expr | None) -> bool:
 
 
 def _truth(binding: Binding) -> bool:
-    return isinstance(binding.value, ast.Constant) and binding.value.value is True
+    return (
+        isinstance(binding.value, ast.Constant) and binding.value.value is True
+    )

@@ -38,10 +38,20 @@ class Normal(ast.NodeTransformer):
         super().generic_visit(node)
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list) and (block and isinstance(block[0], ast.stmt)):
+            if isinstance(block, list) and (
+                block and isinstance(block[0], ast.stmt)
+            ):
                 left = [s for s in block if not isinstance(s, ast.Pass)]
-                setattr(node, name, left or ([] if name == "orelse" else [ast.Pass()]))
-            elif block == [] and name == "body" and not isinstance(node, ast.Module):
+                setattr(
+                    node,
+                    name,
+                    left or ([] if name == "orelse" else [ast.Pass()]),
+                )
+            elif (
+                block == []
+                and name == "body"
+                and not isinstance(node, ast.Module)
+            ):
                 node.body = [ast.Pass()]  # type: ignore[attr-defined]
         return node
 
@@ -50,7 +60,8 @@ class Normal(ast.NodeTransformer):
         node.names = [
             a
             for a in node.names
-            if a.name.partition(".")[0] != "apex" or (a.asname or "apex") in self.read
+            if a.name.partition(".")[0] != "apex"
+            or (a.asname or "apex") in self.read
         ]
         return node if node.names else []
 
@@ -63,7 +74,11 @@ class Normal(ast.NodeTransformer):
             if (alias.asname or alias.name) in self.read:
                 moved = alias.name == "DistributedDataParallel"
                 found.append(
-                    ast.ImportFrom("torch.nn.parallel" if moved else node.module, [alias], 0)
+                    ast.ImportFrom(
+                        "torch.nn.parallel" if moved else node.module,
+                        [alias],
+                        0,
+                    )
                 )
         return found
 
@@ -78,7 +93,11 @@ class Normal(ast.NodeTransformer):
 
     def visit_Global(self, node: ast.Global) -> Any:
         """Declarations of what is gone."""
-        node.names = [n for n in node.names if n not in self.facts.imported or n in self.read]
+        node.names = [
+            n
+            for n in node.names
+            if n not in self.facts.imported or n in self.read
+        ]
         return node if node.names else []
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -101,7 +120,11 @@ class Normal(ast.NodeTransformer):
             ):
                 return []
         pairs = list(_pairs(target, node.value))
-        left = [(t, v) for t, v in pairs if not (dotted(t) and dotted(t) == dotted(v))]
+        left = [
+            (t, v)
+            for t, v in pairs
+            if not (dotted(t) and dotted(t) == dotted(v))
+        ]
         if len(left) == len(pairs) and len(pairs) < 2:
             return node
         if not left:
@@ -138,7 +161,11 @@ class Normal(ast.NodeTransformer):
         if _equal(node.orelse, node.body):
             return node.body
         if empty:
-            node.test, node.body, node.orelse = ast.UnaryOp(ast.Not(), node.test), node.orelse, []
+            node.test, node.body, node.orelse = (
+                ast.UnaryOp(ast.Not(), node.test),
+                node.orelse,
+                [],
+            )
         return node
 
     def has_both(self, node: ast.If) -> bool:
@@ -147,7 +174,9 @@ class Normal(ast.NodeTransformer):
         """
         of_apex = ("apex.parallel.", "apex.optimizers.", "apex.normalization.")
         uses = any(
-            (self.facts.name(n) or "").startswith(of_apex) for s in node.body for n in nodes_in(s)
+            (self.facts.name(n) or "").startswith(of_apex)
+            for s in node.body
+            for n in nodes_in(s)
         )
         set_in = [
             {dotted(s.targets[0]) for s in b if isinstance(s, ast.Assign)}
@@ -163,11 +192,25 @@ class Normal(ast.NodeTransformer):
         if isinstance(test, ast.BoolOp):
             values = [self.known(v) for v in test.values]
             if isinstance(test.op, ast.And):
-                return False if False in values else None if None in values else True
+                return (
+                    False
+                    if False in values
+                    else None
+                    if None in values
+                    else True
+                )
             return True if True in values else None if None in values else False
         if isinstance(test, ast.Name):
-            return True if test.id in self.facts.flags or self.facts.name(test) else None
-        if isinstance(test, ast.Call) and dotted(test.func) == "hasattr" and len(test.args) == 2:
+            return (
+                True
+                if test.id in self.facts.flags or self.facts.name(test)
+                else None
+            )
+        if (
+            isinstance(test, ast.Call)
+            and dotted(test.func) == "hasattr"
+            and len(test.args) == 2
+        ):
             return True if self.facts.name(test.args[0]) else None
         return (
             self._known_comparison(test)
@@ -177,9 +220,15 @@ class Normal(ast.NodeTransformer):
 
     def _known_comparison(self, test: ast.Compare) -> bool | None:
         left, op, right = test.left, test.ops[0], test.comparators[0]
-        if self.facts.name(left) and isinstance(right, ast.Constant) and right.value is None:
+        if (
+            self.facts.name(left)
+            and isinstance(right, ast.Constant)
+            and right.value is None
+        ):
             return isinstance(op, (ast.IsNot, ast.NotEq))
-        if isinstance(left, ast.Constant) and isinstance(op, (ast.In, ast.NotIn)):
+        if isinstance(left, ast.Constant) and isinstance(
+            op, (ast.In, ast.NotIn)
+        ):
             among = left.value == "apex" and dotted(right) == "sys.modules"
             has = (
                 isinstance(right, ast.Attribute)
@@ -195,7 +244,9 @@ class Normal(ast.NodeTransformer):
             return test
         values = [self.reduced(v) for v in test.values if self.known(v) is None]
         return (
-            values[0] if len(values) == 1 else ast.copy_location(ast.BoolOp(test.op, values), test)
+            values[0]
+            if len(values) == 1
+            else ast.copy_location(ast.BoolOp(test.op, values), test)
         )
 
 
@@ -205,23 +256,41 @@ def _equal(one: object, other: object) -> bool:
         if dotted(other.func).endswith(".parameters"):
             return True
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(_equal(a, b) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(
+            _equal(a, b) for a, b in zip(one, other, strict=True)
+        )
     if isinstance(one, ast.AST) and isinstance(other, ast.AST):
-        return type(one) is type(other) and _equal(fields_of(one), fields_of(other))
+        return type(one) is type(other) and _equal(
+            fields_of(one), fields_of(other)
+        )
     return one == other
 
 
 def _cannot_fail(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.ImportFrom):
         return (statement.module or "").startswith("torch.")
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+    if isinstance(statement, ast.Expr) and isinstance(
+        statement.value, ast.Call
+    ):
         return dotted(statement.value.func) in ("print", "sys.path.append")
-    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+    return isinstance(statement, ast.Assign) and isinstance(
+        statement.value, ast.Constant
+    )
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
-        plain = not any(isinstance(e, ast.Starred) for e in [*target.elts, *value.elts])
+def _pairs(
+    target: ast.expr, value: ast.expr
+) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(
+        value, (ast.Tuple, ast.List)
+    ):
+        plain = not any(
+            isinstance(e, ast.Starred) for e in [*target.elts, *value.elts]
+        )
         if plain and len(target.elts) == len(value.elts):
-            return [p for t, v in zip(target.elts, value.elts, strict=True) for p in _pairs(t, v)]
+            return [
+                p
+                for t, v in zip(target.elts, value.elts, strict=True)
+                for p in _pairs(t, v)
+            ]
     return [(target, value)]

@@ -12,7 +12,13 @@ _SHORTER = {
     "apex.optimizers.fused_adam.FusedAdam": "apex.optimizers.FusedAdam",
     "apex.normalization.fused_layer_norm.FusedLayerNorm": "apex.normalization.FusedLayerNorm",
 }
-_ABSENT = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException", "AttributeError")
+_ABSENT = (
+    "ImportError",
+    "ModuleNotFoundError",
+    "Exception",
+    "BaseException",
+    "AttributeError",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +44,11 @@ class Facts:
         head, _, rest = text.partition(".")
         origin = self.imported.get(head)
         if origin is None:
-            origin = f"apex.fp16_utils.{head}" if self.star and head == "to_python_float" else None
+            origin = (
+                f"apex.fp16_utils.{head}"
+                if self.star and head == "to_python_float"
+                else None
+            )
         if origin is None:
             return None
         full = f"{origin}.{rest}" if rest else origin
@@ -53,14 +63,21 @@ class Facts:
             elif isinstance(node, ast.arg):
                 names.add(node.arg)
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                names |= {(a.asname or a.name).partition(".")[0] for a in node.names}
+                names |= {
+                    (a.asname or a.name).partition(".")[0] for a in node.names
+                }
             elif (
-                isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+                isinstance(
+                    node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+                )
                 and node is not function
             ):
                 names.add(node.name)
         shared = {
-            n for s in _own(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names
+            n
+            for s in _own(function)
+            if isinstance(s, (ast.Global, ast.Nonlocal))
+            for n in s.names
         }
         return names - shared
 
@@ -72,7 +89,8 @@ def _own(function: ast.AST) -> list[ast.AST]:
         node = stack.pop()
         found.append(node)
         inner = node is not function and isinstance(
-            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+            node,
+            (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
         )
         if not inner:
             stack.extend(children_of(node))
@@ -85,7 +103,11 @@ def dotted(node: ast.AST) -> str:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+    return (
+        ".".join([node.id, *reversed(parts)])
+        if isinstance(node, ast.Name)
+        else ""
+    )
 
 
 def facts_of(tree: ast.Module) -> Facts:
@@ -96,7 +118,9 @@ def facts_of(tree: ast.Module) -> Facts:
         if isinstance(node, ast.Import):
             for a in node.names:
                 if a.name.partition(".")[0] == "apex":
-                    imported[a.asname or "apex"] = a.name if a.asname else "apex"
+                    imported[a.asname or "apex"] = (
+                        a.name if a.asname else "apex"
+                    )
         elif (
             isinstance(node, ast.ImportFrom)
             and not node.level
@@ -104,17 +128,27 @@ def facts_of(tree: ast.Module) -> Facts:
         ):
             star |= any(a.name == "*" for a in node.names)
             imported |= {
-                (a.asname or a.name): f"{node.module}.{a.name}" for a in node.names if a.name != "*"
+                (a.asname or a.name): f"{node.module}.{a.name}"
+                for a in node.names
+                if a.name != "*"
             }
     torch = [
         a.asname or "torch"
         for s in _always_run(tree)
         if isinstance(s, ast.Import)
         for a in s.names
-        if a.name == "torch" or (a.name.startswith("torch.") and a.asname is None)
+        if a.name == "torch"
+        or (a.name.startswith("torch.") and a.asname is None)
     ]
     shortest = min(torch, key=len, default="torch")
-    return Facts(imported, frozenset(_flags(tree)), shortest, not torch, _models(tree), star)
+    return Facts(
+        imported,
+        frozenset(_flags(tree)),
+        shortest,
+        not torch,
+        _models(tree),
+        star,
+    )
 
 
 def _always_run(tree: ast.Module) -> list[ast.stmt]:
@@ -124,7 +158,10 @@ def _always_run(tree: ast.Module) -> list[ast.stmt]:
         node = stack.pop()
         if isinstance(node, ast.stmt):
             found.append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if not isinstance(
+            node,
+            (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
+        ):
             stack.extend(children_of(node))
     return found
 
@@ -139,14 +176,17 @@ def guards(node: ast.AST) -> bool:
     ):
         return False
     return all(
-        h.type is None or any(name in _ABSENT for name in _names(h.type)) for h in node.handlers
+        h.type is None or any(name in _ABSENT for name in _names(h.type))
+        for h in node.handlers
     )
 
 
 def of_apex(node: ast.stmt) -> bool:
     """An import of apex."""
     if isinstance(node, ast.ImportFrom):
-        return not node.level and (node.module or "").partition(".")[0] == "apex"
+        return (
+            not node.level and (node.module or "").partition(".")[0] == "apex"
+        )
     return isinstance(node, ast.Import) and any(
         a.name.partition(".")[0] == "apex" for a in node.names
     )
@@ -183,7 +223,9 @@ def _flags(tree: ast.Module) -> set[str]:
             failed and value for failed, value in values
         ):
             continue
-        if any(value and not failed for failed, value in values) or (others and all(others)):
+        if any(value and not failed for failed, value in values) or (
+            others and all(others)
+        ):
             found.add(name)
     return found
 
@@ -206,7 +248,9 @@ def _models(tree: ast.Module) -> dict[str, set[str | None]]:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if dotted(target):
-                    found.setdefault(dotted(target), set()).add(_made_for(node.value))
+                    found.setdefault(dotted(target), set()).add(
+                        _made_for(node.value)
+                    )
     return found
 
 
@@ -228,14 +272,25 @@ def _made_for(value: ast.expr) -> str | None:
     return dotted(first.func).removesuffix(".parameters")
 
 
-_PURE_CALLS = {"hasattr", "getattr", "isinstance", "len", "bool", "int", "any", "all"}
+_PURE_CALLS = {
+    "hasattr",
+    "getattr",
+    "isinstance",
+    "len",
+    "bool",
+    "int",
+    "any",
+    "all",
+}
 _PURE_METHODS = {"get", "keys", "startswith", "lower", "is_available"}
 
 
 def is_pure(expr: ast.expr) -> bool:
     """Whether evaluating a condition changes nothing."""
     for node in nodes_in(expr):
-        if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+        if isinstance(
+            node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+        ):
             return False
         if isinstance(node, ast.Call) and not _is_pure_call(node):
             return False

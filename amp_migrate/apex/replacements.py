@@ -31,10 +31,34 @@ _DDP_DROPPED = {
     "allreduce_communicators",
     "prof",
 }
-_ADAM_DROPPED = {"bias_correction", "adam_w_mode", "set_grad_none", "master_weights"}
-_ADAM_KEPT = {"params", "lr", "betas", "eps", "weight_decay", "amsgrad", "capturable"}
-_SGD_DROPPED = {"wd_after_momentum", "materialize_master_grads", "set_grad_none"}
-_SGD_KEPT = {"params", "lr", "momentum", "dampening", "weight_decay", "nesterov"}
+_ADAM_DROPPED = {
+    "bias_correction",
+    "adam_w_mode",
+    "set_grad_none",
+    "master_weights",
+}
+_ADAM_KEPT = {
+    "params",
+    "lr",
+    "betas",
+    "eps",
+    "weight_decay",
+    "amsgrad",
+    "capturable",
+}
+_SGD_DROPPED = {
+    "wd_after_momentum",
+    "materialize_master_grads",
+    "set_grad_none",
+}
+_SGD_KEPT = {
+    "params",
+    "lr",
+    "momentum",
+    "dampening",
+    "weight_decay",
+    "nesterov",
+}
 
 
 class Refused(Exception):
@@ -51,7 +75,11 @@ class Replacements:
     """The templates, for one module that calls torch `torch`."""
 
     def __init__(
-        self, module: Module, names: ApexNames, torch: str, note: Callable[[ast.AST, str], None]
+        self,
+        module: Module,
+        names: ApexNames,
+        torch: str,
+        note: Callable[[ast.AST, str], None],
     ) -> None:
         self.module = module
         self.names = names
@@ -75,12 +103,15 @@ class Replacements:
         make = self._calls.get(name)
         return make(call) if make is not None else None
 
-    def reference(self, node: ast.Name | ast.Attribute, name: str) -> Template | None:
+    def reference(
+        self, node: ast.Name | ast.Attribute, name: str
+    ) -> Template | None:
         """A class of apex that is named; names that an import binds stay, and the import
         changes.
         """
         if name not in CLASSES or (
-            isinstance(node, ast.Name) and name != "apex.normalization.FusedLayerNorm"
+            isinstance(node, ast.Name)
+            and name != "apex.normalization.FusedLayerNorm"
         ):
             return None
         return self._text(CLASSES[name])
@@ -96,15 +127,23 @@ class Replacements:
         given = made.given
         if given is None:
             raise Refused(
-                "apex-form", call, "the arguments of `amp.initialize` cannot be told apart"
+                "apex-form",
+                call,
+                "the arguments of `amp.initialize` cannot be told apart",
             )
-        if not isinstance(given, ast.Tuple) or given.elts[0] is not made.argument("models"):
+        if not isinstance(given, ast.Tuple) or given.elts[
+            0
+        ] is not made.argument("models"):
             return Template("$0", (self._span(given),))
-        return Template("($0, $1)", (self._span(given.elts[0]), self._span(given.elts[1])))
+        return Template(
+            "($0, $1)", (self._span(given.elts[0]), self._span(given.elts[1]))
+        )
 
     def without_state(self, node: ast.Dict) -> Template | None:
         """A checkpoint without the entry of `amp.state_dict()`."""
-        state = {i for i, value in enumerate(node.values) if self.is_state(value)}
+        state = {
+            i for i, value in enumerate(node.values) if self.is_state(value)
+        }
         if not state:
             return None
         entries: list[tuple[ast.expr | None, ast.expr]] = list(
@@ -112,15 +151,22 @@ class Replacements:
         )
         first = [self._start(key, value) for key, value in entries]
         spans = [
-            (start, self._span(value).end) for start, (_, value) in zip(first, entries, strict=True)
+            (start, self._span(value).end)
+            for start, (_, value) in zip(first, entries, strict=True)
         ]
-        parts = [[*([key] if key is not None else []), value] for key, value in entries]
+        parts = [
+            [*([key] if key is not None else []), value]
+            for key, value in entries
+        ]
         return self.written.without(node, spans, parts, state)
 
     def is_state(self, value: ast.expr) -> bool:
         """`amp.state_dict()`, or that if AMP is on, else None."""
         if isinstance(value, ast.IfExp):
-            other = isinstance(value.orelse, ast.Constant) and value.orelse.value is None
+            other = (
+                isinstance(value.orelse, ast.Constant)
+                and value.orelse.value is None
+            )
             return other and self.is_state(value.body)
         return (
             isinstance(value, ast.Call)
@@ -130,19 +176,30 @@ class Replacements:
     def _start(self, key: ast.expr | None, value: ast.expr) -> int:
         if key is not None:
             return self._span(key).start
-        return self.module.text.encode().rindex(b"**", 0, self._span(value).start)
+        return self.module.text.encode().rindex(
+            b"**", 0, self._span(value).start
+        )
 
     def _master_params(self, call: ast.Call) -> Template:
-        optimizer = call.args[0] if len(call.args) == 1 and not call.keywords else None
+        optimizer = (
+            call.args[0] if len(call.args) == 1 and not call.keywords else None
+        )
         if optimizer is None:
-            raise Refused("apex-form", call, "`amp.master_params` takes one optimizer")
+            raise Refused(
+                "apex-form", call, "`amp.master_params` takes one optimizer"
+            )
         model = self._model_of(optimizer)
         if model is not None:
             return Template(f"{model}.parameters()")
         if any_in(optimizer, ast.Call, ast.NamedExpr, ast.Await):
-            raise Refused("apex-form", call, "the optimizer of `amp.master_params` has no name")
+            raise Refused(
+                "apex-form",
+                call,
+                "the optimizer of `amp.master_params` has no name",
+            )
         return Template(
-            '[p for group in $0.param_groups for p in group["params"]]', (self._span(optimizer),)
+            '[p for group in $0.param_groups for p in group["params"]]',
+            (self._span(optimizer),),
         )
 
     def _model_of(self, optimizer: ast.expr) -> str | None:
@@ -163,12 +220,21 @@ class Replacements:
         model = found.pop() if len(found) == 1 else None
         if model is None or wanted is None:
             return None
-        home, there = scope.lookup(model.partition(".")[0]), scope.lookup(wanted.partition(".")[0])
-        return model if home is not None and home is there and home is scope else None
+        home, there = (
+            scope.lookup(model.partition(".")[0]),
+            scope.lookup(wanted.partition(".")[0]),
+        )
+        return (
+            model
+            if home is not None and home is there and home is scope
+            else None
+        )
 
     def _to_python_float(self, call: ast.Call) -> Template:
         if len(call.args) != 1 or call.keywords:
-            raise Refused("apex-form", call, "`to_python_float` takes one tensor")
+            raise Refused(
+                "apex-form", call, "`to_python_float` takes one tensor"
+            )
         return Template("$0.item()", (self._span(call.args[0]),))
 
     # apex.parallel and apex.optimizers
@@ -181,9 +247,14 @@ class Replacements:
                 call,
                 "the arguments of apex's DistributedDataParallel cannot be told apart",
             )
-        if not all(_is(given.get(name), value) for name, value in (("gradient_average", True),)):
+        if not all(
+            _is(given.get(name), value)
+            for name, value in (("gradient_average", True),)
+        ):
             raise Refused(
-                "apex-form", call, "torch's DistributedDataParallel always averages the gradients"
+                "apex-form",
+                call,
+                "torch's DistributedDataParallel always averages the gradients",
             )
         if not _is(given.get("gradient_predivide_factor"), 1.0):
             raise Refused(
@@ -197,7 +268,10 @@ class Replacements:
                 call,
                 f"delay_allreduce is gone with apex's DistributedDataParallel; torch's wants {why}",
             )
-        dropped = _DDP_DROPPED | {"gradient_average", "gradient_predivide_factor"}
+        dropped = _DDP_DROPPED | {
+            "gradient_average",
+            "gradient_predivide_factor",
+        }
         func = (
             None
             if isinstance(call.func, ast.Name)
@@ -216,7 +290,9 @@ class Replacements:
                 call,
                 "the arguments of `convert_syncbn_model` have no counterpart in torch",
             )
-        return self.written.called(call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"})
+        return self.written.called(
+            call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"}
+        )
 
     def _adam(self, call: ast.Call) -> Template:
         given = self._keywords(call, _ADAM_KEPT | _ADAM_DROPPED, 2)
@@ -228,13 +304,16 @@ class Replacements:
             )
         if not _is(given.get("master_weights"), False):
             raise Refused(
-                "apex-optimizer", call, "FusedAdam with master weights has no counterpart in torch"
+                "apex-optimizer",
+                call,
+                "FusedAdam with master weights has no counterpart in torch",
             )
         decay = given.get("weight_decay")
         parameters = call.args[0] if call.args else given.get("params")
         no_groups = (
             parameters is not None
-            and _parameters_of(ast.Call(ast.Name("_"), [parameters], [])) is not None
+            and _parameters_of(ast.Call(ast.Name("_"), [parameters], []))
+            is not None
         )
         mode = given.get("adam_w_mode")
         if mode is not None and not isinstance(mode, ast.Constant):
@@ -246,8 +325,14 @@ class Replacements:
         coupled = mode is not None and not mode.value
         undecayed = no_groups and (decay is None or _is(decay, 0))
         name = "optim.Adam" if coupled or undecayed else "optim.AdamW"
-        added = "" if decay is not None or name == "optim.Adam" else "weight_decay=0.0"
-        return self.written.called(call, self._text(name).text, _ADAM_DROPPED, added)
+        added = (
+            ""
+            if decay is not None or name == "optim.Adam"
+            else "weight_decay=0.0"
+        )
+        return self.written.called(
+            call, self._text(name).text, _ADAM_DROPPED, added
+        )
 
     def _sgd(self, call: ast.Call) -> Template:
         given = self._keywords(call, _SGD_KEPT | _SGD_DROPPED, 6)
@@ -257,7 +342,9 @@ class Replacements:
                 call,
                 "FusedSGD with weight decay after momentum has no counterpart in torch",
             )
-        return self.written.called(call, self._text("optim.SGD").text, _SGD_DROPPED)
+        return self.written.called(
+            call, self._text("optim.SGD").text, _SGD_DROPPED
+        )
 
     def _keywords(
         self, call: ast.Call, known: set[str], positional: int
@@ -291,15 +378,27 @@ def _parameters_of(value: ast.expr) -> str | None:
         if value.args
         else next((k.value for k in value.keywords if k.arg == "params"), None)
     )
-    plain = isinstance(given, ast.Call) and not given.args and not given.keywords
-    if not plain or not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+    plain = (
+        isinstance(given, ast.Call) and not given.args and not given.keywords
+    )
+    if (
+        not plain
+        or not isinstance(given, ast.Call)
+        or not isinstance(given.func, ast.Attribute)
+    ):
         return None
-    return dotted_name(given.func.value) if given.func.attr == "parameters" else None
+    return (
+        dotted_name(given.func.value)
+        if given.func.attr == "parameters"
+        else None
+    )
 
 
 def _is(value: ast.expr | None, wanted: object) -> bool:
     """Not given, or the literal `wanted`."""
-    return value is None or (isinstance(value, ast.Constant) and value.value == wanted)
+    return value is None or (
+        isinstance(value, ast.Constant) and value.value == wanted
+    )
 
 
 def registers_half(call: ast.Call) -> bool:

@@ -37,7 +37,11 @@ def gone(span: Span) -> Result:
 def flattened(span: Span, results: Sequence[Result]) -> Result:
     """A compound statement in whose place the statements of one of its blocks stand."""
     return Result(
-        span, plain_of(results), templates_of(results), edits_inside(results), replaced=True
+        span,
+        plain_of(results),
+        templates_of(results),
+        edits_inside(results),
+        replaced=True,
     )
 
 
@@ -48,7 +52,9 @@ def plain_of(results: Iterable[Result]) -> tuple[ast.stmt, ...]:
 
 def templates_of(results: Iterable[Result]) -> tuple[Template, ...]:
     """The texts of a block."""
-    return tuple(template for result in results for template in result.templates)
+    return tuple(
+        template for result in results for template in result.templates
+    )
 
 
 def edits_inside(results: Iterable[Result]) -> tuple[Edit, ...]:
@@ -74,15 +80,22 @@ def joined(pieces: Iterable[Template | str]) -> Template:
             text += piece
             continue
         first = len(parts)
-        text += _HOLE.sub(lambda hole, first=first: f"${int(hole[1]) + first}", piece.text)  # type: ignore[misc]
+        text += _renumbered(piece.text, first)
         parts += piece.parts
     return Template(text, tuple(parts))
+
+
+def _renumbered(text: str, first: int) -> str:
+    """The text with its holes counted from `first`."""
+    return _HOLE.sub(lambda hole: f"${int(hole[1]) + first}", text)
 
 
 def block(templates: Sequence[Template]) -> Template:
     """The statements of a block, indented under a header."""
     indented = (
-        Template("".join(f"    {line}\n" for line in t.text.splitlines()), t.parts)
+        Template(
+            "".join(f"    {line}\n" for line in t.text.splitlines()), t.parts
+        )
         for t in templates
     )
     return joined(indented) if templates else Template("    pass\n")

@@ -51,7 +51,11 @@ class Statements:
     """Walks the blocks of one module."""
 
     def __init__(
-        self, module: Module, names: ApexNames, expressions: Expressions, needed: Needed
+        self,
+        module: Module,
+        names: ApexNames,
+        expressions: Expressions,
+        needed: Needed,
     ) -> None:
         self.module = module
         self.names = names
@@ -79,7 +83,9 @@ class Statements:
                 return self._guard(node)
             case ast.If():
                 return self.branches.chain(node)
-            case ast.With(items=[item]) if self._is(item.context_expr, "scale_loss"):
+            case ast.With(items=[item]) if self._is(
+                item.context_expr, "scale_loss"
+            ):
                 return self._scaled(node)
             case ast.Assign():
                 return self._assign(node)
@@ -95,7 +101,10 @@ class Statements:
         return self.module.span(node)
 
     def _is(self, expr: ast.expr, name: str) -> bool:
-        return isinstance(expr, ast.Call) and self.names.canonical(expr.func) == f"apex.amp.{name}"
+        return (
+            isinstance(expr, ast.Call)
+            and self.names.canonical(expr.func) == f"apex.amp.{name}"
+        )
 
     def generic(self, node: ast.stmt) -> Result:
         """A statement of no special form: its expressions and its blocks."""
@@ -103,7 +112,10 @@ class Statements:
         return kept(self._span(node), self._rebuilt(node, edits), edits)
 
     def _rebuilt(self, node: Any, edits: list[Edit]) -> Any:
-        fields = {name: self._field(getattr(node, name, None), edits) for name in node._fields}
+        fields = {
+            name: self._field(getattr(node, name, None), edits)
+            for name in node._fields
+        }
         return ast.copy_location(type(node)(**fields), node)
 
     def _field(self, value: Any, edits: list[Edit]) -> Any:
@@ -130,24 +142,34 @@ class Statements:
             stays = [
                 a
                 for a in node.names
-                if not is_apex(a.name) or (a.asname or "apex") in self.needed.imports
+                if not is_apex(a.name)
+                or (a.asname or "apex") in self.needed.imports
             ]
             return (
-                self._written(node, ast.Import(stays), f"import {_listed(stays)}")
+                self._written(
+                    node, ast.Import(stays), f"import {_listed(stays)}"
+                )
                 if stays
                 else gone(self._span(node))
             )
         lines: list[tuple[str, list[ast.alias]]] = []
         for alias in node.names:
-            module = self._new_home(f"{node.module}.{alias.name}", node.module or "")
+            module = self._new_home(
+                f"{node.module}.{alias.name}", node.module or ""
+            )
             if (alias.asname or alias.name) in self.needed.imports:
                 if not lines or lines[-1][0] != module:
                     lines.append((module, []))
                 lines[-1][1].append(alias)
         if lines == [(node.module, node.names)]:
             return self.generic(node)
-        texts = tuple(Template(f"from {module} import {_listed(names)}") for module, names in lines)
-        plain = tuple(ast.ImportFrom(module, names, 0) for module, names in lines)
+        texts = tuple(
+            Template(f"from {module} import {_listed(names)}")
+            for module, names in lines
+        )
+        plain = tuple(
+            ast.ImportFrom(module, names, 0) for module, names in lines
+        )
         return Result(self._span(node), plain, texts, (), replaced=True)
 
     def _new_home(self, name: str, module: str) -> str:
@@ -160,14 +182,18 @@ class Statements:
     def _written(self, node: ast.stmt, plain: ast.stmt, text: str) -> Result:
         if ast.dump(plain) == ast.dump(node):
             return kept(self._span(node), plain)
-        return Result(self._span(node), (plain,), (Template(text),), (), replaced=True)
+        return Result(
+            self._span(node), (plain,), (Template(text),), (), replaced=True
+        )
 
     def _guard(self, node: ast.Try) -> Result:
         """`try: from apex import amp; except ImportError: ...`: apex is not asked for any more."""
         body = self.block(node.body)
         left = plain_of(body)
         if all(self._settled(s) for s in left):
-            return flattened(self._span(node), [*body, *self.block(node.orelse)])
+            return flattened(
+                self._span(node), [*body, *self.block(node.orelse)]
+            )
         return self.generic(node)
 
     def _settled(self, statement: ast.stmt) -> bool:
@@ -177,21 +203,31 @@ class Statements:
         if isinstance(statement, ast.Assign):
             return isinstance(statement.value, ast.Constant)
         call = statement.value if isinstance(statement, ast.Expr) else None
-        return isinstance(call, ast.Call) and ast.unparse(call.func) in ("print", "sys.path.append")
+        return isinstance(call, ast.Call) and ast.unparse(call.func) in (
+            "print",
+            "sys.path.append",
+        )
 
-    def _declared(self, node: ast.Global | ast.Nonlocal, listed: list[str]) -> Result:
+    def _declared(
+        self, node: ast.Global | ast.Nonlocal, listed: list[str]
+    ) -> Result:
         stays = [n for n in listed if not self._is_dropped_name(n, node)]
         if stays == listed:
             return self.generic(node)
         if not stays:
             return gone(self._span(node))
         word = "global" if isinstance(node, ast.Global) else "nonlocal"
-        return self._written(node, type(node)(stays), f"{word} {', '.join(stays)}")
+        return self._written(
+            node, type(node)(stays), f"{word} {', '.join(stays)}"
+        )
 
     def _is_dropped_name(self, name: str, node: ast.stmt) -> bool:
         probe = ast.Name(name, ast.Load())
         self.module.parents[probe] = node
-        return name not in self.needed.imports and self.names.canonical(probe) is not None
+        return (
+            name not in self.needed.imports
+            and self.names.canonical(probe) is not None
+        )
 
     # apex.amp
 
@@ -212,9 +248,14 @@ class Statements:
 
     def _placeholder(self, node: ast.Assign, target: ast.Name) -> Result:
         """`amp = None`, and a flag that nothing asks any more."""
-        for_apex = self.names.canonical(target) is not None and target.id not in self.needed.imports
+        for_apex = (
+            self.names.canonical(target) is not None
+            and target.id not in self.needed.imports
+        )
         idle = self.names.is_flag(target) and target.id not in self.needed.flags
-        return gone(self._span(node)) if for_apex or idle else self.generic(node)
+        return (
+            gone(self._span(node)) if for_apex or idle else self.generic(node)
+        )
 
     def _initialized(self, node: ast.Assign) -> Result:
         assert isinstance(node.value, ast.Call)
@@ -227,8 +268,14 @@ class Statements:
         if not pairs:
             return gone(self._span(node))
         edits: list[Edit] = []
-        inner = [(self.expressions.copy(t, []), self.expressions.copy(v, edits)) for t, v in pairs]
-        spans = (*(self._span(t) for t, _ in pairs), *(self._span(v) for _, v in pairs))
+        inner = [
+            (self.expressions.copy(t, []), self.expressions.copy(v, edits))
+            for t, v in pairs
+        ]
+        spans = (
+            *(self._span(t) for t, _ in pairs),
+            *(self._span(v) for _, v in pairs),
+        )
         left = ", ".join(f"${i}" for i in range(len(pairs)))
         right = ", ".join(f"${i + len(pairs)}" for i in range(len(pairs)))
         if len(pairs) == 1:
@@ -252,7 +299,9 @@ class Statements:
         name = self.names.canonical(call.func)
         if name == "apex.amp.load_state_dict":
             return gone(self._span(node))
-        if name == "apex.amp.initialize":  # what it hands back is the same objects
+        if (
+            name == "apex.amp.initialize"
+        ):  # what it hands back is the same objects
             self.seen.initialized.append((Initialize(call), node))
             return gone(self._span(node))
         if name == "apex.amp.register_half_function" and registers_half(call):
@@ -272,24 +321,35 @@ class Statements:
             else next((k.value for k in call.keywords if k.arg == "loss"), None)
         )
         if loss is None or isinstance(loss, (ast.Starred, ast.List, ast.Tuple)):
-            raise Refused("apex-form", node, "`amp.scale_loss` without one loss")
+            raise Refused(
+                "apex-form", node, "`amp.scale_loss` without one loss"
+            )
         if name is None:
             return flattened(self._span(node), self.block(node.body))
         if not isinstance(name, ast.Name) or self._stored(name.id, node):
             raise Refused(
-                "apex-form", node, "the scaled loss is assigned to again, or is no plain name"
+                "apex-form",
+                node,
+                "the scaled loss is assigned to again, or is no plain name",
             )
         reads = [
-            n for s in node.body for n in nodes_in(s) if isinstance(n, ast.Name) and n.id == name.id
+            n
+            for s in node.body
+            for n in nodes_in(s)
+            if isinstance(n, ast.Name) and n.id == name.id
         ]
-        if self._read_elsewhere(name.id, node) or not self._may_inline(loss, reads, node):
+        if self._read_elsewhere(name.id, node) or not self._may_inline(
+            loss, reads, node
+        ):
             return self._named(node, name, loss)
         self.expressions.inlined.update(dict.fromkeys(reads, loss))
         return flattened(self._span(node), self.block(node.body))
 
     def _named(self, node: ast.With, name: ast.Name, loss: ast.expr) -> Result:
         edits: list[Edit] = []
-        plain = ast.Assign([ast.Name(name.id, ast.Store())], self.expressions.copy(loss, edits))
+        plain = ast.Assign(
+            [ast.Name(name.id, ast.Store())], self.expressions.copy(loss, edits)
+        )
         body = self.block(node.body)
         first = Template(f"{name.id} = $0", (self._span(loss),))
         return Result(
@@ -304,27 +364,40 @@ class Statements:
         stores = (ast.Store, ast.Del)
         inner = (n for s in node.body for n in nodes_in(s))
         return any(
-            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, stores) for n in inner
+            isinstance(n, ast.Name)
+            and n.id == name
+            and isinstance(n.ctx, stores)
+            for n in inner
         )
 
     def _read_elsewhere(self, name: str, node: ast.With) -> bool:
         """Whether the name is read outside the `with`s that bind it."""
         scope = self.module.scope_of(node)
         for other in self.module.parents:
-            if isinstance(other, ast.Name) and other.id == name and isinstance(other.ctx, ast.Load):
-                if self.module.scope_of(other) is scope and not self._in_own_with(other, name):
+            if (
+                isinstance(other, ast.Name)
+                and other.id == name
+                and isinstance(other.ctx, ast.Load)
+            ):
+                if self.module.scope_of(
+                    other
+                ) is scope and not self._in_own_with(other, name):
                     return True
         return False
 
     def _in_own_with(self, read: ast.Name, name: str) -> bool:
         for above in self.module.ancestors(read):
-            if isinstance(above, ast.With) and self._is(above.items[0].context_expr, "scale_loss"):
+            if isinstance(above, ast.With) and self._is(
+                above.items[0].context_expr, "scale_loss"
+            ):
                 bound = above.items[0].optional_vars
                 if isinstance(bound, ast.Name) and bound.id == name:
                     return True
         return False
 
-    def _may_inline(self, loss: ast.expr, reads: Sequence[ast.expr], node: ast.With) -> bool:
+    def _may_inline(
+        self, loss: ast.expr, reads: Sequence[ast.expr], node: ast.With
+    ) -> bool:
         """A name may be read anywhere in a body that leaves it alone; any other loss once, as the
         receiver of backward.
         """
@@ -342,7 +415,10 @@ class Statements:
 
 
 def _listed(names: Iterable[ast.alias]) -> str:
-    return ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in names)
+    return ", ".join(
+        f"{one.name} as {one.asname}" if one.asname else one.name
+        for one in names
+    )
 
 
 __all__ = ["Needed", "Seen", "Statements"]

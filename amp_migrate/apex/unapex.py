@@ -26,7 +26,9 @@ from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.rewrite.edits import AddImport, Edit
 
-_ABOUT_APEX = re.compile(r"(?i)\bapex\b|\bamp\b|fp16|half.precision|mixed.precision|16.bit")
+_ABOUT_APEX = re.compile(
+    r"(?i)\bapex\b|\bamp\b|fp16|half.precision|mixed.precision|16.bit"
+)
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,20 @@ def unapex(text: str, path: str) -> Unapexed | None:
         if tidy == text:
             return plain
         module = Module(tidy, path)
-        return dataclasses.replace(plain, text=_unapexed(module, ApexNames(module))[1].text)
+        return dataclasses.replace(
+            plain, text=_unapexed(module, ApexNames(module))[1].text
+        )
     except Refused as refused:
         return Unapexed(
             text,
             refusals=(
-                LoopOutcome(refused.line, "<module>", "refused", refused.reason, refused.message),
+                LoopOutcome(
+                    refused.line,
+                    "<module>",
+                    "refused",
+                    refused.reason,
+                    refused.message,
+                ),
             ),
         )
 
@@ -107,7 +117,10 @@ def _used(module: Module, names: ApexNames) -> set[str]:
         for a in s.names
     }
     found |= {
-        a.name for s in module.import_statements if isinstance(s, ast.Import) for a in s.names
+        a.name
+        for s in module.import_statements
+        if isinstance(s, ast.Import)
+        for a in s.names
     }
     for node in list(module.parents):
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -117,7 +130,9 @@ def _used(module: Module, names: ApexNames) -> set[str]:
 
 def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
     needed = Needed()
-    for _ in range(4):  # what is left decides which imports stay, and these decide what is left
+    for _ in range(
+        4
+    ):  # what is left decides which imports stay, and these decide what is left
         walk, notes, results, torch = _walked(module, names, needed)
         wanted = _needed(module, names, plain_of(results))
         if wanted == needed:
@@ -131,17 +146,25 @@ def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
     try:
         output = apply(module.text, edits)
     except WriteError as error:
-        raise Refused("apex-form", module.tree, f"the edits cannot be made: {error}") from error
+        raise Refused(
+            "apex-form", module.tree, f"the edits cannot be made: {error}"
+        ) from error
     seen = walk.seen
     levels = [call.level for call, _ in seen.initialized]
     return seen, Unapexed(
         output,
         _switches(walk),
-        tuple(dict.fromkeys([*notes, *_notes(seen), *_evaluation(module, seen)])),
-        scaled=tuple((module.scope_of(s).qualname, s.lineno) for s in seen.scaled),
+        tuple(
+            dict.fromkeys([*notes, *_notes(seen), *_evaluation(module, seen)])
+        ),
+        scaled=tuple(
+            (module.scope_of(s).qualname, s.lineno) for s in seen.scaled
+        ),
         initializes=bool(levels),
         always_off=bool(levels)
-        and all(isinstance(e, ast.Constant) and e.value == "O0" for e in levels),
+        and all(
+            isinstance(e, ast.Constant) and e.value == "O0" for e in levels
+        ),
     )
 
 
@@ -151,18 +174,32 @@ def _walked(
     notes: list[Note] = []
 
     def note(node: ast.AST, message: str) -> None:
-        notes.append(Note(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, message))
+        notes.append(
+            Note(
+                getattr(node, "lineno", 1),
+                getattr(node, "col_offset", 0) + 1,
+                message,
+            )
+        )
 
     local = module.imports.local("torch")
     known = local is not None and local in module.root.bindings
-    replacements = Replacements(module, names, local if known and local else "torch", note)
-    walk = Statements(module, names, Expressions(module, names, replacements), needed)
+    replacements = Replacements(
+        module, names, local if known and local else "torch", note
+    )
+    walk = Statements(
+        module, names, Expressions(module, names, replacements), needed
+    )
     results = walk.block(module.tree.body)
-    torch = AddImport("torch") if replacements.used_torch and not known else None
+    torch = (
+        AddImport("torch") if replacements.used_torch and not known else None
+    )
     return walk, notes, results, torch
 
 
-def _needed(module: Module, names: ApexNames, plain: tuple[ast.stmt, ...]) -> Needed:
+def _needed(
+    module: Module, names: ApexNames, plain: tuple[ast.stmt, ...]
+) -> Needed:
     """The imports and flags that the plain program still reads. Raises Refused for what apex has
     removed.
     """
@@ -177,7 +214,9 @@ def _needed(module: Module, names: ApexNames, plain: tuple[ast.stmt, ...]) -> Ne
         n.id
         for s in plain
         for n in nodes_in(s)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in module.root.bindings
+        if isinstance(n, ast.Name)
+        and isinstance(n.ctx, ast.Load)
+        and n.id in module.root.bindings
     }
     exported = set() if _is_script(module) else set(module.root.bindings)
     return Needed(frozenset(imports), frozenset(flags | exported))
@@ -205,16 +244,21 @@ def _unknown(node: ast.AST, name: str) -> Refused:
         )
     if name.endswith("LARC"):
         return Refused(
-            "apex-optimizer", node, "LARC wraps the optimizer, and torch has no counterpart"
+            "apex-optimizer",
+            node,
+            "LARC wraps the optimizer, and torch has no counterpart",
         )
-    return Refused("apex-form", node, f"`{name}` has no counterpart in torch.amp here")
+    return Refused(
+        "apex-form", node, f"`{name}` has no counterpart in torch.amp here"
+    )
 
 
 def _notes(seen: Seen) -> list[Note]:
     found = []
     for call, statement in seen.initialized:
         found += [
-            Note(statement.lineno, statement.col_offset + 1, message) for message in call.notes()
+            Note(statement.lineno, statement.col_offset + 1, message)
+            for message in call.notes()
         ]
     return found
 
@@ -224,10 +268,12 @@ def _evaluation(module: Module, seen: Seen) -> list[Note]:
     the model.
     """
     evaluates = any(
-        word in module.identifiers or f".{word}(" in module.text for word in ("no_grad", "eval")
+        word in module.identifiers or f".{word}(" in module.text
+        for word in ("no_grad", "eval")
     )
     off = all(
-        isinstance(c.level, ast.Constant) and c.level.value == "O0" for c, _ in seen.initialized
+        isinstance(c.level, ast.Constant) and c.level.value == "O0"
+        for c, _ in seen.initialized
     )
     if off or not evaluates:
         return []
@@ -247,7 +293,8 @@ def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
         scope = module.scope_of(statement)
         made = optimizer_statement(module, call, statement, scope)
         asked = [
-            _tested(walk, test, way, scope) for test, way in tests_above(module, statement, made)
+            _tested(walk, test, way, scope)
+            for test, way in tests_above(module, statement, made)
         ]
         level = level_switch(module, call.level, scope)
         enabled = call.argument("enabled")
@@ -271,7 +318,9 @@ def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _tested(walk: Statements, test: ast.expr, way: bool, scope: Scope) -> list[str]:
+def _tested(
+    walk: Statements, test: ast.expr, way: bool, scope: Scope
+) -> list[str]:
     """What a condition around a call of apex says, without asking whether apex is there; nothing
     where that is all.
     """
@@ -280,7 +329,9 @@ def _tested(walk: Statements, test: ast.expr, way: bool, scope: Scope) -> list[s
     plain = walk.expressions.test(test, [])
     if way and _is_text(walk.module, plain):
         return [f"bool({ast.unparse(plain)})"]
-    return condition(walk.module, plain, scope) if way else [f"not {tight(plain)}"]
+    return (
+        condition(walk.module, plain, scope) if way else [f"not {tight(plain)}"]
+    )
 
 
 def _is_text(module: Module, expr: ast.expr) -> bool:

@@ -40,10 +40,15 @@ def module_name(rule: str) -> str:
 def all_checks() -> tuple[Check, ...]:
     """Every rule, in order of its name."""
     names = [
-        found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_")
+        found.name
+        for found in pkgutil.iter_modules(__path__)
+        if not found.name.startswith("_")
     ]
     modules = [import_module(f"{__name__}.{name}") for name in names]
-    checks = [Check(module.RULE, getattr(module, "check", _by_the_engine)) for module in modules]
+    checks = [
+        Check(module.RULE, getattr(module, "check", _by_the_engine))
+        for module in modules
+    ]
     return tuple(sorted(checks, key=lambda check: check.rule.name))
 
 

@@ -49,12 +49,16 @@ class Code:
         """Whether the names in `expr`, written elsewhere, mean the same here."""
         there = self.module.scope_of(expr)
         names = names_in(expr)
-        if there is self.scope or all(self.scope.lookup(n) is there.lookup(n) for n in names):
+        if there is self.scope or all(
+            self.scope.lookup(n) is there.lookup(n) for n in names
+        ):
             return True
-        same_class = self.program.graph.class_around(there) is self.program.graph.class_around(
-            self.scope
-        )
-        return same_class and names == {there.self_name} == {self.scope.self_name}
+        same_class = self.program.graph.class_around(
+            there
+        ) is self.program.graph.class_around(self.scope)
+        return same_class and names == {there.self_name} == {
+            self.scope.self_name
+        }
 
     def alone(self, statement: ast.stmt | None = None) -> bool:
         """Whether the statement is an expression by itself, so that it can go."""
@@ -67,16 +71,24 @@ class Code:
     def after(self, statement: ast.stmt) -> list[ast.stmt]:
         """The siblings behind a statement."""
         block = self.block(statement)
-        return block[next(i for i, s in enumerate(block) if s is statement) + 1 :]
+        return block[
+            next(i for i, s in enumerate(block) if s is statement) + 1 :
+        ]
 
     def before(self, statement: ast.stmt) -> list[ast.stmt]:
         """The siblings above a statement, nearest first."""
         block = self.block(statement)
-        return block[: next(i for i, s in enumerate(block) if s is statement)][::-1]
+        return block[: next(i for i, s in enumerate(block) if s is statement)][
+            ::-1
+        ]
 
     def calls(self, what: EventKind) -> list[ast.Call]:
         """Calls in this scope that are such an event, in source order."""
-        found = [c for c in self.scope.calls if self.events.what(c, self.scope) == what]
+        found = [
+            c
+            for c in self.scope.calls
+            if self.events.what(c, self.scope) == what
+        ]
         return sorted(found, key=lambda c: (c.lineno, c.col_offset))
 
     def is_event(self, statement: ast.stmt, what: EventKind) -> bool:
@@ -86,7 +98,9 @@ class Code:
             and self.events.what(statement.value, self.scope) == what
         )
 
-    def guarded(self, block: list[ast.stmt], what: EventKind) -> ast.stmt | None:
+    def guarded(
+        self, block: list[ast.stmt], what: EventKind
+    ) -> ast.stmt | None:
         """The event statement right in the body of an `if` of this block."""
         for statement in block:
             if isinstance(statement, ast.If):
@@ -99,15 +113,25 @@ class Code:
         """The statement goes."""
         return ReplaceStatement(self.span(statement))
 
-    def move_after(self, anchor: ast.stmt, *statements: ast.stmt) -> tuple[Edit, ...]:
+    def move_after(
+        self, anchor: ast.stmt, *statements: ast.stmt
+    ) -> tuple[Edit, ...]:
         """Statements go behind another one."""
         moved = tuple(Template("$0", (self.span(s),)) for s in statements)
-        return (*(self.remove(s) for s in statements), InsertAfter(self.span(anchor), moved))
+        return (
+            *(self.remove(s) for s in statements),
+            InsertAfter(self.span(anchor), moved),
+        )
 
-    def move_before(self, anchor: ast.stmt, *statements: ast.stmt) -> tuple[Edit, ...]:
+    def move_before(
+        self, anchor: ast.stmt, *statements: ast.stmt
+    ) -> tuple[Edit, ...]:
         """Statements go above another one."""
         moved = tuple(Template("$0", (self.span(s),)) for s in statements)
-        return (*(self.remove(s) for s in statements), InsertBefore(self.span(anchor), moved))
+        return (
+            *(self.remove(s) for s in statements),
+            InsertBefore(self.span(anchor), moved),
+        )
 
     def add_after(self, anchor: ast.stmt, text: str) -> Edit:
         """A new statement behind another one."""

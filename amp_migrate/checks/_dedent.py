@@ -24,7 +24,9 @@ _TAIL = (
 )
 
 
-def tail_calls(program: Program, kinds: frozenset[EventKind]) -> Iterator[tuple[ast.Call, Region]]:
+def tail_calls(
+    program: Program, kinds: frozenset[EventKind]
+) -> Iterator[tuple[ast.Call, Region]]:
     """Calls of these kinds in enabled regions, but for those that hold a whole loop."""
     if not regions(program):
         return
@@ -33,7 +35,11 @@ def tail_calls(program: Program, kinds: frozenset[EventKind]) -> Iterator[tuple[
             if program.events.what(call, scope) not in kinds:
                 continue
             region = region_of(program, call)
-            if region and not region.off and spanned_step(program, region) is None:
+            if (
+                region
+                and not region.off
+                and spanned_step(program, region) is None
+            ):
                 yield call, region
 
 
@@ -68,12 +74,23 @@ def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
         for s in region.node.body
         if any(
             code.is_event(s, w)
-            for w in (EventKind.BACKWARD, EventKind.SCALER_STEP, EventKind.BARE_STEP)
+            for w in (
+                EventKind.BACKWARD,
+                EventKind.SCALER_STEP,
+                EventKind.BARE_STEP,
+            )
         )
     ]
-    if not tail or len(tail) == len(region.node.body) or not set(events) <= set(tail):
+    if (
+        not tail
+        or len(tail) == len(region.node.body)
+        or not set(events) <= set(tail)
+    ):
         return None
     while tail and code.is_event(tail[0], EventKind.ZERO_GRAD):
         del tail[0]  # stays where it was
     moved = tuple(Template("$0", (code.span(s),)) for s in tail)
-    return (*(code.remove(s) for s in tail), InsertAfter(code.span(region.node), moved))
+    return (
+        *(code.remove(s) for s in tail),
+        InsertAfter(code.span(region.node), moved),
+    )

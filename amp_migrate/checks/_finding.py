@@ -118,7 +118,11 @@ def finding_at(
     file = _file(program, node)
     line, column = position(program, node)
     end_line, end_column = _end(program, node)
-    here = [(other, text) for other, text in related if _file(program, other) is file]
+    here = [
+        (other, text)
+        for other, text in related
+        if _file(program, other) is file
+    ]
     return Finding(
         rule.name,
         message,
@@ -149,12 +153,16 @@ def _end(program: Program, node: Place) -> tuple[int, int]:
     assert node.end_col_offset is not None
     if isinstance(getattr(node, "body", None), list):
         return node.lineno, len(_file(program, node).line(node.lineno)) + 1
-    return node.end_lineno, _column(program, node, node.end_lineno, node.end_col_offset)
+    return node.end_lineno, _column(
+        program, node, node.end_lineno, node.end_col_offset
+    )
 
 
 def _column(program: Program, node: Place, line: int, offset: int) -> int:
     """`ast` counts bytes of UTF-8, people count characters."""
     text = _file(program, node).line(line)
     return (
-        offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="replace")) + 1
+        offset + 1
+        if text.isascii()
+        else len(text.encode()[:offset].decode(errors="replace")) + 1
     )

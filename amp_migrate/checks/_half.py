@@ -37,8 +37,13 @@ def may_be_float16(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return region is not None and "float16" in region.choices
 
 
-def to_float(program: Program, operands: Sequence[ast.expr], safe: bool, message: str) -> Fix:
+def to_float(
+    program: Program, operands: Sequence[ast.expr], safe: bool, message: str
+) -> Fix:
     """`.float()` on each operand."""
     spans = [program.module.span(one) for one in operands]
-    edits = tuple(ReplaceExpression(span, Template("$0.float()", (span,))) for span in spans)
+    edits = tuple(
+        ReplaceExpression(span, Template("$0.float()", (span,)))
+        for span in spans
+    )
     return Fix("safe" if safe else "unsafe", message, edits)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from amp_migrate.outcome import LoopOutcome
 
 AMP_NAMES = (*NEW, *OLD, *SCALERS)
-_PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = WeakKeyDictionary()
+_PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = (
+    WeakKeyDictionary()
+)
 
 
 class Planned(NamedTuple):
@@ -32,10 +34,15 @@ class Planned(NamedTuple):
 def related_files(program: Program, settings: Settings) -> list[str]:
     """Other files that the loops of a program are migrated with, if at all, relative to it."""
     folder = Path(program.module.path).parent
-    return [os.path.relpath(file, folder) for file in _planned(program, settings).others]
+    return [
+        os.path.relpath(file, folder)
+        for file in _planned(program, settings).others
+    ]
 
 
-def planned_loops(program: Program, settings: Settings) -> Iterator[tuple[ast.Call, LoopOutcome]]:
+def planned_loops(
+    program: Program, settings: Settings
+) -> Iterator[tuple[ast.Call, LoopOutcome]]:
     """Each loop's first backward call, and what the planner decides about it."""
     if "backward" not in program.module.text:
         return

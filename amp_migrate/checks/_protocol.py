@@ -27,6 +27,17 @@ def broken(
     for mistake in mistakes(program):
         if mistake.rule != rule.name:
             continue
-        edits = mend(Code(program, mistake.node), mistake) if mend is not None else None
+        edits = (
+            mend(Code(program, mistake.node), mistake)
+            if mend is not None
+            else None
+        )
         fix = Fix(safety, how, edits) if edits else None
-        yield finding_at(program, mistake.node, rule, message, related=mistake.related, fix=fix)
+        yield finding_at(
+            program,
+            mistake.node,
+            rule,
+            message,
+            related=mistake.related,
+            fix=fix,
+        )

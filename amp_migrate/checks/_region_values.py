@@ -22,7 +22,12 @@ def half_names(program: Program, region: Region) -> set[str]:
 
 
 def note(
-    program: Program, statement: ast.stmt, scope: Scope, known: set[str], *, may_start: bool
+    program: Program,
+    statement: ast.stmt,
+    scope: Scope,
+    known: set[str],
+    *,
+    may_start: bool,
 ) -> None:
     """Follow one assignment: its names become half, or stop being so."""
     if not isinstance(statement, ast.Assign):
@@ -36,7 +41,12 @@ def note(
 
 
 def is_half(
-    program: Program, expr: ast.expr, scope: Scope, known: set[str], *, may_start: bool
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+    known: set[str],
+    *,
+    may_start: bool,
 ) -> bool:
     """Whether `expr` is half for sure, as far as names tell: a model's output, or one of `known`
     with its type kept.
@@ -48,16 +58,24 @@ def is_half(
     func = expr.func
     if isinstance(func, ast.Attribute) and func.attr in KEEPS_DTYPE:
         casts = func.attr == "to" and any(
-            "float" in ast.unparse(a) for a in [*expr.args, *(k.value for k in expr.keywords)]
+            "float" in ast.unparse(a)
+            for a in [*expr.args, *(k.value for k in expr.keywords)]
         )
-        return not casts and is_half(program, func.value, scope, known, may_start=may_start)
+        return not casts and is_half(
+            program, func.value, scope, known, may_start=may_start
+        )
     return (
-        may_start and _is_model(program, expr, scope) and not _ends_in_float(program, expr, scope)
+        may_start
+        and _is_model(program, expr, scope)
+        and not _ends_in_float(program, expr, scope)
     )
 
 
 def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:
-    return program.effects.is_forward(call, scope) and program.values.callee(call, scope) is None
+    return (
+        program.effects.is_forward(call, scope)
+        and program.values.callee(call, scope) is None
+    )
 
 
 def _ends_in_float(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -67,17 +85,25 @@ def _ends_in_float(program: Program, call: ast.Call, scope: Scope) -> bool:
     if forward is None:
         return False
     returned = [
-        n.value for n in nodes(forward.body) if isinstance(n, ast.Return) and n.value is not None
+        n.value
+        for n in nodes(forward.body)
+        if isinstance(n, ast.Return) and n.value is not None
     ]
     return any(
-        ".float()" in ast.unparse(r) or "softmax" in ast.unparse(r) or "loss" in ast.unparse(r)
+        ".float()" in ast.unparse(r)
+        or "softmax" in ast.unparse(r)
+        or "loss" in ast.unparse(r)
         for r in returned
     )
 
 
 def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
     """Uses of `names` in `node` that are not cast to float right away."""
-    parents = {child: parent for parent in shallow(node) for child in children_of(parent)}
+    parents = {
+        child: parent
+        for parent in shallow(node)
+        for child in children_of(parent)
+    }
     found = []
     for inner in shallow(node):
         if (

@@ -49,7 +49,9 @@ class Region(NamedTuple):
         value = self.argument("dtype")
         if value is None:
             return frozenset({self.dtype}) if self.dtype is not None else None
-        return dtype_choices(self.program, value, self.program.module.scope_of(self.call))
+        return dtype_choices(
+            self.program, value, self.program.module.scope_of(self.call)
+        )
 
     @property
     def scope(self) -> Scope:
@@ -63,9 +65,15 @@ class Region(NamedTuple):
 
     def argument(self, name: str) -> ast.expr | None:
         """An argument of the call, by keyword or position."""
-        found = next((k.value for k in self.call.keywords if k.arg == name), None)
+        found = next(
+            (k.value for k in self.call.keywords if k.arg == name), None
+        )
         order = _POSITIONS.get(self.canonical, _OLD_POSITIONS)
-        if found is None and name in order and order.index(name) < len(self.call.args):
+        if (
+            found is None
+            and name in order
+            and order.index(name) < len(self.call.args)
+        ):
             found = self.call.args[order.index(name)]
         return found
 
@@ -103,10 +111,15 @@ class Region(NamedTuple):
         """
         value = self.argument("dtype")
         if value is None:
-            return {"cuda": "float16", "mps": "float16", "cpu": "bfloat16", "xpu": "float16"}.get(
-                self.device or ""
-            )
-        return dtype_name(self.program, value, self.program.module.scope_of(self.call))
+            return {
+                "cuda": "float16",
+                "mps": "float16",
+                "cpu": "bfloat16",
+                "xpu": "float16",
+            }.get(self.device or "")
+        return dtype_name(
+            self.program, value, self.program.module.scope_of(self.call)
+        )
 
     def blocks(self) -> list[ast.stmt]:
         """The statements inside."""
@@ -145,9 +158,9 @@ def region_of(program: Program, node: ast.AST) -> Region | None:
     here = node
     while here in program.module.parents:
         parent = program.module.parents[here]
-        inside = not isinstance(here, (ast.withitem, ast.arguments)) and here not in getattr(
-            parent, "decorator_list", ()
-        )
+        inside = not isinstance(
+            here, (ast.withitem, ast.arguments)
+        ) and here not in getattr(parent, "decorator_list", ())
         if inside and id(parent) in by_node:
             return by_node[id(parent)]
         if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
@@ -166,7 +179,10 @@ def without_gradients(program: Program, node: ast.AST) -> bool:
             contexts = around.decorator_list
         for context in contexts:
             name = (
-                program.canonical(context.func if isinstance(context, ast.Call) else context) or ""
+                program.canonical(
+                    context.func if isinstance(context, ast.Call) else context
+                )
+                or ""
             )
             if name.rpartition(".")[2] in {"no_grad", "inference_mode"}:
                 return True
@@ -175,7 +191,9 @@ def without_gradients(program: Program, node: ast.AST) -> bool:
     return False
 
 
-def steps(program: Program, node: ast.stmt, scope: Scope, depth: int = 4) -> Iterator[ast.Call]:
+def steps(
+    program: Program, node: ast.stmt, scope: Scope, depth: int = 4
+) -> Iterator[ast.Call]:
     """Optimizer steps that running `node` makes, the calls that lead to one in sight included."""
     events = program.events
     for call in (n for n in nodes([node]) if isinstance(n, ast.Call)):
@@ -189,7 +207,8 @@ def steps(program: Program, node: ast.stmt, scope: Scope, depth: int = 4) -> Ite
         if function is not None:
             inner = program.module.scopes[function]
             if any(
-                next(steps(program, s, inner, depth - 1), None) is not None for s in function.body
+                next(steps(program, s, inner, depth - 1), None) is not None
+                for s in function.body
             ):
                 yield call
 

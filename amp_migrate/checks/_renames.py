@@ -12,7 +12,13 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import constants_in
 from amp_migrate.model.span import Span
 from amp_migrate.model.uses import Use
-from amp_migrate.rewrite.edits import AddImport, Edit, ReplaceExpression, ReplaceStatement, Template
+from amp_migrate.rewrite.edits import (
+    AddImport,
+    Edit,
+    ReplaceExpression,
+    ReplaceStatement,
+    Template,
+)
 
 DEVICES = {"torch.cuda.amp": "cuda", "torch.cpu.amp": "cpu"}
 MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
@@ -20,7 +26,13 @@ OLD_NAMES = tuple(f"{module}.{name}" for module in DEVICES for name in MOVED)
 _DTYPES = {"cuda": "float16", "cpu": "bfloat16"}
 _ORDER = {
     "autocast": ("enabled", "dtype", "cache_enabled"),
-    "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
+    "GradScaler": (
+        "init_scale",
+        "growth_factor",
+        "backoff_factor",
+        "growth_interval",
+        "enabled",
+    ),
     "custom_fwd": (),
     "custom_bwd": (),
 }
@@ -79,18 +91,23 @@ def _without_import(
         or program.module.path.endswith("__init__.py")
     ):
         return []
-    uses = [other for other in program.uses.all() if root_of(other.node).id == name]
+    uses = [
+        other for other in program.uses.all() if root_of(other.node).id == name
+    ]
     roots = {id(root_of(other.node)) for other in uses}
-    is_all = all(id(node) in roots for node in _loads(program, name)) and name not in _exported(
-        program
-    )
+    is_all = all(
+        id(node) in roots for node in _loads(program, name)
+    ) and name not in _exported(program)
     if not is_all or any(
-        other.call is None and not is_decorator(program, other.node) for other in uses
+        other.call is None and not is_decorator(program, other.node)
+        for other in uses
     ):
         return []
     try:
         edits = [
-            edit for other in uses for edit in _one(program, other, _full_name(program, other))
+            edit
+            for other in uses
+            for edit in _one(program, other, _full_name(program, other))
         ]
     except CannotRenameError:
         return []
@@ -101,7 +118,9 @@ def _loads(program: Program, name: str) -> list[ast.Name]:
     return [
         n
         for n in program.module.parents
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+        if isinstance(n, ast.Name)
+        and n.id == name
+        and isinstance(n.ctx, ast.Load)
     ]
 
 
@@ -112,17 +131,23 @@ def _exported(program: Program) -> set[object]:
     return set().union(*(constants_in(value) for value in values))
 
 
-def _less(program: Program, statement: ast.ImportFrom | ast.Import, name: str) -> Edit:
+def _less(
+    program: Program, statement: ast.ImportFrom | ast.Import, name: str
+) -> Edit:
     """The import without `name`."""
     kept = [one for one in statement.names if (one.asname or one.name) != name]
-    names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in kept)
+    names = ", ".join(
+        f"{one.name} as {one.asname}" if one.asname else one.name
+        for one in kept
+    )
     head = (
         f"from {'.' * statement.level}{statement.module or ''} "
         if isinstance(statement, ast.ImportFrom)
         else ""
     )
     return ReplaceStatement(
-        program.module.span(statement), (Template(f"{head}import {names}"),) if kept else ()
+        program.module.span(statement),
+        (Template(f"{head}import {names}"),) if kept else (),
     )
 
 
@@ -135,7 +160,9 @@ def root_of(node: ast.Attribute | ast.Name) -> ast.Name:
     return inner
 
 
-def import_of(program: Program, name: str) -> ast.ImportFrom | ast.Import | None:
+def import_of(
+    program: Program, name: str
+) -> ast.ImportFrom | ast.Import | None:
     """The import statement that binds `name`, where there is exactly one."""
     found = [
         one
@@ -159,7 +186,9 @@ def _is_plain(statement: ast.ImportFrom | ast.Import, module: str) -> bool:
     )
 
 
-def _new_import(program: Program, statement: ast.ImportFrom | ast.Import, module: str) -> Edit:
+def _new_import(
+    program: Program, statement: ast.ImportFrom | ast.Import, module: str
+) -> Edit:
     """The same import from the new module, with its layout and comments."""
     _, _, names = program.module.source(statement).partition("import")
     new = (
@@ -175,7 +204,9 @@ def _new_import(program: Program, statement: ast.ImportFrom | ast.Import, module
 def torch_name(program: Program) -> tuple[str, tuple[Edit, ...]]:
     """How the module calls torch, and the import where it does not."""
     local = program.module.imports.local("torch")
-    return (local, ()) if local is not None else ("torch", (AddImport("torch"),))
+    return (
+        (local, ()) if local is not None else ("torch", (AddImport("torch"),))
+    )
 
 
 def _full_name(program: Program, use: Use) -> str:
@@ -195,12 +226,28 @@ def _one(program: Program, use: Use, name: str) -> Iterator[Edit]:
         yield from _bare(program, use, name, device)
         return
     arguments = _arguments(use.call, last)
-    if last == "autocast" and "dtype" not in arguments and not _is_off(arguments.get("enabled")):
+    if (
+        last == "autocast"
+        and "dtype" not in arguments
+        and not _is_off(arguments.get("enabled"))
+    ):
         yield from imports
         arguments["dtype"] = f"{torch}.{_DTYPES[device]}"
-    written = [key for key in _WRITTEN.get(last, tuple(arguments)) if key in arguments]
-    first = f'device_type="{device}"' if last.startswith("custom") else f'"{device}"'
-    yield _call(program, use.call, name, first, [(key, arguments[key]) for key in written])
+    written = [
+        key for key in _WRITTEN.get(last, tuple(arguments)) if key in arguments
+    ]
+    first = (
+        f'device_type="{device}"'
+        if last.startswith("custom")
+        else f'"{device}"'
+    )
+    yield _call(
+        program,
+        use.call,
+        name,
+        first,
+        [(key, arguments[key]) for key in written],
+    )
 
 
 def _call(
@@ -219,13 +266,16 @@ def _call(
             said.append(f"{key}=${len(parts)}")
             parts.append(program.module.span(value))
     return ReplaceExpression(
-        program.module.span(call), Template(f"{name}({', '.join(said)})", tuple(parts))
+        program.module.span(call),
+        Template(f"{name}({', '.join(said)})", tuple(parts)),
     )
 
 
 def _arguments(call: ast.Call, last: str) -> dict[str, ast.expr | str]:
     order = _ORDER[last]
-    if len(call.args) > len(order) or any(isinstance(one, ast.Starred) for one in call.args):
+    if len(call.args) > len(order) or any(
+        isinstance(one, ast.Starred) for one in call.args
+    ):
         raise CannotRenameError
     found: dict[str, ast.expr | str] = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
@@ -247,10 +297,13 @@ def _bare(program: Program, use: Use, name: str, device: str) -> Iterator[Edit]:
     """
     if use.name.rpartition(".")[2] == "GradScaler":
         return
-    if not is_decorator(program, use.node) or not use.name.rpartition(".")[2].startswith("custom"):
+    if not is_decorator(program, use.node) or not use.name.rpartition(".")[
+        2
+    ].startswith("custom"):
         raise CannotRenameError
     yield ReplaceExpression(
-        program.module.span(use.node), Template(f'{name}(device_type="{device}")')
+        program.module.span(use.node),
+        Template(f'{name}(device_type="{device}")'),
     )
 
 

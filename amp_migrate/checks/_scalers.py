@@ -43,7 +43,9 @@ def repeated(program: Program) -> Iterator[Made]:
                 and not is_disabled(call)
                 and _is_kept(program, call)
             ):
-                made = _in_loop(program, call, scope) or _in_function(program, call, scope)
+                made = _in_loop(program, call, scope) or _in_function(
+                    program, call, scope
+                )
                 if made is not None:
                     yield made
 
@@ -71,11 +73,21 @@ def _loops(program: Program, node: ast.AST) -> list[ast.stmt]:
 
 def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     loops = _loops(program, call)
-    if not loops or _on_first_use(program, call) or _makes_optimizer(program, loops[0], scope):
+    if (
+        not loops
+        or _on_first_use(program, call)
+        or _makes_optimizer(program, loops[0], scope)
+    ):
         return None
-    steps = [step for step in _steps(program, scope) if loops[0] in _loops(program, step)]
+    steps = [
+        step
+        for step in _steps(program, scope)
+        if loops[0] in _loops(program, step)
+    ]
     depths = [len(_loops(program, step)) - len(loops) for step in steps]
-    if not depths or any(_is_young(program, step, loops[0], scope) for step in steps):
+    if not depths or any(
+        _is_young(program, step, loops[0], scope) for step in steps
+    ):
         return None
     return Made(call, "batch" if min(depths) == 0 else "epoch", loops[0])
 
@@ -90,13 +102,18 @@ def _on_first_use(program: Program, call: ast.Call) -> bool:
     return False
 
 
-def _is_young(program: Program, step: ast.Call, loop: ast.stmt, scope: Scope) -> bool:
+def _is_young(
+    program: Program, step: ast.Call, loop: ast.stmt, scope: Scope
+) -> bool:
     """Whether the optimizer that is stepped with, or handed to the step, is bound in the loop."""
     given = [*step.args, *(entry.value for entry in step.keywords)]
     return any(
         isinstance(one, ast.Name)
         and program.effects.is_optimizer(one, scope)
-        and any(loop in _loops(program, b.statement) for b in scope.bindings.get(one.id, ()))
+        and any(
+            loop in _loops(program, b.statement)
+            for b in scope.bindings.get(one.id, ())
+        )
         for one in given
     )
 
@@ -105,7 +122,9 @@ def _makes_optimizer(program: Program, node: ast.AST, scope: Scope) -> bool:
     """Whether an optimizer is made in there as well: then all of it is young."""
     inside = set(calls_in(node))
     return any(
-        c in inside and program.values.kind(c, scope) in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER}
+        c in inside
+        and program.values.kind(c, scope)
+        in {Kind.OPTIMIZER, Kind.FOREIGN_OPTIMIZER}
         for c in scope.calls
     )
 
@@ -117,7 +136,8 @@ def _steps(program: Program, scope: Scope) -> list[ast.Call]:
     for call in scope.calls:
         function = events.callee(call, scope)
         if events.what(call, scope) == EventKind.SCALER_STEP or (
-            function is not None and Trait.SCALER in events.of_function(function)
+            function is not None
+            and Trait.SCALER in events.of_function(function)
         ):
             found.append(call)
     return found
@@ -151,7 +171,11 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
             and program.values.callee(site.call, site.scope) is function
         ):
             return Made(call, often, None, site.call)
-    return Made(call, "epoch", None) if depth and _by_name(program, function) else None
+    return (
+        Made(call, "epoch", None)
+        if depth and _by_name(program, function)
+        else None
+    )
 
 
 def _by_name(program: Program, function: Function) -> bool:

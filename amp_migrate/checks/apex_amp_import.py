@@ -23,18 +23,26 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     found = False
     for statement in program.module.import_statements:
         for alias in statement.names:
-            if _names_amp(statement, alias) and not program.uses.is_guarded(statement):
+            if _names_amp(statement, alias) and not program.uses.is_guarded(
+                statement
+            ):
                 found = True
                 yield finding_at(program, statement, RULE, _MESSAGE)
     if found:
         return
-    for use in program.uses.where(lambda name: name == "apex.amp" or name.startswith("apex.amp.")):
-        if _is_import(program, "apex") and not program.uses.is_guarded(use.node):
+    for use in program.uses.where(
+        lambda name: name == "apex.amp" or name.startswith("apex.amp.")
+    ):
+        if _is_import(program, "apex") and not program.uses.is_guarded(
+            use.node
+        ):
             yield finding_at(program, use.node, RULE, _MESSAGE)
             return
 
 
-def _names_amp(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+def _names_amp(
+    statement: ast.Import | ast.ImportFrom, alias: ast.alias
+) -> bool:
     if isinstance(statement, ast.Import):
         return alias.name == "apex.amp" or alias.name.startswith("apex.amp.")
     if statement.level:
@@ -51,7 +59,9 @@ def _is_import(program: Program, name: str) -> bool:
     """Whether a plain `import` of `name` stands outside of `try`."""
     return any(
         isinstance(statement, ast.Import)
-        and any(alias.name.partition(".")[0] == name for alias in statement.names)
+        and any(
+            alias.name.partition(".")[0] == name for alias in statement.names
+        )
         and not program.uses.is_guarded(statement)
         for statement in program.module.import_statements
     )

@@ -23,15 +23,24 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            region = region_of(program, call) if _starts(program, call) else None
+            region = (
+                region_of(program, call) if _starts(program, call) else None
+            )
             if region is not None and not region.off:
                 yield finding_at(
-                    program, call, RULE, message, related=[(region.place, "the autocast block")]
+                    program,
+                    call,
+                    RULE,
+                    message,
+                    related=[(region.place, "the autocast block")],
                 )
 
 
 def _starts(program: Program, call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr in {"submit", "run_in_executor"}:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in {
+        "submit",
+        "run_in_executor",
+    }:
         return True
     return program.canonical(call.func) == "threading.Thread" and any(
         k.arg == "target" for k in call.keywords

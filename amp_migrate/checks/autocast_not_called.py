@@ -27,8 +27,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         elif isinstance(node, FUNCTIONS):
             named = node.decorator_list
         for expr in named:
-            if not isinstance(expr, ast.Call) and program.canonical(expr) in AUTOCAST:
-                yield finding_at(program, expr, RULE, message, fix=_fix(program, expr))
+            if (
+                not isinstance(expr, ast.Call)
+                and program.canonical(expr) in AUTOCAST
+            ):
+                yield finding_at(
+                    program, expr, RULE, message, fix=_fix(program, expr)
+                )
 
 
 def _fix(program: Program, expr: ast.expr) -> Fix | None:
@@ -40,4 +45,8 @@ def _fix(program: Program, expr: ast.expr) -> Fix | None:
         arguments = f'"cuda", dtype={torch}.float16'
     else:
         return None
-    return Fix("safe", "call it", (Code(program, expr).replace(expr, f"$0({arguments})", expr),))
+    return Fix(
+        "safe",
+        "call it",
+        (Code(program, expr).replace(expr, f"$0({arguments})", expr),),
+    )

@@ -20,7 +20,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if region.off:
             continue
         if isinstance(region.node, FUNCTIONS):
-            if _suspends(region) or isinstance(region.node, ast.AsyncFunctionDef):
+            if _suspends(region) or isinstance(
+                region.node, ast.AsyncFunctionDef
+            ):
                 message = (
                     "the body runs after the decorated call has returned, without autocast; "
                     "write `with autocast` inside the body"
@@ -36,7 +38,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def _suspends(region: Region) -> bool:
     return any(
-        isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)) for node in nodes(region.blocks())
+        isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await))
+        for node in nodes(region.blocks())
     )
 
 
@@ -45,7 +48,12 @@ def _holds_open(region: Region) -> bool:
     runs them.
     """
     function = region.scope.node
-    decorators = function.decorator_list if isinstance(function, FUNCTIONS) else []
+    decorators = (
+        function.decorator_list if isinstance(function, FUNCTIONS) else []
+    )
     named = [d.func if isinstance(d, ast.Call) else d for d in decorators]
-    last = {d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "") for d in named}
+    last = {
+        d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "")
+        for d in named
+    }
     return bool(last & {"contextmanager", "asynccontextmanager", "fixture"})

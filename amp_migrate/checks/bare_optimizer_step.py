@@ -23,7 +23,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "first), and infinite ones are not skipped; "
         "write `scaler.step(optimizer)` and `scaler.update()`"
     )
-    yield from broken(program, RULE, message, through_the_scaler, "step through the scaler")
+    yield from broken(
+        program, RULE, message, through_the_scaler, "step through the scaler"
+    )
 
 
 def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
@@ -31,12 +33,20 @@ def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     there is none.
     """
     scaler = mistake.scaler
-    if scaler is None or not code.sees(scaler) or not isinstance(mistake.node, ast.Call):
+    if (
+        scaler is None
+        or not code.sees(scaler)
+        or not isinstance(mistake.node, ast.Call)
+    ):
         return None
     if mistake.optimizers > 1 and not mistake.updates:
         return None
     name = code.source(scaler)
-    step = code.replace(mistake.node, f"{name}.step($0)", receiver(mistake.node))
+    step = code.replace(
+        mistake.node, f"{name}.step($0)", receiver(mistake.node)
+    )
     return (
-        (step,) if mistake.updates else (step, code.add_after(code.statement, f"{name}.update()"))
+        (step,)
+        if mistake.updates
+        else (step, code.add_after(code.statement, f"{name}.update()"))
     )

@@ -20,4 +20,6 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "weights; "
         "write `scaler.step(optimizer)`, which does not divide again"
     )
-    yield from broken(program, RULE, message, through_the_scaler, "step through the scaler")
+    yield from broken(
+        program, RULE, message, through_the_scaler, "step through the scaler"
+    )

@@ -13,7 +13,11 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import calls_in
 from amp_migrate.model.regions import Region
 from amp_migrate.model.syntax import Scope
-from amp_migrate.rewrite.edits import ReplaceExpression, Template, WrapStatements
+from amp_migrate.rewrite.edits import (
+    ReplaceExpression,
+    Template,
+    WrapStatements,
+)
 
 RULE = Rule("bce-under-autocast", severity="error")
 _MESSAGE = (
@@ -65,19 +69,38 @@ def _is_spared(program: Program, call: ast.Call) -> bool:
     inner: ast.AST = call
     for around in program.module.ancestors(call):
         if isinstance(around, ast.If):
-            other = around.body if any(inner is one for one in around.orelse) else around.orelse
-            regions = (program.regions.at(s.body[0]) for s in other if isinstance(s, ast.With))
-            if any(region is not None and region.enabled is False for region in regions):
+            other = (
+                around.body
+                if any(inner is one for one in around.orelse)
+                else around.orelse
+            )
+            regions = (
+                program.regions.at(s.body[0])
+                for s in other
+                if isinstance(s, ast.With)
+            )
+            if any(
+                region is not None and region.enabled is False
+                for region in regions
+            ):
                 return True
         inner = around
     return False
 
 
-def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix | None:
+def _fix(
+    program: Program, call: ast.Call, scope: Scope, region: Region
+) -> Fix | None:
     """The whole statement leaves autocast, with its own arguments in float32."""
     statement = program.module.statement_of(call)
-    simple = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AugAssign))
-    if not simple or len(call.args) < 2 or any(isinstance(one, ast.Starred) for one in call.args):
+    simple = isinstance(
+        statement, (ast.Assign, ast.Return, ast.Expr, ast.AugAssign)
+    )
+    if (
+        not simple
+        or len(call.args) < 2
+        or any(isinstance(one, ast.Starred) for one in call.args)
+    ):
         return None
     others = [other for other in calls_in(statement) if other is not call]
     if any(program.effects.is_forward(other, scope) for other in others):
@@ -89,12 +112,15 @@ def _fix(program: Program, call: ast.Call, scope: Scope, region: Region) -> Fix 
     device = region.device or "cuda"
     casts = [
         ReplaceExpression(
-            program.module.span(one), Template("$0.float()", (program.module.span(one),))
+            program.module.span(one),
+            Template("$0.float()", (program.module.span(one),)),
         )
         for one in call.args[:2]
         if not says_float(one)
     ]
-    wrap = WrapStatements(span, span, f'{torch}.autocast("{device}", enabled=False)')
+    wrap = WrapStatements(
+        span, span, f'{torch}.autocast("{device}", enabled=False)'
+    )
     return Fix(
         "unsafe",
         "compute the loss with autocast off, in float32; move the sigmoid there by hand",

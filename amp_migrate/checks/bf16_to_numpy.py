@@ -11,7 +11,12 @@ from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("bf16-to-numpy", severity="error")
-_CONVERTERS = {"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"}
+_CONVERTERS = {
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.asanyarray",
+    "numpy.ascontiguousarray",
+}
 _MOVES = {"cpu", "detach", "contiguous", "clone"}
 _MESSAGE = (
     "NumPy has no bfloat16, so this raises `Got unsupported ScalarType BFloat16`: write "
@@ -21,20 +26,33 @@ _MESSAGE = (
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """`.numpy()` and `np.array` of what a bfloat16 region made."""
-    if not any(region.dtype == "bfloat16" for region in program.regions.regions):
+    if not any(
+        region.dtype == "bfloat16" for region in program.regions.regions
+    ):
         return
     for scope in program.module.scopes.values():
         for call in scope.calls:
             tensor = _converted(program, call)
-            if tensor is not None and program.precision.half(tensor, scope) == "bfloat16":
-                yield finding_at(program, call, RULE, _MESSAGE, fix=_fix(program, tensor))
+            if (
+                tensor is not None
+                and program.precision.half(tensor, scope) == "bfloat16"
+            ):
+                yield finding_at(
+                    program, call, RULE, _MESSAGE, fix=_fix(program, tensor)
+                )
 
 
 def _converted(program: Program, call: ast.Call) -> ast.expr | None:
     if program.canonical(call.func) in _CONVERTERS:
         return call.args[0] if call.args else None
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "numpy"
-    return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
+    is_method = (
+        isinstance(call.func, ast.Attribute) and call.func.attr == "numpy"
+    )
+    return (
+        call.func.value
+        if is_method and isinstance(call.func, ast.Attribute)
+        else None
+    )
 
 
 def _fix(program: Program, tensor: ast.expr) -> Fix:
@@ -49,4 +67,8 @@ def _fix(program: Program, tensor: ast.expr) -> Fix:
         tensor = tensor.func.value
     span = program.module.span(tensor)
     edit = ReplaceExpression(span, Template("$0.float()", (span,)))
-    return Fix("safe", "convert to float32 first, which holds every bfloat16 number", (edit,))
+    return Fix(
+        "safe",
+        "convert to float32 first, which holds every bfloat16 number",
+        (edit,),
+    )

@@ -11,7 +11,11 @@ from typing import NamedTuple
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._half import may_be_float16
 from amp_migrate.config import Settings
-from amp_migrate.model.half_safety.constants import arguments, constant_arguments, is_huge
+from amp_migrate.model.half_safety.constants import (
+    arguments,
+    constant_arguments,
+    is_huge,
+)
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -42,23 +46,43 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return
     for scope in program.module.scopes.values():
         for hit in _hits(program, scope):
-            if is_huge(hit.constant, scope) and may_be_float16(program, hit.tensor, scope):
+            if is_huge(hit.constant, scope) and may_be_float16(
+                program, hit.tensor, scope
+            ):
                 yield finding_at(
-                    program, hit.place, RULE, _message(program, hit), fix=_fix(program, hit, scope)
+                    program,
+                    hit.place,
+                    RULE,
+                    _message(program, hit),
+                    fix=_fix(program, hit, scope),
                 )
 
 
 def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
     for statement in scope.body:
-        for node in shallow(statement) if not isinstance(statement, _DEFINITIONS) else ():
+        for node in (
+            shallow(statement)
+            if not isinstance(statement, _DEFINITIONS)
+            else ()
+        ):
             if isinstance(node, ast.Call):
                 yield from _in_call(program, node, scope)
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            elif isinstance(node, ast.Assign) and isinstance(
+                node.targets[0], ast.Subscript
+            ):
                 target = node.targets[0]
-                yield _Hit(node, node.value, target.value, raises=False, mask=True)
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
-                yield _Hit(node, node.right, node.left, raises=False, mask=False)
-                yield _Hit(node, node.left, node.right, raises=False, mask=False)
+                yield _Hit(
+                    node, node.value, target.value, raises=False, mask=True
+                )
+            elif isinstance(node, ast.BinOp) and isinstance(
+                node.op, (ast.Add, ast.Sub, ast.Mult)
+            ):
+                yield _Hit(
+                    node, node.right, node.left, raises=False, mask=False
+                )
+                yield _Hit(
+                    node, node.left, node.right, raises=False, mask=False
+                )
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -82,7 +106,11 @@ def _in_call(program: Program, call: ast.Call, scope: Scope) -> Iterator[_Hit]:
 
 def _message(program: Program, hit: _Hit) -> str:
     constant = " ".join(program.module.source(hit.constant).split())
-    remedy = "use `torch.finfo(x.dtype).min`" if hit.mask else "cast the value with `.float()`"
+    remedy = (
+        "use `torch.finfo(x.dtype).min`"
+        if hit.mask
+        else "cast the value with `.float()`"
+    )
     return f"`{constant}` {_RAISES if hit.raises else _INFINITE}: {remedy}"
 
 

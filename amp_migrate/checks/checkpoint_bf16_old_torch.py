@@ -24,9 +24,20 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.canonical(call.func) == "torch.utils.checkpoint.checkpoint":
+            if (
+                program.canonical(call.func)
+                == "torch.utils.checkpoint.checkpoint"
+            ):
                 region = region_of(program, call)
-                if region is not None and region.dtype == "bfloat16" and not region.off:
+                if (
+                    region is not None
+                    and region.dtype == "bfloat16"
+                    and not region.off
+                ):
                     yield finding_at(
-                        program, call, RULE, message, related=[(region.place, "bfloat16 here")]
+                        program,
+                        call,
+                        RULE,
+                        message,
+                        related=[(region.place, "bfloat16 here")],
                     )

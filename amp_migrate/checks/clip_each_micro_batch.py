@@ -33,11 +33,18 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 if step is not None:
                     fix = _fix(code, step) if clip is call else None
                     yield finding_at(
-                        program, clip, RULE, message, related=[(step, "stepped here")], fix=fix
+                        program,
+                        clip,
+                        RULE,
+                        message,
+                        related=[(step, "stepped here")],
+                        fix=fix,
                     )
 
 
-def _clips(program: Program, call: ast.Call, scope: Scope) -> Iterator[ast.Call]:
+def _clips(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[ast.Call]:
     """The call, if it clips; or the clips in the helper that it runs, if that goes backward too."""
     events = program.events
     if events.what(call, scope) == EventKind.CLIP:
@@ -49,13 +56,16 @@ def _clips(program: Program, call: ast.Call, scope: Scope) -> Iterator[ast.Call]
     inner = program.module.scopes[function]
     whats = {events.what(c, inner) for c in inner.calls}
     if EventKind.BACKWARD in whats and EventKind.BARE_STEP not in whats:
-        yield from (c for c in inner.calls if events.what(c, inner) == EventKind.CLIP)
+        yield from (
+            c for c in inner.calls if events.what(c, inner) == EventKind.CLIP
+        )
 
 
 def _later_step(code: Code) -> ast.stmt | None:
     """The step behind, under a condition with `zero_grad`, or behind a conditional `continue`."""
     if not _is_turn(code) or any(
-        code.is_event(s, EventKind.ZERO_GRAD) for s in code.before(code.statement)
+        code.is_event(s, EventKind.ZERO_GRAD)
+        for s in code.before(code.statement)
     ):
         return None
     if any("zero_grad" in code.source(s) for s in code.before(code.statement)):
@@ -63,10 +73,13 @@ def _later_step(code: Code) -> ast.stmt | None:
     behind = code.after(code.statement)
     step = code.guarded(behind, EventKind.BARE_STEP)
     if step is not None:
-        clears = any(code.is_event(s, EventKind.ZERO_GRAD) for s in code.block(step))
+        clears = any(
+            code.is_event(s, EventKind.ZERO_GRAD) for s in code.block(step)
+        )
         return (
             step
-            if clears and not any(code.is_event(s, EventKind.BARE_STEP) for s in behind)
+            if clears
+            and not any(code.is_event(s, EventKind.BARE_STEP) for s in behind)
             else None
         )
     skips = any(
@@ -76,7 +89,9 @@ def _later_step(code: Code) -> ast.stmt | None:
         for s in behind
     )
     return (
-        next((s for s in behind if code.is_event(s, EventKind.BARE_STEP)), None) if skips else None
+        next((s for s in behind if code.is_event(s, EventKind.BARE_STEP)), None)
+        if skips
+        else None
     )
 
 
@@ -90,10 +105,12 @@ def _is_turn(code: Code) -> bool:
     if not isinstance(parent, FUNCTIONS):
         return False
     counted = any(
-        isinstance(s, ast.If) and any_in(s.test, ast.Mod) for s in code.after(code.statement)
+        isinstance(s, ast.If) and any_in(s.test, ast.Mod)
+        for s in code.after(code.statement)
     )
     return counted and any(
-        code.is_event(s, EventKind.BACKWARD) for s in code.before(code.statement)
+        code.is_event(s, EventKind.BACKWARD)
+        for s in code.before(code.statement)
     )
 
 

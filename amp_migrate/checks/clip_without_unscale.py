@@ -30,7 +30,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "is left of them after clipping; "
         "call `scaler.unscale_(optimizer)` before clipping"
     )
-    yield from broken(program, RULE, message, unscale_first, "unscale before clipping")
+    yield from broken(
+        program, RULE, message, unscale_first, "unscale before clipping"
+    )
     if "register_hook" in program.module.text and _scales(program):
         for call in bounding_hooks(program):
             yield finding_at(program, call, RULE, _HOOK)
@@ -40,7 +42,9 @@ def _scales(program: Program) -> bool:
     """Whether a loss is scaled in this program."""
     what = program.events.what
     scopes = program.module.scopes.values()
-    return any(what(call, s) is EventKind.SCALE for s in scopes for call in s.calls)
+    return any(
+        what(call, s) is EventKind.SCALE for s in scopes for call in s.calls
+    )
 
 
 def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
@@ -48,12 +52,24 @@ def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     the step as well.
     """
     steps = _about(code, mistake, code.calls(EventKind.SCALER_STEP))
-    if len(steps) != 1 or not steps[0].args or _about(code, mistake, code.calls(EventKind.UNSCALE)):
+    if (
+        len(steps) != 1
+        or not steps[0].args
+        or _about(code, mistake, code.calls(EventKind.UNSCALE))
+    ):
         return None
     step = code.module.statement_of(steps[0])
     text = f"{code.source(receiver(steps[0]))}.unscale_({code.source(steps[0].args[0])})"
-    around = [a for a in code.module.ancestors(code.statement) if isinstance(a, ast.stmt)]
-    guards = [a for a in code.module.ancestors(step) if isinstance(a, ast.If) and a not in around]
+    around = [
+        a
+        for a in code.module.ancestors(code.statement)
+        if isinstance(a, ast.stmt)
+    ]
+    guards = [
+        a
+        for a in code.module.ancestors(step)
+        if isinstance(a, ast.If) and a not in around
+    ]
     if not guards:
         return (code.add_before(code.statement, text),)
     if code.guarded(
@@ -66,14 +82,21 @@ def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     return (code.add_before(step, text), *moved)
 
 
-def _about(code: Code, mistake: Mistake, calls: list[ast.Call]) -> list[ast.Call]:
+def _about(
+    code: Code, mistake: Mistake, calls: list[ast.Call]
+) -> list[ast.Call]:
     """Of several optimizers, the calls for the one whose gradients are clipped."""
     if mistake.optimizers == 1:
         return calls
     name = ast.dump(mistake.owner) if mistake.owner is not None else ""
-    return [call for call in calls if call.args and ast.dump(call.args[0]) == name]
+    return [
+        call for call in calls if call.args and ast.dump(call.args[0]) == name
+    ]
 
 
 def _accumulates(guard: ast.If, code: Code) -> bool:
     """The condition is not that of AMP: the gradients are cleared under it."""
-    return any(code.is_event(s, EventKind.ZERO_GRAD) for s in guard.body) and not guard.orelse
+    return (
+        any(code.is_event(s, EventKind.ZERO_GRAD) for s in guard.body)
+        and not guard.orelse
+    )

@@ -27,8 +27,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            given = len(call.args) > 1 or any(k.arg == "closure" for k in call.keywords)
-            is_step = given and events.what(call, scope) == EventKind.SCALER_STEP
+            given = len(call.args) > 1 or any(
+                k.arg == "closure" for k in call.keywords
+            )
+            is_step = (
+                given and events.what(call, scope) == EventKind.SCALER_STEP
+            )
             if (
                 is_step
                 and _is_torchs(program, call, scope)

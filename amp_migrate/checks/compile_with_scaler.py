@@ -16,7 +16,10 @@ RULE = Rule("compile-with-scaler", severity="warning", without_amp=True)
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find `torch.compile` of functions that call a scaler."""
-    if "compile" not in program.module.text or "caler" not in program.module.text:
+    if (
+        "compile" not in program.module.text
+        or "caler" not in program.module.text
+    ):
         return
     message = (
         "methods of the GradScaler cannot be traced: the graph breaks at each, or "
@@ -33,7 +36,9 @@ def _compiled(program: Program) -> Iterator[tuple[ast.expr, Function]]:
             for decorator in node.decorator_list:
                 if (
                     program.canonical(
-                        decorator.func if isinstance(decorator, ast.Call) else decorator
+                        decorator.func
+                        if isinstance(decorator, ast.Call)
+                        else decorator
                     )
                     == "torch.compile"
                 ):

@@ -23,7 +23,11 @@ _MESSAGE = (
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Regions without a dtype whose device type is no literal."""
-    dtype = "float16" if any(True for _ in program.uses.calls(*SCALERS)) else "bfloat16"
+    dtype = (
+        "float16"
+        if any(True for _ in program.uses.calls(*SCALERS))
+        else "bfloat16"
+    )
     for call, _ in program.uses.calls(*NEW):
         device = argument_of(call, 0, "device_type")
         spread = any(isinstance(one, ast.Starred) for one in call.args) or any(
@@ -40,7 +44,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if isinstance(enabled, ast.Constant) and enabled.value is False:
             continue
         torch, imports = torch_name(program)
-        edit = AddArgument(program.module.span(call), "dtype", f"{torch}.{dtype}")
+        edit = AddArgument(
+            program.module.span(call), "dtype", f"{torch}.{dtype}"
+        )
         fix = Fix(
             "unsafe",
             f"write `dtype={torch}.{dtype}`, which changes one of the two machines",

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Fix, Rule, finding_at
+from amp_migrate.checks._finding import (
+    CURRENT_TORCH,
+    Finding,
+    Fix,
+    Rule,
+    finding_at,
+)
 from amp_migrate.checks._regions import is_autocast
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
@@ -39,12 +45,19 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             or not _is_applied(program, custom)
         ):
             continue
-        decorated = decorator(program, forward, FORWARD) or decorator(program, backward, BACKWARD)
+        decorated = decorator(program, forward, FORWARD) or decorator(
+            program, backward, BACKWARD
+        )
         if decorated is None and any(
-            holds(method, lambda node: multiplies(program, node)) for method in (forward, backward)
+            holds(method, lambda node: multiplies(program, node))
+            for method in (forward, backward)
         ):
             yield finding_at(
-                program, custom.node, RULE, message, fix=_fix(program, custom, settings)
+                program,
+                custom.node,
+                RULE,
+                message,
+                fix=_fix(program, custom, settings),
             )
 
 
@@ -74,7 +87,16 @@ def _fix(program: Program, custom: Custom, settings: Settings) -> Fix | None:
         else f'{torch}.amp.custom_fwd(device_type="cuda", cast_inputs={torch}.float32)'
     )
     back = (
-        f"{torch}.cuda.amp.custom_bwd" if is_old else f'{torch}.amp.custom_bwd(device_type="cuda")'
+        f"{torch}.cuda.amp.custom_bwd"
+        if is_old
+        else f'{torch}.amp.custom_bwd(device_type="cuda")'
     )
-    edits = (decorate(program, forward, there), decorate(program, backward, back))
-    return Fix("unsafe", "run it in float32: cautious, and slower than half precision", edits)
+    edits = (
+        decorate(program, forward, there),
+        decorate(program, backward, back),
+    )
+    return Fix(
+        "unsafe",
+        "run it in float32: cautious, and slower than half precision",
+        edits,
+    )

@@ -28,9 +28,17 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for custom in functions(program):
         yield from _of_function(program, custom)
     for node, scope in program.module.scopes.items():
-        mark = decorator(program, node, FORWARD) if isinstance(node, FUNCTIONS) else None
+        mark = (
+            decorator(program, node, FORWARD)
+            if isinstance(node, FUNCTIONS)
+            else None
+        )
         owner = scope.owner
-        if mark is not None and owner is not None and isinstance(owner.node, ast.ClassDef):
+        if (
+            mark is not None
+            and owner is not None
+            and isinstance(owner.node, ast.ClassDef)
+        ):
             if any(
                 program.canonical(b) == "torch.nn.Module"
                 for c in program.graph.lineage(owner.node)
@@ -76,21 +84,35 @@ def _of_function(program: Program, custom: Custom) -> Iterator[Finding]:
             "'_fwd_used_autocast'`"
         )
         yield finding_at(
-            program, back, RULE, message, fix=_twin(program, back, forward, "custom_fwd")
+            program,
+            back,
+            RULE,
+            message,
+            fix=_twin(program, back, forward, "custom_fwd"),
         )
 
 
-def _twin(program: Program, mark: ast.expr, method: Function, name: str) -> Fix | None:
+def _twin(
+    program: Program, mark: ast.expr, method: Function, name: str
+) -> Fix | None:
     """The same spelling, with the other name; only the device type is taken over."""
     func = mark.func if isinstance(mark, ast.Call) else mark
     if decorator(program, method, FORWARD | BACKWARD) is not None:
         return None  # the wrong one of the two
-    if not isinstance(func, ast.Attribute) or method.body[0].lineno == method.lineno:
+    if (
+        not isinstance(func, ast.Attribute)
+        or method.body[0].lineno == method.lineno
+    ):
         return None
     text = f"{program.module.source(func.value)}.{name}"
     if isinstance(mark, ast.Call):
         device = next(
-            (program.module.source(k.value) for k in mark.keywords if k.arg == "device_type"), None
+            (
+                program.module.source(k.value)
+                for k in mark.keywords
+                if k.arg == "device_type"
+            ),
+            None,
         )
         text += f"(device_type={device})" if device is not None else ""
     return Fix("safe", f"add `{name}`", (decorate(program, method, text),))

@@ -42,12 +42,21 @@ def _edit(program: Program, use: Use) -> Edit:
     module = program.module
     if use.call is None:
         span = module.span(use.node)
-        return ReplaceExpression(span, Template('$0(device_type="cuda")', (span,)))
+        return ReplaceExpression(
+            span, Template('$0(device_type="cuda")', (span,))
+        )
     given = [("", one) for one in use.call.args] + [
         (f"{one.arg}=", one.value) for one in use.call.keywords
     ]
     said = [f"{name}${index}" for index, (name, _) in enumerate(given, 1)]
     positional = said[: len(use.call.args)]
-    text = ", ".join([*positional, 'device_type="cuda"', *said[len(positional) :]])
-    parts = (module.span(use.call.func), *(module.span(value) for _, value in given))
-    return ReplaceExpression(module.span(use.call), Template(f"$0({text})", parts))
+    text = ", ".join(
+        [*positional, 'device_type="cuda"', *said[len(positional) :]]
+    )
+    parts = (
+        module.span(use.call.func),
+        *(module.span(value) for _, value in given),
+    )
+    return ReplaceExpression(
+        module.span(use.call), Template(f"$0({text})", parts)
+    )

@@ -54,4 +54,8 @@ def _moves(expr: ast.expr) -> bool:
     if isinstance(expr, ast.Tuple):
         return bool(expr.elts) and all(_moves(e) for e in expr.elts)
     func = expr.func if isinstance(expr, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr in _MOVES and not calls_in(func)
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr in _MOVES
+        and not calls_in(func)
+    )

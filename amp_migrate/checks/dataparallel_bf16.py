@@ -22,7 +22,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     if "DataParallel" not in program.module.text:
         return
     region = next(
-        (r for r in regions(program) if r.dtype == "bfloat16" and not r.off and _runs_model(r)),
+        (
+            r
+            for r in regions(program)
+            if r.dtype == "bfloat16" and not r.off and _runs_model(r)
+        ),
         None,
     )
     if region is None:
@@ -35,7 +39,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for call in scope.calls:
             if program.canonical(call.func) in _WRAPPERS:
                 yield finding_at(
-                    program, call, RULE, message, related=[(region.place, "bfloat16 here")]
+                    program,
+                    call,
+                    RULE,
+                    message,
+                    related=[(region.place, "bfloat16 here")],
                 )
 
 

@@ -25,4 +25,6 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             f"`{use.name}` warns since torch 2.4 and will go: use `torch.amp.{new}` with "
             "the device type"
         )
-        yield finding_at(program, node, RULE, message, fix=renaming(program, use))
+        yield finding_at(
+            program, node, RULE, message, fix=renaming(program, use)
+        )

@@ -30,11 +30,17 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         name, device = _NEW[use.name]
         message = f'`{use.name}` is deprecated since torch 2.4: use `torch.{name}("{device}")`'
         yield finding_at(
-            program, use.call, RULE, message, fix=_fix(program, use.call, name, device)
+            program,
+            use.call,
+            RULE,
+            message,
+            fix=_fix(program, use.call, name, device),
         )
 
 
-def _fix(program: Program, call: ast.Call, name: str, device: str) -> Fix | None:
+def _fix(
+    program: Program, call: ast.Call, name: str, device: str
+) -> Fix | None:
     if (
         call.keywords
         or len(call.args) > 1
@@ -43,7 +49,11 @@ def _fix(program: Program, call: ast.Call, name: str, device: str) -> Fix | None
         return None
     torch, imports = torch_name(program)
     parts = tuple(program.module.span(one) for one in call.args)
-    said = ", ".join([f'"{device}"', *(f"${index}" for index in range(len(parts)))])
-    edit = ReplaceExpression(program.module.span(call), Template(f"{torch}.{name}({said})", parts))
+    said = ", ".join(
+        [f'"{device}"', *(f"${index}" for index in range(len(parts)))]
+    )
+    edit = ReplaceExpression(
+        program.module.span(call), Template(f"{torch}.{name}({said})", parts)
+    )
     how = "use the general function, which the old one calls"
     return Fix("safe", how, (*imports, edit), since=(2, 4))

@@ -38,18 +38,30 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if given is not None and found is not None:
             message, new = found
             yield finding_at(
-                program, given, RULE, message, fix=Fix("safe", f"pass `{_shown(new)}`", new)
+                program,
+                given,
+                RULE,
+                message,
+                fix=Fix("safe", f"pass `{_shown(new)}`", new),
             )
 
 
-def _judge(program: Program, given: ast.expr, scope: Scope) -> tuple[str, tuple[Edit, ...]] | None:
+def _judge(
+    program: Program, given: ast.expr, scope: Scope
+) -> tuple[str, tuple[Edit, ...]] | None:
     """What is wrong with a device type, and the edits that mend it."""
     span = program.module.span(given)
-    if isinstance(given, ast.Constant) and isinstance(given.value, str) and ":" in given.value:
+    if (
+        isinstance(given, ast.Constant)
+        and isinstance(given.value, str)
+        and ":" in given.value
+    ):
         text = program.module.source(given)
         quote = text[-1]
         return _INDEX, (
-            ReplaceExpression(span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")),
+            ReplaceExpression(
+                span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")
+            ),
         )
     if _has_index(given, scope) or held_as(program, given, scope, _has_index):
         return _INDEX, _type_of(program, given)
@@ -60,7 +72,9 @@ def _judge(program: Program, given: ast.expr, scope: Scope) -> tuple[str, tuple[
         and len(given.args) == 1
     ):
         return _STRING, _type_of(program, given, given.args[0])
-    if program.values.kind(given, scope) is Kind.DEVICE and not isinstance(given, ast.IfExp):
+    if program.values.kind(given, scope) is Kind.DEVICE and not isinstance(
+        given, ast.IfExp
+    ):
         return _OBJECT, (ReplaceExpression(span, Template("$0.type", (span,))),)
     return None
 
@@ -76,17 +90,24 @@ def _has_index(expr: ast.expr, scope: Scope) -> bool:
     )
 
 
-def _type_of(program: Program, given: ast.expr, inner: ast.expr | None = None) -> tuple[Edit, ...]:
+def _type_of(
+    program: Program, given: ast.expr, inner: ast.expr | None = None
+) -> tuple[Edit, ...]:
     torch, imports = torch_name(program)
     part = program.module.span(inner if inner is not None else given)
     return (
         *imports,
         ReplaceExpression(
-            program.module.span(given), Template(f"{torch}.device($0).type", (part,))
+            program.module.span(given),
+            Template(f"{torch}.device($0).type", (part,)),
         ),
     )
 
 
 def _shown(edits: tuple[Edit, ...]) -> str:
     last = edits[-1]
-    return last.replacement.text.replace("$0", "...") if isinstance(last, ReplaceExpression) else ""
+    return (
+        last.replacement.text.replace("$0", "...")
+        if isinstance(last, ReplaceExpression)
+        else ""
+    )

@@ -45,5 +45,7 @@ def _fix(region: Region, outer: Region) -> Fix | None:
         return None
     code = Code(region.program, region.call)
     return Fix(
-        "safe", "switch off the device that is on", (code.replace(mine, code.source(theirs)),)
+        "safe",
+        "switch off the device that is on",
+        (code.replace(mine, code.source(theirs)),),
     )

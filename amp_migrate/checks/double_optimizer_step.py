@@ -29,7 +29,11 @@ def _delete(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     same_block = mistake.related and code.is_here(mistake.related[0][0])
     if not code.alone() or not (same_block or code.block() is not None):
         return None
-    return (code.remove(code.statement),) if not _after_branches(code, mistake) else None
+    return (
+        (code.remove(code.statement),)
+        if not _after_branches(code, mistake)
+        else None
+    )
 
 
 def _after_branches(code: Code, mistake: Mistake) -> bool:

@@ -23,7 +23,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "update`, or forgets that the gradients were divided already; update once, after the "
         "step"
     )
-    yield from broken(program, RULE, message, _mend, "update once, after the step")
+    yield from broken(
+        program, RULE, message, _mend, "update once, after the step"
+    )
 
 
 def _mend(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:

@@ -27,7 +27,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def _drop(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     """The second call goes where the first one stands above it in the same block."""
-    first = code.module.statement_of(mistake.related[0][0]) if mistake.related else None
+    first = (
+        code.module.statement_of(mistake.related[0][0])
+        if mistake.related
+        else None
+    )
     if (
         first is None
         or not code.alone()

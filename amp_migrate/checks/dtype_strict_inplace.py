@@ -47,24 +47,38 @@ def _writes(
 ) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr, ast.expr]]:
     """Where something is written, into what, and the values."""
     for statement in scope.body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(
+            statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        ):
             continue
         for node in shallow(statement):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            if isinstance(node, ast.Assign) and isinstance(
+                node.targets[0], ast.Subscript
+            ):
                 target = node.targets[0]
                 if is_tensor_index(target.slice, scope):
                     yield node, target.value, node.value
             elif isinstance(node, ast.Call):
                 found = spelled(program.precision.inference, node, scope)
-                if found is not None and found.form == "in-place" and found.op.strict != EVERY:
-                    pair = written(node, found) if found.op.strict is not None else None
+                if (
+                    found is not None
+                    and found.form == "in-place"
+                    and found.op.strict != EVERY
+                ):
+                    pair = (
+                        written(node, found)
+                        if found.op.strict is not None
+                        else None
+                    )
                     if pair is not None:
                         yield node, *pair
 
 
 def _fix(program: Program, buffer: ast.expr, value: ast.expr) -> Fix:
     span = program.module.span
-    edit = ReplaceExpression(span(value), Template("$0.to($1.dtype)", (span(value), span(buffer))))
+    edit = ReplaceExpression(
+        span(value), Template("$0.to($1.dtype)", (span(value), span(buffer)))
+    )
     return Fix(
         "safe",
         "convert the values to the buffer's type, which does nothing without autocast",

@@ -36,7 +36,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             ):
                 message = _MESSAGE.format(eps=program.module.source(constant))
                 fix = to_float(
-                    program, [tensor], safe=False, message="convert to float32, which costs memory"
+                    program,
+                    [tensor],
+                    safe=False,
+                    message="convert to float32, which costs memory",
                 )
                 yield finding_at(program, place, RULE, message, fix=fix)
 
@@ -44,7 +47,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def _uses(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
     """Where a constant meets a value, the constant, and the value."""
     for statement in scope.body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(
+            statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        ):
             continue
         for node in shallow(statement):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -6,7 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
-from amp_migrate.checks._regions import nodes, region_of, regions, without_gradients
+from amp_migrate.checks._regions import (
+    nodes,
+    region_of,
+    regions,
+    without_gradients,
+)
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
@@ -28,7 +33,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if _runs_model(program, call, scope) and not _is_under(program, call):
+            if _runs_model(program, call, scope) and not _is_under(
+                program, call
+            ):
                 yield finding_at(program, call, RULE, message)
 
 
@@ -36,20 +43,34 @@ def _runs_model(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether a call runs a model itself, again and again without gradients."""
     if not without_gradients(program, call) or not _in_loop(program, call):
         return False
-    if isinstance(call.func, ast.Subscript) and not program.values.is_model(call.func, scope):
+    if isinstance(call.func, ast.Subscript) and not program.values.is_model(
+        call.func, scope
+    ):
         return False  # `group["filter"](p)`
-    if not program.effects.is_forward(call, scope) or program.values.callee(call, scope):
+    if not program.effects.is_forward(call, scope) or program.values.callee(
+        call, scope
+    ):
         return False
     return not _is_function(program, call.func, scope)
 
 
-def _is_function(program: Program, func: ast.expr, scope: Scope, hops: int = 3) -> bool:
+def _is_function(
+    program: Program, func: ast.expr, scope: Scope, hops: int = 3
+) -> bool:
     """Whether a caller may pass a function in sight, which is judged where it is written."""
     if program.graph.function_at(func, scope) is not None:
         return True
-    home = scope.lookup(func.id) if isinstance(func, ast.Name) and hops else None
-    given = program.values.given(func.id, home) if home and isinstance(func, ast.Name) else []
-    return any(_is_function(program, one, where, hops - 1) for one, where in given)
+    home = (
+        scope.lookup(func.id) if isinstance(func, ast.Name) and hops else None
+    )
+    given = (
+        program.values.given(func.id, home)
+        if home and isinstance(func, ast.Name)
+        else []
+    )
+    return any(
+        _is_function(program, one, where, hops - 1) for one, where in given
+    )
 
 
 def _is_under(program: Program, call: ast.Call) -> bool:
@@ -59,8 +80,14 @@ def _is_under(program: Program, call: ast.Call) -> bool:
     inner: ast.AST = call
     for around in program.module.ancestors(call):
         if isinstance(around, ast.If) and inner is not around.test:
-            other = around.body if any(inner is one for one in around.orelse) else around.orelse
-            if any(region_of(program, node) is not None for node in nodes(other)):
+            other = (
+                around.body
+                if any(inner is one for one in around.orelse)
+                else around.orelse
+            )
+            if any(
+                region_of(program, node) is not None for node in nodes(other)
+            ):
                 return True
         inner = around
     return False
@@ -78,6 +105,8 @@ def _trains(program: Program, scope: object) -> bool:
 
 def _in_loop(program: Program, call: ast.Call) -> bool:
     return any(
-        isinstance(a, (*LOOPS, ast.comprehension, ast.GeneratorExp, ast.ListComp))
+        isinstance(
+            a, (*LOOPS, ast.comprehension, ast.GeneratorExp, ast.ListComp)
+        )
         for a in program.module.ancestors(call)
     )

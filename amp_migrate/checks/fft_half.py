@@ -47,4 +47,6 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _is_ours(op: Op) -> bool:
-    return op in ops.spectral.ROWS and (Trait.FOURIER in op.traits or op.kernels != ALL)
+    return op in ops.spectral.ROWS and (
+        Trait.FOURIER in op.traits or op.kernels != ALL
+    )

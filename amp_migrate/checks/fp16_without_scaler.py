@@ -7,8 +7,20 @@ import re
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
-from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Fix, Place, Rule, finding_at
-from amp_migrate.checks._regions import Region, region_of, regions, without_gradients
+from amp_migrate.checks._finding import (
+    CURRENT_TORCH,
+    Finding,
+    Fix,
+    Place,
+    Rule,
+    finding_at,
+)
+from amp_migrate.checks._regions import (
+    Region,
+    region_of,
+    regions,
+    without_gradients,
+)
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
@@ -32,28 +44,48 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     found = [
         r
         for r in regions(program)
-        if "float16" in (r.dtypes or ()) and not r.off and not without_gradients(program, r.call)
+        if "float16" in (r.dtypes or ())
+        and not r.off
+        and not without_gradients(program, r.call)
     ]
     events = program.events
-    if not found or _SCALES.search(_without_idle_scalers(program)) or events.scaler_scopes():
+    if (
+        not found
+        or _SCALES.search(_without_idle_scalers(program))
+        or events.scaler_scopes()
+    ):
         return
     message = (
         "float16 gradients below 6e-8 become zero; scale the loss with a GradScaler, or "
         "use bfloat16"
     )
     for scope in program.module.scopes.values():
-        calls = [c for c in scope.calls if events.what(c, scope) == EventKind.BACKWARD]
-        steps = [c for c in scope.calls if events.what(c, scope) == EventKind.BARE_STEP]
+        calls = [
+            c
+            for c in scope.calls
+            if events.what(c, scope) == EventKind.BACKWARD
+        ]
+        steps = [
+            c
+            for c in scope.calls
+            if events.what(c, scope) == EventKind.BARE_STEP
+        ]
         for call in calls if steps else ():
             region = _source(program, call, scope, found)
             if region is not None:
                 fix = (
                     _fix(program, call, steps[0], region, settings)
-                    if len(calls) == len(steps) == 1 and region.dtype == "float16"
+                    if len(calls) == len(steps) == 1
+                    and region.dtype == "float16"
                     else None
                 )
-                places = [(region.place, "float16 here"), *_idle_scalers(program, scope)]
-                yield finding_at(program, call, RULE, message, related=places, fix=fix)
+                places = [
+                    (region.place, "float16 here"),
+                    *_idle_scalers(program, scope),
+                ]
+                yield finding_at(
+                    program, call, RULE, message, related=places, fix=fix
+                )
 
 
 def _idle_scalers(program: Program, scope: Scope) -> list[tuple[Place, str]]:
@@ -86,11 +118,17 @@ def _idle_names(program: Program, call: ast.Call) -> list[str]:
     """The name that a new scaler is kept under, where nothing reads it."""
     statement = program.module.parents[call]
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    name = (dotted_name(target) or "").rpartition(".")[2] if target is not None else ""
+    name = (
+        (dotted_name(target) or "").rpartition(".")[2]
+        if target is not None
+        else ""
+    )
     return [name] if name and not program.attributes.is_read(name) else []
 
 
-def _source(program: Program, call: ast.Call, scope: Scope, found: list[Region]) -> Region | None:
+def _source(
+    program: Program, call: ast.Call, scope: Scope, found: list[Region]
+) -> Region | None:
     """The region in which the loss, or something that it was computed from, was made."""
     if not isinstance(call.func, ast.Attribute):
         return None
@@ -101,38 +139,61 @@ def _source(program: Program, call: ast.Call, scope: Scope, found: list[Region])
 
     nodes: list[ast.AST] = [
         call.func.value,
-        *(step.statement for step in Flow(scope, program).slice(call.func.value, statement)),
+        *(
+            step.statement
+            for step in Flow(scope, program).slice(call.func.value, statement)
+        ),
     ]
     for node in nodes:
         region = region_of(program, node)
         if region in found:
             return region
         for inner in shallow(node):
-            function = program.values.callee(inner, scope) if isinstance(inner, ast.Call) else None
-            region = _inside(program, function, found) if function is not None else None
+            function = (
+                program.values.callee(inner, scope)
+                if isinstance(inner, ast.Call)
+                else None
+            )
+            region = (
+                _inside(program, function, found)
+                if function is not None
+                else None
+            )
             if region is not None:
                 return region
     return None
 
 
-def _inside(program: Program, function: Function, found: list[Region]) -> Region | None:
+def _inside(
+    program: Program, function: Function, found: list[Region]
+) -> Region | None:
     return next((r for r in found if r.scope.node is function), None)
 
 
 def _fix(
-    program: Program, call: ast.Call, step: ast.Call, region: Region, settings: Settings
+    program: Program,
+    call: ast.Call,
+    step: ast.Call,
+    region: Region,
+    settings: Settings,
 ) -> Fix | None:
     """The scaler is made behind the optimizer, with the region's switch, and unscales before
     gradients are read.
     """
     code = Code(program, call)
-    optimizer, loss, switch = receiver(step), receiver(call), region.argument("enabled")
+    optimizer, loss, switch = (
+        receiver(step),
+        receiver(call),
+        region.argument("enabled"),
+    )
     made = _made(program, optimizer, code.scope)
     torch = program.module.imports.local("torch")
     if made is None or torch is None or "scaler" in program.module.identifiers:
         return None
     unscale = _unscale(program, code.scope, step)
-    if unscale is None or (switch is not None and not _stands(program, switch, code.scope, made)):
+    if unscale is None or (
+        switch is not None and not _stands(program, switch, code.scope, made)
+    ):
         return None
     scaler = f"{optimizer.value.id}.scaler" if _is_own(optimizer) else "scaler"  # type: ignore[attr-defined]
     edits: tuple[Edit, ...] = (
@@ -142,18 +203,27 @@ def _fix(
         ),
         code.replace(loss, f"{scaler}.scale($0)", loss),
         *(
-            code.add_before(reader, f"{scaler}.unscale_({code.source(optimizer)})")
+            code.add_before(
+                reader, f"{scaler}.unscale_({code.source(optimizer)})"
+            )
             for reader in unscale
         ),
         code.replace(step, f"{scaler}.step($0)", optimizer),
         code.add_after(program.module.statement_of(step), f"{scaler}.update()"),
     )
-    is_old = settings.target_torch is not None and settings.target_torch < (2, 4)
-    return Fix("safe", "add a GradScaler", edits, since=None if is_old else (2, 4))
+    is_old = settings.target_torch is not None and settings.target_torch < (
+        2,
+        4,
+    )
+    return Fix(
+        "safe", "add a GradScaler", edits, since=None if is_old else (2, 4)
+    )
 
 
 def _is_own(optimizer: ast.expr) -> bool:
-    return isinstance(optimizer, ast.Attribute) and isinstance(optimizer.value, ast.Name)
+    return isinstance(optimizer, ast.Attribute) and isinstance(
+        optimizer.value, ast.Name
+    )
 
 
 def _constructor(torch: str, switch: str, settings: Settings) -> str:
@@ -163,7 +233,9 @@ def _constructor(torch: str, switch: str, settings: Settings) -> str:
     return f'{torch}.amp.GradScaler("cuda"{", " + enabled if enabled else ""})'
 
 
-def _made(program: Program, optimizer: ast.expr, scope: Scope) -> ast.stmt | None:
+def _made(
+    program: Program, optimizer: ast.expr, scope: Scope
+) -> ast.stmt | None:
     """The one statement that makes the optimizer: in this scope, at module level, or in another
     method.
     """
@@ -193,7 +265,9 @@ def _root(expr: ast.expr) -> str:
     return (dotted_name(expr) or "").partition(".")[0]
 
 
-def _stands(program: Program, switch: ast.expr, scope: Scope, made: ast.stmt) -> bool:
+def _stands(
+    program: Program, switch: ast.expr, scope: Scope, made: ast.stmt
+) -> bool:
     """Whether the switch, written in `scope`, has its value where the optimizer is made."""
     there = program.module.scope_of(made)
     for name in names_in(switch):
@@ -204,7 +278,9 @@ def _stands(program: Program, switch: ast.expr, scope: Scope, made: ast.stmt) ->
             continue  # a builtin
         bindings = home.bindings.get(name, [])
         if home is there and not any(
-            b.statement.lineno < made.lineno for b in bindings if hasattr(b.statement, "lineno")
+            b.statement.lineno < made.lineno
+            for b in bindings
+            if hasattr(b.statement, "lineno")
         ):
             return False
         if len(bindings) != 1:
@@ -212,20 +288,25 @@ def _stands(program: Program, switch: ast.expr, scope: Scope, made: ast.stmt) ->
     return True
 
 
-def _unscale(program: Program, scope: Scope, step: ast.Call) -> list[ast.stmt] | None:
+def _unscale(
+    program: Program, scope: Scope, step: ast.Call
+) -> list[ast.stmt] | None:
     """The first statement before the step that reads gradients, as a list; None where one reads
     them out of order.
     """
     events = program.events
     code = Code(program, step)
     inside = [
-        s for s in reversed(code.before(code.statement)) if events.of_node(s, scope) & Trait.OTHER
+        s
+        for s in reversed(code.before(code.statement))
+        if events.of_node(s, scope) & Trait.OTHER
     ]
     readers = [
         s
         for s in inside
         if any(
-            events.what(n, scope) in {EventKind.CLIP, EventKind.READ} or _follows(program, n, scope)
+            events.what(n, scope) in {EventKind.CLIP, EventKind.READ}
+            or _follows(program, n, scope)
             for n in shallow(s)
         )
     ]
@@ -233,12 +314,19 @@ def _unscale(program: Program, scope: Scope, step: ast.Call) -> list[ast.stmt] |
     others = [
         c
         for c in scope.calls
-        if events.what(c, scope) in {EventKind.CLIP, EventKind.READ} and id(c) not in found
+        if events.what(c, scope) in {EventKind.CLIP, EventKind.READ}
+        and id(c) not in found
     ]
     return None if others else readers[:1]
 
 
 def _follows(program: Program, node: ast.AST, scope: Scope) -> bool:
     """A helper in sight that clips or reads."""
-    function = program.events.callee(node, scope) if isinstance(node, ast.Call) else None
-    return function is not None and bool(program.events.of_function(function) & Trait.OTHER)
+    function = (
+        program.events.callee(node, scope)
+        if isinstance(node, ast.Call)
+        else None
+    )
+    return function is not None and bool(
+        program.events.of_function(function) & Trait.OTHER
+    )

@@ -10,7 +10,13 @@ from amp_migrate.model.frameworks import Setting, framework_settings
 from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import AddImport, Edit
 
-RULE = Rule("framework-without-amp", severity="info", default=False, without_amp=True, by_file=True)
+RULE = Rule(
+    "framework-without-amp",
+    severity="info",
+    default=False,
+    without_amp=True,
+    by_file=True,
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -23,7 +29,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 f"{setting.advice}{more}"
             )
             yield finding_at(
-                program, setting.call, RULE, message, fix=_fix(program, setting, settings)
+                program,
+                setting.call,
+                RULE,
+                message,
+                fix=_fix(program, setting, settings),
             )
 
 
@@ -37,5 +47,7 @@ def _fix(program: Program, setting: Setting, settings: Settings) -> Fix | None:
     if known is None and any("torch." in repr(edit) for edit in edits):
         edits = (*edits, AddImport("torch"))
     return Fix(
-        "unsafe", "train in mixed precision where there is a GPU: results there change", edits
+        "unsafe",
+        "train in mixed precision where there is a GPU: results there change",
+        edits,
     )

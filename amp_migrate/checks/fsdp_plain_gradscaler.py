@@ -18,10 +18,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     text = program.module.text
     if "FullyShardedDataParallel" not in text or "ShardedGradScaler" in text:
         return  # who knows the sharded scaler uses the plain one elsewhere
-    calls = [call for scope in program.module.scopes.values() for call in scope.calls]
+    calls = [
+        call for scope in program.module.scopes.values() for call in scope.calls
+    ]
     names = [(program.canonical(call.func) or "") for call in calls]
     if not any(
-        name.startswith("torch.") and name.endswith(".FullyShardedDataParallel") for name in names
+        name.startswith("torch.") and name.endswith(".FullyShardedDataParallel")
+        for name in names
     ):
         return
     message = (

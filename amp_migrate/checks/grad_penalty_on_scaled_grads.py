@@ -43,8 +43,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _keeps_graph(call: ast.Call) -> bool:
-    given = next((k.value for k in call.keywords if k.arg == "create_graph"), None)
-    return given is not None and not (isinstance(given, ast.Constant) and not given.value)
+    given = next(
+        (k.value for k in call.keywords if k.arg == "create_graph"), None
+    )
+    return given is not None and not (
+        isinstance(given, ast.Constant) and not given.value
+    )
 
 
 def _of_scaled(events: Events, call: ast.Call, scope: Scope) -> bool:
@@ -55,8 +59,14 @@ def _of_scaled(events: Events, call: ast.Call, scope: Scope) -> bool:
     )
     if isinstance(outputs, ast.Name):
         home = scope.lookup(outputs.id)
-        values = [b.value for b in home.bindings[outputs.id]] if home is not None else []
-        return bool(values) and all(v is not None and _is_scaled(events, v, scope) for v in values)
+        values = (
+            [b.value for b in home.bindings[outputs.id]]
+            if home is not None
+            else []
+        )
+        return bool(values) and all(
+            v is not None and _is_scaled(events, v, scope) for v in values
+        )
     return outputs is not None and _is_scaled(events, outputs, scope)
 
 

@@ -47,11 +47,17 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     call,
                     RULE,
                     _MODEL,
-                    fix=_fix(program, call, "float32 weights need twice the memory"),
+                    fix=_fix(
+                        program, call, "float32 weights need twice the memory"
+                    ),
                 )
             elif _is_input(program, call, name, scope):
                 yield finding_at(
-                    program, call, RULE, _INPUT, fix=_fix(program, call, "inputs stay in float32")
+                    program,
+                    call,
+                    RULE,
+                    _INPUT,
+                    fix=_fix(program, call, "inputs stay in float32"),
                 )
 
 
@@ -74,9 +80,15 @@ def _converts(program: Program, call: ast.Call) -> bool:
         return not call.args
     given = [
         *call.args,
-        *(one.value for one in call.keywords if one.arg in ("dtype", "torch_dtype")),
+        *(
+            one.value
+            for one in call.keywords
+            if one.arg in ("dtype", "torch_dtype")
+        ),
     ]
-    half = any(HALVES.get(program.canonical(one) or "") == "float16" for one in given)
+    half = any(
+        HALVES.get(program.canonical(one) or "") == "float16" for one in given
+    )
     return half and call.func.attr in ("to", "from_pretrained")
 
 
@@ -128,10 +140,13 @@ def _asks_parameters(node: ast.AST, name: str) -> bool:
     )
 
 
-def _is_input(program: Program, call: ast.Call, name: str, scope: Scope) -> bool:
+def _is_input(
+    program: Program, call: ast.Call, name: str, scope: Scope
+) -> bool:
     """Whether a scope that scales its loss hands `name` to a model in a region."""
     if not any(
-        isinstance(one.func, ast.Attribute) and one.func.attr == "scale" for one in scope.calls
+        isinstance(one.func, ast.Attribute) and one.func.attr == "scale"
+        for one in scope.calls
     ):
         return False
     if (
@@ -158,5 +173,7 @@ def _fix(program: Program, call: ast.Call, why: str) -> Fix | None:
     if isinstance(statement, ast.Expr) and statement.value is call:
         return None
     inner = program.module.span(call.func.value)
-    edit = ReplaceExpression(program.module.span(call), Template("$0", (inner,)))
+    edit = ReplaceExpression(
+        program.module.span(call), Template("$0", (inner,))
+    )
     return Fix("unsafe", f"leave `.half()` out; {why}", (edit,))

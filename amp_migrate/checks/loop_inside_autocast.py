@@ -20,7 +20,12 @@ from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS
-from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template, WrapStatements
+from amp_migrate.rewrite.edits import (
+    Edit,
+    ReplaceStatement,
+    Template,
+    WrapStatements,
+)
 
 RULE = Rule("loop-inside-autocast", severity="error")
 
@@ -47,14 +52,25 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def spanned_step(program: Program, region: Region) -> ast.Call | None:
     """A step after which the region goes on using the model; None where there is none."""
-    if region.off or region.is_false("cache_enabled") or without_gradients(program, region.call):
+    if (
+        region.off
+        or region.is_false("cache_enabled")
+        or without_gradients(program, region.call)
+    ):
         return None
     for statement in statements(region.blocks()):
         if isinstance(statement, LOOPS):
             found = next(
-                (s for inner in statement.body for s in steps(program, inner, region.scope)), None
+                (
+                    s
+                    for inner in statement.body
+                    for s in steps(program, inner, region.scope)
+                ),
+                None,
             )
-            if found is not None and not _has_own_region(program, found, region):
+            if found is not None and not _has_own_region(
+                program, found, region
+            ):
                 return found
     return _step_before_forward(program, region)
 
@@ -85,7 +101,8 @@ def _step_before_forward(program: Program, region: Region) -> ast.Call | None:
 def _runs_model(program: Program, statement: ast.stmt, region: Region) -> bool:
     calls = (n for n in nodes([statement]) if isinstance(n, ast.Call))
     return any(
-        program.effects.is_forward(call, region.scope) and not without_gradients(program, call)
+        program.effects.is_forward(call, region.scope)
+        and not without_gradients(program, call)
         for call in calls
     )
 
@@ -118,7 +135,11 @@ def _fix(program: Program, region: Region) -> Fix | None:
 def _wraps(program: Program, region: Region) -> list[Edit] | None:
     code = Code(program, region.node.body[0])
     header = code.source(region.call)
-    backwards = [s for s in statements(region.blocks()) if code.is_event(s, EventKind.BACKWARD)]
+    backwards = [
+        s
+        for s in statements(region.blocks())
+        if code.is_event(s, EventKind.BACKWARD)
+    ]
     found: list[Edit] = []
     for backward in backwards:
         above: list[ast.stmt] = []
@@ -130,10 +151,13 @@ def _wraps(program: Program, region: Region) -> list[Edit] | None:
             del above[0]
         if not above:
             return None
-        found.append(WrapStatements(code.span(above[0]), code.span(above[-1]), header))
+        found.append(
+            WrapStatements(code.span(above[0]), code.span(above[-1]), header)
+        )
     inside = [
         c
         for n in nodes(region.blocks())
-        if isinstance(n, ast.Call) and program.effects.is_forward(c := n, region.scope)
+        if isinstance(n, ast.Call)
+        and program.effects.is_forward(c := n, region.scope)
     ]
     return found if found and len(found) == 1 and inside else None

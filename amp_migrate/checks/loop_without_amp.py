@@ -10,13 +10,21 @@ from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 
 RULE = Rule(
-    "loop-without-amp", severity="warning", without_amp=True, by_file=True, not_for_tests=True
+    "loop-without-amp",
+    severity="warning",
+    without_amp=True,
+    by_file=True,
+    not_for_tests=True,
 )
 _MESSAGE = (
     "this loop trains in float32, which leaves much of a GPU's speed and memory unused: "
     "`amp-migrate` can rewrite it"
 )
-_FIX = Fix("safe", "rewrite the loop to mixed precision, as `amp-migrate` does", migrates=True)
+_FIX = Fix(
+    "safe",
+    "rewrite the loop to mixed precision, as `amp-migrate` does",
+    migrates=True,
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -24,5 +32,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for call, loop in planned_loops(program, settings):
         if loop.status == "migrated":
             others = related_files(program, settings)
-            message = f"{_MESSAGE}, together with {', '.join(others[:3])}" if others else _MESSAGE
-            yield finding_at(program, call, RULE, message, fix=None if others else _FIX)
+            message = (
+                f"{_MESSAGE}, together with {', '.join(others[:3])}"
+                if others
+                else _MESSAGE
+            )
+            yield finding_at(
+                program, call, RULE, message, fix=None if others else _FIX
+            )

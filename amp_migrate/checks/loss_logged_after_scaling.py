@@ -42,7 +42,9 @@ def _rebinds(statement: ast.Assign, call: ast.Call) -> bool:
     return isinstance(given, ast.Name) and target.id == given.id
 
 
-def _reads(program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope) -> Iterator[Finding]:
+def _reads(
+    program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope
+) -> Iterator[Finding]:
     target = scaled.targets[0]
     assert isinstance(target, ast.Name)
     code = Code(program, scaled)
@@ -54,14 +56,25 @@ def _reads(program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope) -
     fix = _fix(code, scaled, call, target.id)
     for statement in code.after(scaled):
         for node in shallow(statement):
-            if isinstance(node, ast.Name) and node.id == target.id and _is_read(program, node):
+            if (
+                isinstance(node, ast.Name)
+                and node.id == target.id
+                and _is_read(program, node)
+            ):
                 read = program.module.parents[node]
                 place = read if isinstance(read, ast.expr) else node
                 yield finding_at(
-                    program, place, RULE, message, related=[(scaled, "scaled here")], fix=fix
+                    program,
+                    place,
+                    RULE,
+                    message,
+                    related=[(scaled, "scaled here")],
+                    fix=fix,
                 )
         if any(
-            isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Store)
+            isinstance(n, ast.Name)
+            and n.id == target.id
+            and isinstance(n.ctx, ast.Store)
             for n in shallow(statement)
         ):
             return
@@ -75,11 +88,17 @@ def _is_read(program: Program, node: ast.Name) -> bool:
         return parent.value is node
     if isinstance(parent, ast.Call) and node in parent.args:
         func = parent.func
-        return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in _TESTS
+        return (
+            func.attr
+            if isinstance(func, ast.Attribute)
+            else getattr(func, "id", "")
+        ) in _TESTS
     return isinstance(parent, ast.FormattedValue)
 
 
-def _fix(code: Code, scaled: ast.Assign, call: ast.Call, name: str) -> Fix | None:
+def _fix(
+    code: Code, scaled: ast.Assign, call: ast.Call, name: str
+) -> Fix | None:
     """The scaled value moves into the backward pass right behind."""
     for statement in code.after(scaled):
         value = statement.value if isinstance(statement, ast.Expr) else None
@@ -93,8 +112,17 @@ def _fix(code: Code, scaled: ast.Assign, call: ast.Call, name: str) -> Fix | Non
             how = "scale the loss where its backward pass starts"
             if isinstance(call.args[0], ast.Name):
                 return Fix(
-                    "safe", how, (code.remove(scaled), code.replace(func.value, code.source(call)))
+                    "safe",
+                    how,
+                    (
+                        code.remove(scaled),
+                        code.replace(func.value, code.source(call)),
+                    ),
                 )
-            scale = code.replace(func.value, f"{code.source(call.func)}({name})")
-            return Fix("safe", how, (code.replace(call, "$0", call.args[0]), scale))
+            scale = code.replace(
+                func.value, f"{code.source(call.func)}({name})"
+            )
+            return Fix(
+                "safe", how, (code.replace(call, "$0", call.args[0]), scale)
+            )
     return None

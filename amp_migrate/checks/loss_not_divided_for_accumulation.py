@@ -12,7 +12,9 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, shallow
 
-RULE = Rule("loss-not-divided-for-accumulation", severity="warning", default=False)
+RULE = Rule(
+    "loss-not-divided-for-accumulation", severity="warning", default=False
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -26,20 +28,30 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for call in scope.calls:
             code = Code(program, call)
             loop = next(
-                (a for a in program.module.ancestors(code.statement) if isinstance(a, LOOPS)), None
+                (
+                    a
+                    for a in program.module.ancestors(code.statement)
+                    if isinstance(a, LOOPS)
+                ),
+                None,
             )
             if (
                 loop is None
                 or events.what(call, scope) != EventKind.BACKWARD
-                or code.guarded(code.after(code.statement), EventKind.SCALER_STEP) is None
+                or code.guarded(
+                    code.after(code.statement), EventKind.SCALER_STEP
+                )
+                is None
             ):
                 continue
-            if any(code.is_event(s, EventKind.ZERO_GRAD) for s in loop.body) or any(
-                _divides(node) for node in shallow(loop)
-            ):
+            if any(
+                code.is_event(s, EventKind.ZERO_GRAD) for s in loop.body
+            ) or any(_divides(node) for node in shallow(loop)):
                 continue
             yield finding_at(program, call, RULE, message)
 
 
 def _divides(node: ast.AST) -> bool:
-    return isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)
+    return isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(
+        node.op, ast.Div
+    )

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._region_values import bare_uses, half_names, note
-from amp_migrate.checks._regions import Region, region_of, regions, without_gradients
+from amp_migrate.checks._regions import (
+    Region,
+    region_of,
+    regions,
+    without_gradients,
+)
 from amp_migrate.config import Settings
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
@@ -16,7 +21,12 @@ from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.rewrite.edits import InsertAfter, Template
 
 RULE = Rule("loss-outside-autocast", severity="warning")
-_LOSSES = ("_loss", "cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+_LOSSES = (
+    "_loss",
+    "cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "kl_div",
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -36,9 +46,15 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         names = half_names(program, region)
         code = Code(program, region.node)
         outer = region_of(program, region.node)
-        for statement in code.after(region.node) if names and (outer is None or outer.off) else ():
+        for statement in (
+            code.after(region.node)
+            if names and (outer is None or outer.off)
+            else ()
+        ):
             for call in _losses(program, statement, region.scope):
-                if any(bare_uses(argument, names) for argument in call.args[:1]):
+                if any(
+                    bare_uses(argument, names) for argument in call.args[:1]
+                ):
                     yield finding_at(
                         program,
                         call,
@@ -51,11 +67,19 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             names -= _rebound(statement)
 
 
-def _losses(program: Program, statement: ast.stmt, scope: Scope) -> Iterator[ast.Call]:
-    if isinstance(statement, (ast.With, ast.For, ast.While, *FUNCTIONS, ast.ClassDef)):
+def _losses(
+    program: Program, statement: ast.stmt, scope: Scope
+) -> Iterator[ast.Call]:
+    if isinstance(
+        statement, (ast.With, ast.For, ast.While, *FUNCTIONS, ast.ClassDef)
+    ):
         return
     for node in shallow(statement):
-        if isinstance(node, ast.Call) and node.args and _is_loss(program, node, scope):
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and _is_loss(program, node, scope)
+        ):
             yield node
 
 
@@ -68,7 +92,9 @@ def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
         # the model's
         return False
     value = program.values.of(call.func, scope)
-    return value.kind is Kind.CRITERION and (value.name or "").startswith("torch.nn.")
+    return value.kind is Kind.CRITERION and (value.name or "").startswith(
+        "torch.nn."
+    )
 
 
 def _rebound(statement: ast.stmt) -> set[str]:
@@ -76,14 +102,24 @@ def _rebound(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.Assign):
         return set()
     return {
-        n.id for n in shallow(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        n.id
+        for n in shallow(statement)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
 
 
 def _fix(code: Code, region: Region, statement: ast.stmt) -> Fix | None:
     behind = code.after(region.node)
-    if not behind or behind[0] is not statement or not isinstance(statement, ast.Assign):
+    if (
+        not behind
+        or behind[0] is not statement
+        or not isinstance(statement, ast.Assign)
+    ):
         return None
     last = code.span(region.node.body[-1])
     moved = InsertAfter(last, (Template("$0", (code.span(statement),)),))
-    return Fix("safe", "compute the loss in the autocast block", (code.remove(statement), moved))
+    return Fix(
+        "safe",
+        "compute the loss in the autocast block",
+        (code.remove(statement), moved),
+    )

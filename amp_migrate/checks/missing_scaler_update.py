@@ -26,7 +26,15 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "since the last "
         "update()` on a GPU; call it after the step"
     )
-    found = list(broken(program, RULE, message, _update, "call `scaler.update()` after the step"))
+    found = list(
+        broken(
+            program,
+            RULE,
+            message,
+            _update,
+            "call `scaler.update()` after the step",
+        )
+    )
     yield from found
     for step in _never_updated(program) if not found else ():
         yield finding_at(program, step, RULE, message)
@@ -37,23 +45,37 @@ def _never_updated(program: Program) -> Iterator[ast.Call]:
     in sight for that.
     """
     events = program.events
-    calls = [(call, scope) for scope in program.module.scopes.values() for call in scope.calls]
+    calls = [
+        (call, scope)
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    ]
     if "caler" not in program.module.text or any(
-        _updates(call) or events.what(call, scope) == EventKind.UPDATE for call, scope in calls
+        _updates(call) or events.what(call, scope) == EventKind.UPDATE
+        for call, scope in calls
     ):
         return
     for call, scope in calls:
         around = program.graph.class_around(scope)
-        holder = receiver(call) if events.what(call, scope) == EventKind.SCALER_STEP else None
+        holder = (
+            receiver(call)
+            if events.what(call, scope) == EventKind.SCALER_STEP
+            else None
+        )
         if (
             around is None
             or not isinstance(holder, ast.Attribute)
             or program.values.kind(holder, scope) is not Kind.SCALER
         ):
             continue
-        passed = [a for c, _ in calls for a in [*c.args, *(k.value for k in c.keywords)]]
+        passed = [
+            a
+            for c, _ in calls
+            for a in [*c.args, *(k.value for k in c.keywords)]
+        ]
         if not any(
-            isinstance(a, ast.Attribute) and a.attr == holder.attr for a in passed
+            isinstance(a, ast.Attribute) and a.attr == holder.attr
+            for a in passed
         ) and _scales(program, scope):
             yield call
 
@@ -69,14 +91,20 @@ def _updates(call: ast.Call) -> bool:
 
 def _scales(program: Program, scope: Scope) -> bool:
     """The same function goes backward: it makes whole steps."""
-    return any(program.events.what(call, scope) == EventKind.SCALE for call in scope.calls)
+    return any(
+        program.events.what(call, scope) == EventKind.SCALE
+        for call in scope.calls
+    )
 
 
 def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     """Behind the step; of several optimizers, behind the last step where all of them stand in one
     block.
     """
-    steps = [code.module.statement_of(call) for call in code.calls(EventKind.SCALER_STEP)]
+    steps = [
+        code.module.statement_of(call)
+        for call in code.calls(EventKind.SCALER_STEP)
+    ]
     if mistake.updates or not all(code.alone(step) for step in steps):
         return None
     if mistake.optimizers > 1 and not all(
@@ -84,4 +112,6 @@ def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     ):
         return None
     last = steps[-1] if mistake.optimizers > 1 else code.statement
-    return (code.add_after(last, f"{code.source(receiver(mistake.node))}.update()"),)
+    return (
+        code.add_after(last, f"{code.source(receiver(mistake.node))}.update()"),
+    )

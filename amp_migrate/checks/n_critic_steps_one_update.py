@@ -26,12 +26,29 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "been called since the "
         "last update()`; update after each step"
     )
-    yield from broken(program, RULE, message, _update, "call `scaler.update()` after each step")
+    yield from broken(
+        program,
+        RULE,
+        message,
+        _update,
+        "call `scaler.update()` after each step",
+    )
 
 
 def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    loop = next((a for a in code.module.ancestors(code.statement) if isinstance(a, LOOPS)), None)
-    if loop is None or not code.alone() or code.module.scope_of(loop) is not code.scope:
+    loop = next(
+        (
+            a
+            for a in code.module.ancestors(code.statement)
+            if isinstance(a, LOOPS)
+        ),
+        None,
+    )
+    if (
+        loop is None
+        or not code.alone()
+        or code.module.scope_of(loop) is not code.scope
+    ):
         return None
     if any(_goes_back(code, statement) for statement in code.before(loop)):
         return None
@@ -43,8 +60,15 @@ def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
         for s in code.after(loop)
         if s not in stray
     )
-    return (*edits, *(code.remove(s) for s in stray)) if stray and not steps else edits
+    return (
+        (*edits, *(code.remove(s) for s in stray))
+        if stray and not steps
+        else edits
+    )
 
 
 def _goes_back(code: Code, statement: ast.stmt) -> bool:
-    return bool(code.events.of_node(statement, code.scope) & (Trait.SCALER | Trait.PLAIN))
+    return bool(
+        code.events.of_node(statement, code.scope)
+        & (Trait.SCALER | Trait.PLAIN)
+    )

@@ -23,10 +23,16 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "call `scaler.update()` before leaving, or drop the guard: `scaler.step` skips "
         "infinities by itself"
     )
-    yield from broken(program, RULE, message, _update, "call `scaler.update()` before leaving")
+    yield from broken(
+        program, RULE, message, _update, "call `scaler.update()` before leaving"
+    )
 
 
 def _update(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     if mistake.scaler is None or not code.sees(mistake.scaler):
         return None
-    return (code.add_before(code.statement, f"{code.source(mistake.scaler)}.update()"),)
+    return (
+        code.add_before(
+            code.statement, f"{code.source(mistake.scaler)}.update()"
+        ),
+    )

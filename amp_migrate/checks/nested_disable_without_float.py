@@ -29,7 +29,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             yield from _in_island(program, region, outer)
 
 
-def _in_island(program: Program, region: Region, outer: Region) -> Iterator[Finding]:
+def _in_island(
+    program: Program, region: Region, outer: Region
+) -> Iterator[Finding]:
     message = (
         "this value is half precision, which autocast no longer casts: layers raise, and "
         "other maths stays half; cast it with `.float()`"
@@ -38,12 +40,16 @@ def _in_island(program: Program, region: Region, outer: Region) -> Iterator[Find
     for statement in statements(region.blocks()):
         head = statement if not any(True for _ in blocks(statement)) else None
         uses = (
-            [u for u in bare_uses(head, names) if _computes(program, u)] if head is not None else []
+            [u for u in bare_uses(head, names) if _computes(program, u)]
+            if head is not None
+            else []
         )
         if uses:
             code = Code(program, uses[0])
             fix = Fix(
-                "safe", "cast it to float32", tuple(code.replace(u, "$0.float()", u) for u in uses)
+                "safe",
+                "cast it to float32",
+                tuple(code.replace(u, "$0.float()", u) for u in uses),
             )
             place = _operation(program, uses[0])
             yield finding_at(
@@ -91,14 +97,18 @@ def _computes(program: Program, use: ast.Name) -> bool:
     if not isinstance(place, ast.Call):
         return False
     name = (
-        place.func.attr if isinstance(place.func, ast.Attribute) else getattr(place.func, "id", "")
+        place.func.attr
+        if isinstance(place.func, ast.Attribute)
+        else getattr(place.func, "id", "")
     )
     inside_receiver = isinstance(place.func, ast.Attribute) and any(
         n is use for n in shallow(place.func.value)
     )
     if inside_receiver:
         parent = program.module.parents[place]
-        return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.MatMult)
+        return isinstance(parent, ast.BinOp) and isinstance(
+            parent.op, ast.MatMult
+        )
     return name not in {
         "print",
         "len",

@@ -22,7 +22,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
     def wanted(call: ast.Call, scope: Scope) -> Sequence[ast.expr]:
         found = spelled(program.precision.inference, call, scope)
-        return operands(found, call) if found is not None and _lacks(found.op) else []
+        return (
+            operands(found, call)
+            if found is not None and _lacks(found.op)
+            else []
+        )
 
     for call, _, half in half_arguments(program, wanted):
         message = (
@@ -58,10 +62,20 @@ _BREAKING = tuple(
 def _lacks(op: Op) -> bool:
     """Transforms and complex numbers are another rule's."""
     is_complex = op.result == "complex" and op not in ops.linalg.ROWS
-    is_other = is_complex or op.traits & (Trait.FOURIER | Trait.COMPLEX) or op.always_breaks
-    return op.policy == "keeps" and Kernels.HALF not in op.kernels and not is_other
+    is_other = (
+        is_complex
+        or op.traits & (Trait.FOURIER | Trait.COMPLEX)
+        or op.always_breaks
+    )
+    return (
+        op.policy == "keeps" and Kernels.HALF not in op.kernels and not is_other
+    )
 
 
 def _name(program: Program, call: ast.Call) -> str:
     name = program.canonical(call.func)
-    return name or (f"Tensor.{call.func.attr}" if isinstance(call.func, ast.Attribute) else "this")
+    return name or (
+        f"Tensor.{call.func.attr}"
+        if isinstance(call.func, ast.Attribute)
+        else "this"
+    )

@@ -51,7 +51,11 @@ def _steps(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
     if name == "_apply_optimizer_in_backward":
         return True
-    return name == _HOOK and bool(call.args) and _hook_steps(program, call.args[0], scope)
+    return (
+        name == _HOOK
+        and bool(call.args)
+        and _hook_steps(program, call.args[0], scope)
+    )
 
 
 def _hook_steps(program: Program, hook: ast.expr, scope: Scope) -> bool:
@@ -60,7 +64,12 @@ def _hook_steps(program: Program, hook: ast.expr, scope: Scope) -> bool:
         body = program.graph.function_named(hook.id, scope)
     elif isinstance(hook, ast.Attribute):
         around = program.graph.class_around(scope)
-        body = program.graph.method(around, hook.attr) if around is not None else None
+        body = (
+            program.graph.method(around, hook.attr)
+            if around is not None
+            else None
+        )
     return body is not None and any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in calls_in(body)
+        isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+        for call in calls_in(body)
     )

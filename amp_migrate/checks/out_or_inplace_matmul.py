@@ -25,8 +25,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for scope in program.module.scopes.values():
         for call in scope.calls:
             form = _form(program, call)
-            if form is not None and program.regions.enabled_around(call) is not None:
-                yield finding_at(program, call, RULE, _MESSAGE.format(form=form))
+            if (
+                form is not None
+                and program.regions.enabled_around(call) is not None
+            ):
+                yield finding_at(
+                    program, call, RULE, _MESSAGE.format(form=form)
+                )
 
 
 def _form(program: Program, call: ast.Call) -> str | None:
@@ -36,6 +41,14 @@ def _form(program: Program, call: ast.Call) -> str | None:
         out = any(one.arg == "out" for one in call.keywords)
         is_product = found is not None and found.op.policy == "lower"
         return "product without `out=`" if is_product and out else None
-    found = ops.method(call.func.attr) if isinstance(call.func, ast.Attribute) else None
-    in_place = found is not None and found.form == "in-place" and found.op.strict == EVERY
+    found = (
+        ops.method(call.func.attr)
+        if isinstance(call.func, ast.Attribute)
+        else None
+    )
+    in_place = (
+        found is not None
+        and found.form == "in-place"
+        and found.op.strict == EVERY
+    )
     return "form without the underscore" if in_place else None

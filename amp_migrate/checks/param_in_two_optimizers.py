@@ -37,21 +37,32 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     and second not in told | {first}
                 ):
                     late, early = sorted(
-                        (first, second), key=lambda c: (c.lineno, c.col_offset), reverse=True
+                        (first, second),
+                        key=lambda c: (c.lineno, c.col_offset),
+                        reverse=True,
                     )
                     told.add(late)
                     yield finding_at(
-                        program, late, RULE, message, related=[(early, "the same parameters")]
+                        program,
+                        late,
+                        RULE,
+                        message,
+                        related=[(early, "the same parameters")],
                     )
 
 
-def _built(program: Program, scope: Scope) -> list[tuple[ast.Call, str, object]]:
+def _built(
+    program: Program, scope: Scope
+) -> list[tuple[ast.Call, str, object]]:
     """Constructors of the optimizers stepped here, the model whose parameters each one gets, and
     the block of the step.
     """
     found: dict[ast.Call, tuple[ast.Call, str, object]] = {}
     for call in scope.calls:
-        if program.events.what(call, scope) != EventKind.SCALER_STEP or not call.args:
+        if (
+            program.events.what(call, scope) != EventKind.SCALER_STEP
+            or not call.args
+        ):
             continue
         origin = _constructor(program, call.args[0], scope)
         model = _model(origin) if origin is not None else None
@@ -64,11 +75,17 @@ def _built(program: Program, scope: Scope) -> list[tuple[ast.Call, str, object]]
     return list(found.values())
 
 
-def _constructor(program: Program, expr: ast.expr, scope: Scope) -> ast.Call | None:
+def _constructor(
+    program: Program, expr: ast.expr, scope: Scope
+) -> ast.Call | None:
     """The one constructor behind an optimizer that is bound once."""
     value = program.values.of(expr, scope)
     name = dotted_name(expr)
-    if value.kind is not Kind.OPTIMIZER or not isinstance(value.origin, ast.Call) or name is None:
+    if (
+        value.kind is not Kind.OPTIMIZER
+        or not isinstance(value.origin, ast.Call)
+        or name is None
+    ):
         return None
     around = program.graph.class_around(scope)
     home = (
@@ -77,7 +94,11 @@ def _constructor(program: Program, expr: ast.expr, scope: Scope) -> ast.Call | N
         else scope.lookup(name.partition(".")[0])
     )
     bindings = home.bindings.get(name, []) if home is not None else []
-    return value.origin if len(bindings) == 1 and bindings[0].how == "assign" else None
+    return (
+        value.origin
+        if len(bindings) == 1 and bindings[0].how == "assign"
+        else None
+    )
 
 
 def _model(origin: ast.Call) -> str | None:
@@ -96,4 +117,8 @@ def _model(origin: ast.Call) -> str | None:
 
 
 def _shared(one: str, other: str) -> bool:
-    return one == other or one.startswith(other + ".") or other.startswith(one + ".")
+    return (
+        one == other
+        or one.startswith(other + ".")
+        or other.startswith(one + ".")
+    )

@@ -21,5 +21,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "`scaler.scale(loss).backward()`"
     )
     yield from broken(
-        program, RULE, message, scale_it, "scale this loss too: it starts to count", "unsafe"
+        program,
+        RULE,
+        message,
+        scale_it,
+        "scale this loss too: it starts to count",
+        "unsafe",
     )

@@ -12,7 +12,13 @@ from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-args-in-GradScaler", severity="error")
-_OLD_ORDER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+_OLD_ORDER = (
+    "init_scale",
+    "growth_factor",
+    "backoff_factor",
+    "growth_interval",
+    "enabled",
+)
 _MESSAGE = (
     "the first parameter is the device, so this value is ignored without a word, and the "
     "scaler's factor starts at 65,536: write `init_scale=`"
@@ -22,22 +28,33 @@ _DEVICE = (
     "first loss is scaled: use `torch.amp.GradScaler`, or leave it out"
 )
 _FLAG = (
-    "the first parameter is the device, so this flag is ignored without a word: write `enabled=`"
+    "the first parameter is the device, so this flag is ignored without a "
+    "word: write `enabled=`"
 )
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """A number or a truth value where the device belongs, or the device where the scale does."""
-    for call, scope in program.uses.calls("torch.amp.GradScaler", "torch.GradScaler"):
+    for call, scope in program.uses.calls(
+        "torch.amp.GradScaler", "torch.GradScaler"
+    ):
         if not call.args or isinstance(call.args[0], ast.Starred):
             continue
         if is_flag(program, call.args[0], scope):
             yield finding_at(
-                program, call.args[0], RULE, _FLAG, fix=_fix(program, call, ("enabled",))
+                program,
+                call.args[0],
+                RULE,
+                _FLAG,
+                fix=_fix(program, call, ("enabled",)),
             )
         elif number(call.args[0], scope) is not None:
             yield finding_at(
-                program, call.args[0], RULE, _MESSAGE, fix=_fix(program, call, _OLD_ORDER)
+                program,
+                call.args[0],
+                RULE,
+                _MESSAGE,
+                fix=_fix(program, call, _OLD_ORDER),
             )
 
     for call, _ in program.uses.calls("torch.cuda.amp.GradScaler"):
@@ -46,7 +63,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             yield finding_at(program, first, RULE, _DEVICE)
 
 
-def _fix(program: Program, call: ast.Call, order: tuple[str, ...]) -> Fix | None:
+def _fix(
+    program: Program, call: ast.Call, order: tuple[str, ...]
+) -> Fix | None:
     names = {one.arg for one in call.keywords}
     given = list(zip(order, call.args, strict=False))
     if (
@@ -57,7 +76,16 @@ def _fix(program: Program, call: ast.Call, order: tuple[str, ...]) -> Fix | None
         return None
     pairs = [*given, *((str(one.arg), one.value) for one in call.keywords)]
     module = program.module
-    parts = [module.span(call.func), *(module.span(value) for _, value in pairs)]
-    said = ", ".join(f"{name}=${index}" for index, (name, _) in enumerate(pairs, 1))
-    edit = ReplaceExpression(module.span(call), Template(f'$0("cuda", {said})', tuple(parts)))
-    return Fix("safe", "name the device, and pass the arguments by keyword", (edit,))
+    parts = [
+        module.span(call.func),
+        *(module.span(value) for _, value in pairs),
+    ]
+    said = ", ".join(
+        f"{name}=${index}" for index, (name, _) in enumerate(pairs, 1)
+    )
+    edit = ReplaceExpression(
+        module.span(call), Template(f'$0("cuda", {said})', tuple(parts))
+    )
+    return Fix(
+        "safe", "name the device, and pass the arguments by keyword", (edit,)
+    )

@@ -31,7 +31,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             continue
         flag = call.args[1]
         if is_flag(program, flag, scope) or _switches(program, flag, scope):
-            yield finding_at(program, flag, RULE, _MESSAGE, fix=_fix(program, call))
+            yield finding_at(
+                program, flag, RULE, _MESSAGE, fix=_fix(program, call)
+            )
 
 
 def _switches(program: Program, expr: ast.expr, scope: Scope) -> bool:
@@ -42,7 +44,9 @@ def _switches(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return any(
         given.arg == "enabled"
         and dotted_name(given.value) == name
-        and _home(program, name, where) is _home(program, name, scope) is not None
+        and _home(program, name, where)
+        is _home(program, name, scope)
+        is not None
         for call, where in program.uses.calls(*AMP_NAMES)
         for given in call.keywords
     )
@@ -57,17 +61,26 @@ def _home(program: Program, name: str, scope: Scope) -> object:
 
 
 def _fix(program: Program, call: ast.Call) -> Fix | None:
-    if len(call.args) != 2 or any(one.arg in ("enabled", None) for one in call.keywords):
+    if len(call.args) != 2 or any(
+        one.arg in ("enabled", None) for one in call.keywords
+    ):
         return None
     # The whole call is written anew: an edit of an argument cannot make a keyword of it.
     module = program.module
     parts = [
-        module.span(one) for one in [call.func, *call.args, *(one.value for one in call.keywords)]
+        module.span(one)
+        for one in [
+            call.func,
+            *call.args,
+            *(one.value for one in call.keywords),
+        ]
     ]
     said = [
         "$1",
         "enabled=$2",
         *(f"{one.arg}=${index + 3}" for index, one in enumerate(call.keywords)),
     ]
-    edit = ReplaceExpression(module.span(call), Template(f"$0({', '.join(said)})", tuple(parts)))
+    edit = ReplaceExpression(
+        module.span(call), Template(f"$0({', '.join(said)})", tuple(parts))
+    )
     return Fix("safe", "pass the flag as `enabled=`", (edit,))

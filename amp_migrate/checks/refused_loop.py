@@ -9,7 +9,13 @@ from amp_migrate.checks._plans import planned_loops
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 
-RULE = Rule("refused-loop", severity="info", default=False, without_amp=True, by_file=True)
+RULE = Rule(
+    "refused-loop",
+    severity="info",
+    default=False,
+    without_amp=True,
+    by_file=True,
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

@@ -25,7 +25,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if region.enabled is False or outer is None or outer.enabled is False:
             continue
         if outer.dtype == "bfloat16" or outer.cached is False:
-            inherited = "bfloat16" if outer.dtype == "bfloat16" else "no weight cache"
+            inherited = (
+                "bfloat16" if outer.dtype == "bfloat16" else "no weight cache"
+            )
             message = (
                 'this is float16 with a weight cache, while `torch.autocast("cuda")` would '
                 f"inherit {inherited} from the region "
@@ -33,5 +35,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             )
             related = [(outer.call, "the autocast block around it")]
             yield finding_at(
-                program, use.call, RULE, message, related=related, fix=renaming(program, use)
+                program,
+                use.call,
+                RULE,
+                message,
+                related=related,
+                fix=renaming(program, use),
             )

@@ -35,11 +35,16 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         ):
             continue
         scope = program.module.scope_of(node)
-        left, right = _taken(program, node.left, scope), _taken(program, node.comparators[0], scope)
+        left, right = (
+            _taken(program, node.left, scope),
+            _taken(program, node.comparators[0], scope),
+        )
         if left is None or right is None:
             continue
         where = program.module.scope_of(left)
-        update = _update_between(program, where, left, right) or _elsewhere(program, node)
+        update = _update_between(program, where, left, right) or _elsewhere(
+            program, node
+        )
         if update is None:
             continue
         yield finding_at(
@@ -52,14 +57,20 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _taken(program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS) -> ast.Call | None:
+def _taken(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+) -> ast.Call | None:
     """The `get_scale()` call whose value `expr` is, through so many callers."""
     if isinstance(expr, ast.Name):
         home = scope.lookup(expr.id)
         if home is not None and home.bindings[expr.id][0].how == "parameter":
             return _handed(program, expr.id, home, hops - 1) if hops else None
         values = (
-            [b.value for b in home.bindings[expr.id] if b.value is not None and b.index is None]
+            [
+                b.value
+                for b in home.bindings[expr.id]
+                if b.value is not None and b.index is None
+            ]
             if home
             else []
         )
@@ -70,17 +81,32 @@ def _taken(program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS) ->
     return expr if _is_get_scale(program, expr, scope) else None  # type: ignore[return-value]
 
 
-def _handed(program: Program, name: str, home: Scope, hops: int) -> ast.Call | None:
+def _handed(
+    program: Program, name: str, home: Scope, hops: int
+) -> ast.Call | None:
     """The `get_scale()` call whose value each caller hands over."""
     if not isinstance(home.node, FUNCTIONS):
         return None
     sites = program.graph.sites(home.node)
-    given = [(argument(site.call, home, name, site.bound), site.scope) for site in sites]
-    found = [_taken(program, one, there, hops) for one, there in given if one is not None]
-    return found[0] if found and len(found) == len(sites) and None not in found else None
+    given = [
+        (argument(site.call, home, name, site.bound), site.scope)
+        for site in sites
+    ]
+    found = [
+        _taken(program, one, there, hops)
+        for one, there in given
+        if one is not None
+    ]
+    return (
+        found[0]
+        if found and len(found) == len(sites) and None not in found
+        else None
+    )
 
 
-def _stored(program: Program, expr: ast.Attribute, scope: Scope) -> ast.Call | None:
+def _stored(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> ast.Call | None:
     """The `get_scale()` call whose value an attribute of the object always has."""
     cls = program.graph.class_around(scope)
     name = dotted_name(expr) or ""
@@ -94,14 +120,20 @@ def _stored(program: Program, expr: ast.Attribute, scope: Scope) -> ast.Call | N
         if not (isinstance(b.value, ast.Constant) and b.value.value is None)
     ]
     for value in values:
-        if value is None or not _is_get_scale(program, value, program.module.scope_of(value)):
+        if value is None or not _is_get_scale(
+            program, value, program.module.scope_of(value)
+        ):
             return None
     return values[0] if values and isinstance(values[0], ast.Call) else None
 
 
 def _elsewhere(program: Program, node: ast.Compare) -> ast.expr | None:
     """What was stored and is compared later lies an update apart, wherever that is."""
-    stored = [one for one in (node.left, *node.comparators) if isinstance(one, ast.Attribute)]
+    stored = [
+        one
+        for one in (node.left, *node.comparators)
+        if isinstance(one, ast.Attribute)
+    ]
     return stored[0] if len(stored) == 1 else None
 
 
@@ -110,7 +142,10 @@ def _is_get_scale(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return (
         isinstance(func, ast.Attribute)
         and func.attr == "get_scale"
-        and (program.events.is_scaler(func.value, scope) or _is_named_scaler(func.value))
+        and (
+            program.events.is_scaler(func.value, scope)
+            or _is_named_scaler(func.value)
+        )
     )
 
 
@@ -120,7 +155,10 @@ def _is_named_scaler(expr: ast.expr) -> bool:
 
 
 def _update_between(
-    program: Program, scope: Scope, left: ast.Call | None, right: ast.Call | None
+    program: Program,
+    scope: Scope,
+    left: ast.Call | None,
+    right: ast.Call | None,
 ) -> ast.Call | None:
     if left is None or right is None:
         return None
@@ -130,17 +168,26 @@ def _update_between(
         (
             c
             for c in scope.calls
-            if events.what(c, scope) == EventKind.UPDATE and first <= c.lineno <= last
+            if events.what(c, scope) == EventKind.UPDATE
+            and first <= c.lineno <= last
         ),
         None,
     )
 
 
-def _fix(program: Program, node: ast.Compare, left: ast.Call, right: ast.Call) -> Fix:
+def _fix(
+    program: Program, node: ast.Compare, left: ast.Call, right: ast.Call
+) -> Fix:
     is_late = (left.lineno, left.col_offset) > (right.lineno, right.col_offset)
-    if isinstance(node.left, ast.Attribute) or isinstance(node.comparators[0], ast.Attribute):
-        is_late = isinstance(node.comparators[0], ast.Attribute)  # what is stored is older
+    if isinstance(node.left, ast.Attribute) or isinstance(
+        node.comparators[0], ast.Attribute
+    ):
+        is_late = isinstance(
+            node.comparators[0], ast.Attribute
+        )  # what is stored is older
     unequal = isinstance(node.ops[0], ast.NotEq)
     sign = ("<" if is_late else ">") if unequal else (">=" if is_late else "<=")
-    edit = Code(program, node).replace(node, f"$0 {sign} $1", node.left, node.comparators[0])
+    edit = Code(program, node).replace(
+        node, f"$0 {sign} $1", node.left, node.comparators[0]
+    )
     return Fix("safe", "ask whether the scale is smaller than before", (edit,))

@@ -31,7 +31,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return
     enabled = [r for r in regions(program) if not r.off]
     used = {id(region.call) for region in regions(program)}
-    calls = [c for s in program.module.scopes.values() for c in s.calls if is_autocast(program, c)]
+    calls = [
+        c
+        for s in program.module.scopes.values()
+        for c in s.calls
+        if is_autocast(program, c)
+    ]
     choices = [_choices(region) for region in enabled]
     if not enabled or any(id(call) not in used for call in calls):
         return
@@ -42,10 +47,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for call in scope.calls:
             if program.events.what(call, scope) != EventKind.SCALER_CREATED:
                 continue
-            given = next((k.value for k in call.keywords if k.arg == "enabled"), None)
+            given = next(
+                (k.value for k in call.keywords if k.arg == "enabled"), None
+            )
             if not sure and _follows_dtype(program, call, enabled):
                 continue
-            if given is None or (isinstance(given, ast.Constant) and given.value):
+            if given is None or (
+                isinstance(given, ast.Constant) and given.value
+            ):
                 yield finding_at(
                     program,
                     call,
@@ -62,7 +71,9 @@ def _choices(region: Region) -> frozenset[str]:
     return (region.dtypes if written else None) or frozenset()
 
 
-def _follows_dtype(program: Program, call: ast.Call, enabled: list[Region]) -> bool:
+def _follows_dtype(
+    program: Program, call: ast.Call, enabled: list[Region]
+) -> bool:
     """Whether the scaler is made under a condition that has to do with the choice of the dtype."""
     dtypes = [
         (value, program.module.scope_of(region.call))
@@ -74,7 +85,11 @@ def _follows_dtype(program: Program, call: ast.Call, enabled: list[Region]) -> b
 
 def _fix(program: Program, call: ast.Call, given: ast.expr | None) -> Fix:
     if given is not None:
-        return Fix("safe", "switch the scaler off", (Code(program, call).replace(given, "False"),))
+        return Fix(
+            "safe",
+            "switch the scaler off",
+            (Code(program, call).replace(given, "False"),),
+        )
     return Fix(
         "safe",
         "switch the scaler off",

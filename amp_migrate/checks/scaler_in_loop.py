@@ -23,9 +23,18 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for made in repeated(program):
         if made.often == "batch":
-            related = [(made.caller, "called in a loop here")] if made.caller is not None else []
+            related = (
+                [(made.caller, "called in a loop here")]
+                if made.caller is not None
+                else []
+            )
             yield finding_at(
-                program, made.call, RULE, message, related=related, fix=_fix(program, made)
+                program,
+                made.call,
+                RULE,
+                message,
+                related=related,
+                fix=_fix(program, made),
             )
 
 

@@ -33,42 +33,69 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             ):
                 continue
             name = dotted_name(statement.targets[0])
-            load = _load_before(program, statement, name, scope) if name is not None else None
+            load = (
+                _load_before(program, statement, name, scope)
+                if name is not None
+                else None
+            )
             if load is None and name is not None:
                 elsewhere = _load_by_caller(program, name, scope)
                 if elsewhere is not None:
                     related = [(elsewhere, "loaded here")]
-                    yield finding_at(program, call, RULE, message, related=related)
+                    yield finding_at(
+                        program, call, RULE, message, related=related
+                    )
             if load is not None:
                 keep = (Code(program, statement).remove(statement),)
-                is_sure = not isinstance(load, ast.If)  # else nothing may have made one before
-                fix = Fix("unsafe", "keep the restored scaler", keep) if is_sure else None
+                is_sure = not isinstance(
+                    load, ast.If
+                )  # else nothing may have made one before
+                fix = (
+                    Fix("unsafe", "keep the restored scaler", keep)
+                    if is_sure
+                    else None
+                )
                 yield finding_at(
-                    program, call, RULE, message, related=[(load, "loaded here")], fix=fix
+                    program,
+                    call,
+                    RULE,
+                    message,
+                    related=[(load, "loaded here")],
+                    fix=fix,
                 )
 
 
-def _load_by_caller(program: Program, name: str, scope: Scope) -> ast.Call | None:
+def _load_by_caller(
+    program: Program, name: str, scope: Scope
+) -> ast.Call | None:
     """A call of a method that loads the state, before one of the method that makes the scaler, on
     the same object.
     """
     cls = program.graph.class_around(scope)
     maker = scope.node
-    if cls is None or not isinstance(maker, FUNCTIONS) or maker.name == "__init__":
+    if (
+        cls is None
+        or not isinstance(maker, FUNCTIONS)
+        or maker.name == "__init__"
+    ):
         return None
     if not name.startswith(f"{scope.self_name}."):
         return None
     loaders = [
         node
         for node in cls.body
-        if isinstance(node, FUNCTIONS) and node is not maker and _is_loader(program, node, name)
+        if isinstance(node, FUNCTIONS)
+        and node is not maker
+        and _is_loader(program, node, name)
     ]
     for loader in loaders:
         for load in program.graph.sites(loader):
             if _constructs(program, load.scope, cls):
                 return load.call
             for make in program.graph.sites(maker):
-                if load.scope is make.scope and _precedes(program, load.call, make.call):
+                if load.scope is make.scope and _precedes(
+                    program, load.call, make.call
+                ):
                     return load.call
     return None
 
@@ -76,7 +103,11 @@ def _load_by_caller(program: Program, name: str, scope: Scope) -> ast.Call | Non
 def _constructs(program: Program, scope: Scope, cls: ast.ClassDef) -> bool:
     """Whether it is the constructor of the class, which runs before any other method."""
     own = program.graph.class_around(scope) is cls
-    return own and isinstance(scope.node, FUNCTIONS) and scope.node.name == "__init__"
+    return (
+        own
+        and isinstance(scope.node, FUNCTIONS)
+        and scope.node.name == "__init__"
+    )
 
 
 def _is_loader(program: Program, function: Function, name: str) -> bool:
@@ -87,7 +118,9 @@ def _is_loader(program: Program, function: Function, name: str) -> bool:
 
 def _precedes(program: Program, first: ast.Call, then: ast.Call) -> bool:
     """Whether one call of a method comes before another of the same object, in one block."""
-    if not isinstance(first.func, ast.Attribute) or not isinstance(then.func, ast.Attribute):
+    if not isinstance(first.func, ast.Attribute) or not isinstance(
+        then.func, ast.Attribute
+    ):
         return False
     holder = dotted_name(first.func.value)
     if holder is None or holder != dotted_name(then.func.value):
@@ -97,32 +130,45 @@ def _precedes(program: Program, first: ast.Call, then: ast.Call) -> bool:
     return any(program.module.statement_of(first) is one for one in before)
 
 
-def _load_before(program: Program, statement: ast.stmt, name: str, scope: Scope) -> ast.stmt | None:
+def _load_before(
+    program: Program, statement: ast.stmt, name: str, scope: Scope
+) -> ast.stmt | None:
     code = Code(program, statement)
     here: ast.AST = statement
     while isinstance(here, ast.stmt) and here is not scope.node:
         for earlier in code.before(here):
             if _loads(program, earlier, name, scope) or (
-                here is statement and _loads_if_asked(program, earlier, name, scope)
+                here is statement
+                and _loads_if_asked(program, earlier, name, scope)
             ):
                 return earlier
         here = program.module.parents[here]
     return None
 
 
-def _loads_if_asked(program: Program, statement: ast.stmt, name: str, scope: Scope) -> bool:
+def _loads_if_asked(
+    program: Program, statement: ast.stmt, name: str, scope: Scope
+) -> bool:
     """`if resume: self.load(resume)`: what is restored is lost whenever it is."""
     return isinstance(statement, ast.If) and any(
-        _loads(program, one, name, scope) for one in (*statement.body, *statement.orelse)
+        _loads(program, one, name, scope)
+        for one in (*statement.body, *statement.orelse)
     )
 
 
-def _loads(program: Program, statement: ast.stmt, name: str, scope: Scope) -> bool:
+def _loads(
+    program: Program, statement: ast.stmt, name: str, scope: Scope
+) -> bool:
     """Whether the statement loads the state of `name`, itself or in a method of the same object."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    if not isinstance(call, ast.Call) or not isinstance(
+        call.func, ast.Attribute
+    ):
         return False
-    if call.func.attr == "load_state_dict" and dotted_name(call.func.value) == name:
+    if (
+        call.func.attr == "load_state_dict"
+        and dotted_name(call.func.value) == name
+    ):
         return True
     holder = call.func.value
     if (
@@ -136,7 +182,9 @@ def _loads(program: Program, statement: ast.stmt, name: str, scope: Scope) -> bo
         return False
     inner = program.module.scopes[function]
     return any(
-        _loads(program, s, name, inner) for s in function.body if not _is_call_of_self(s, inner)
+        _loads(program, s, name, inner)
+        for s in function.body
+        if not _is_call_of_self(s, inner)
     )
 
 

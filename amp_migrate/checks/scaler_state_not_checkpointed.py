@@ -31,7 +31,10 @@ _LOADED = (
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find states of optimizers that are saved or loaded without that of the scaler in scope."""
-    if "state_dict" not in program.module.text or "caler" not in program.module.text:
+    if (
+        "state_dict" not in program.module.text
+        or "caler" not in program.module.text
+    ):
         return
     told: set[ast.AST] = set()
     for scope in program.module.scopes.values():
@@ -43,7 +46,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             }:
                 continue
             scaler = (
-                _scaler(program, scope) if program.effects.is_optimizer(func.value, scope) else None
+                _scaler(program, scope)
+                if program.effects.is_optimizer(func.value, scope)
+                else None
             )
             if scaler is None and _is_forgotten(program, call, scope):
                 told.add(call)
@@ -80,7 +85,9 @@ def _steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
     steps with: to a function that is not given the scaler.
     """
     func = call.func
-    if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+    if not isinstance(func, ast.Attribute) or not isinstance(
+        func.value, ast.Name
+    ):
         return False
     home = scope.lookup(func.value.id)
     if home is not scope or not isinstance(scope.node, FUNCTIONS):
@@ -95,7 +102,9 @@ def _steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def _gives_scaled(program: Program, site: CallSite, inner: Scope, name: str) -> bool:
+def _gives_scaled(
+    program: Program, site: CallSite, inner: Scope, name: str
+) -> bool:
     """Whether a call gives an optimizer that a scaler steps where it stands, and nothing that may
     hold the scaler's state.
     """
@@ -126,7 +135,9 @@ def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
         return False
     if "state_dict()" in ast.unparse(call.args[0]):
         return False
-    return _calls_on_scaler(program, "state_dict") and not _calls_on_scaler(program, func.attr)
+    return _calls_on_scaler(program, "state_dict") and not _calls_on_scaler(
+        program, func.attr
+    )
 
 
 def _calls_on_scaler(program: Program, method: str) -> bool:
@@ -145,7 +156,11 @@ def _scaler(program: Program, scope: Scope) -> str | None:
     around = program.graph.class_around(scope)
     for other in program.module.scopes.values():
         for call in other.calls:
-            target = _used(program, call, other) if events.what(call, other) is not None else None
+            target = (
+                _used(program, call, other)
+                if events.what(call, other) is not None
+                else None
+            )
             name = dotted_name(target) if target is not None else None
             if target is None or name is None:
                 continue
@@ -176,7 +191,11 @@ def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
         and isinstance(parent, ast.Assign)
         and program.events.is_scaler(parent.targets[0], scope)
     )
-    return parent.targets[0] if is_live and isinstance(parent, ast.Assign) else None
+    return (
+        parent.targets[0]
+        if is_live and isinstance(parent, ast.Assign)
+        else None
+    )
 
 
 def _handled(program: Program, scope: Scope, method: str) -> bool:
@@ -186,8 +205,13 @@ def _handled(program: Program, scope: Scope, method: str) -> bool:
     node = scope.node
     if method == "load_state_dict" and _loads_elsewhere(program, scope):
         return True
-    for inner in nodes_in(node) if isinstance(node, FUNCTIONS) else list(scope.calls):
-        if isinstance(inner, ast.Attribute) and inner.attr in {"loss_scale", "grad_scaler_state"}:
+    for inner in (
+        nodes_in(node) if isinstance(node, FUNCTIONS) else list(scope.calls)
+    ):
+        if isinstance(inner, ast.Attribute) and inner.attr in {
+            "loss_scale",
+            "grad_scaler_state",
+        }:
             return True
         func = inner.func if isinstance(inner, ast.Call) else None
         if (
@@ -212,7 +236,9 @@ def _loads_elsewhere(program: Program, scope: Scope) -> bool:
     )
 
 
-def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix | None] | None:
+def _saved(
+    program: Program, call: ast.Call, scaler: str
+) -> tuple[ast.expr, Fix | None] | None:
     parent = program.module.parents[call]
     if isinstance(parent, ast.Dict):
         if (
@@ -248,9 +274,14 @@ def _saved(program: Program, call: ast.Call, scaler: str) -> tuple[ast.expr, Fix
 def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
     if _may_be_none(program, program.module.scope_of(display), scaler):
         return None
-    if reader_of(program, display) is not None or reader_of_files(program) is not None:
+    if (
+        reader_of(program, display) is not None
+        or reader_of_files(program) is not None
+    ):
         return None  # who reads the whole dict would see the new key
-    edit = AddDictEntry(program.module.span(display), '"scaler"', f"{scaler}.state_dict()")
+    edit = AddDictEntry(
+        program.module.span(display), '"scaler"', f"{scaler}.state_dict()"
+    )
     return Fix("safe", "save the scaler's state", (edit,))
 
 
@@ -267,7 +298,8 @@ def _loaded(
     code = Code(program, call)
     holder = (
         given.value
-        if isinstance(given, ast.Subscript) and isinstance(given.slice, ast.Constant)
+        if isinstance(given, ast.Subscript)
+        and isinstance(given.slice, ast.Constant)
         else None
     )
     text = dotted_name(holder) if holder is not None else None
@@ -280,15 +312,27 @@ def _loaded(
         return call, None
     lines = f'if {text}.get("scaler"):\n    {scaler}.load_state_dict({text}["scaler"])'
     edit = InsertAfter(code.span(code.statement), (Template(lines),))
-    return call, Fix("safe", "load the scaler's state, where there is one", (edit,))
+    return call, Fix(
+        "safe", "load the scaler's state, where there is one", (edit,)
+    )
 
 
-def _bindings(program: Program, scope: Scope, scaler: str) -> list[tuple[ast.AST, ast.expr | None]]:
+def _bindings(
+    program: Program, scope: Scope, scaler: str
+) -> list[tuple[ast.AST, ast.expr | None]]:
     head, _, rest = scaler.partition(".")
     around = program.graph.class_around(scope)
-    home = program.module.scopes[around] if rest and around is not None else scope.lookup(head)
+    home = (
+        program.module.scopes[around]
+        if rest and around is not None
+        else scope.lookup(head)
+    )
     name = f"self.{rest}" if rest else head
-    return [(b.statement, b.value) for b in home.bindings.get(name, [])] if home is not None else []
+    return (
+        [(b.statement, b.value) for b in home.bindings.get(name, [])]
+        if home is not None
+        else []
+    )
 
 
 def _may_be_none(program: Program, scope: Scope, scaler: str) -> bool:
@@ -299,7 +343,9 @@ def _may_be_none(program: Program, scope: Scope, scaler: str) -> bool:
             isinstance(a, ast.If) for a in program.module.ancestors(statement)
         ):
             return True
-        if isinstance(statement, ast.arg) and _defaults_to_none(program, statement):
+        if isinstance(statement, ast.arg) and _defaults_to_none(
+            program, statement
+        ):
             return True
     return not found
 
@@ -311,12 +357,20 @@ def _defaults_to_none(program: Program, parameter: ast.arg) -> bool:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaulted = [
         *positional[len(positional) - len(arguments.defaults) :],
-        *(a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d),
+        *(
+            a
+            for a, d in zip(
+                arguments.kwonlyargs, arguments.kw_defaults, strict=True
+            )
+            if d
+        ),
     ]
     return parameter in defaulted
 
 
-def _made_before(program: Program, call: ast.Call, scope: Scope, scaler: str) -> bool:
+def _made_before(
+    program: Program, call: ast.Call, scope: Scope, scaler: str
+) -> bool:
     """A name of this scope must be bound above."""
     return all(
         program.module.scope_of(statement) is not scope

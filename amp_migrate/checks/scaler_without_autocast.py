@@ -23,7 +23,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.events.what(call, scope) == EventKind.SCALER_CREATED and not is_disabled(
-                call
-            ):
+            if program.events.what(
+                call, scope
+            ) == EventKind.SCALER_CREATED and not is_disabled(call):
                 yield finding_at(program, call, RULE, message)

@@ -29,11 +29,16 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             code = Code(program, call)
             for statement in code.after(code.statement):
                 step = statement.value if hasattr(statement, "value") else None
-                if step in scope.calls and getattr(step.func, "attr", "") == "step":
+                if (
+                    step in scope.calls
+                    and getattr(step.func, "attr", "") == "step"
+                ):
                     holder = receiver(step)
                     name = (dotted_name(holder) or "").rpartition(".")[2]
                     kind = program.values.kind(holder, scope)
-                    if kind is Kind.SCHEDULER or (kind is Kind.UNKNOWN and scheduler_name(name)):
+                    if kind is Kind.SCHEDULER or (
+                        kind is Kind.UNKNOWN and scheduler_name(name)
+                    ):
                         yield finding_at(
                             program,
                             step,

@@ -37,7 +37,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             ):
                 told.add(inner)
                 yield finding_at(
-                    program, inner, RULE, message, related=[(outer, "entered here first")]
+                    program,
+                    inner,
+                    RULE,
+                    message,
+                    related=[(outer, "entered here first")],
                 )
     for function, decorator in _decorated(program):
         if _calls(program, function, function, set()):
@@ -69,14 +73,18 @@ def _uses(program: Program) -> Iterator[tuple[With, Object]]:
     for node in program.module.parents:
         if isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
-                found = _object(program, item.context_expr, program.module.scope_of(node))
+                found = _object(
+                    program, item.context_expr, program.module.scope_of(node)
+                )
                 if found is not None:
                     yield node, found
 
 
 def _reaches(program: Program, outer: With, inner: With) -> bool:
     scope = program.module.scope_of(outer)
-    if any(node is inner for statement in outer.body for node in shallow(statement)):
+    if any(
+        node is inner for statement in outer.body for node in shallow(statement)
+    ):
         return True
     target = program.module.scope_of(inner).node
     return isinstance(target, FUNCTIONS) and any(
@@ -85,26 +93,40 @@ def _reaches(program: Program, outer: With, inner: With) -> bool:
 
 
 def _leads(
-    program: Program, node: ast.AST, scope: Scope, target: Function, seen: set[ast.AST]
+    program: Program,
+    node: ast.AST,
+    scope: Scope,
+    target: Function,
+    seen: set[ast.AST],
 ) -> bool:
     for call in (n for n in shallow(node) if isinstance(n, ast.Call)):
         function = program.values.callee(call, scope)
-        if function is target or (function is not None and _calls(program, function, target, seen)):
+        if function is target or (
+            function is not None and _calls(program, function, target, seen)
+        ):
             return True
     return False
 
 
-def _calls(program: Program, function: Function, target: Function, seen: set[ast.AST]) -> bool:
+def _calls(
+    program: Program, function: Function, target: Function, seen: set[ast.AST]
+) -> bool:
     if function in seen:
         return False
     seen.add(function)
     scope = program.module.scopes[function]
-    return any(_leads(program, statement, scope, target, seen) for statement in function.body)
+    return any(
+        _leads(program, statement, scope, target, seen)
+        for statement in function.body
+    )
 
 
 def _decorated(program: Program) -> Iterator[tuple[Function, ast.expr]]:
     for node, scope in program.module.scopes.items():
         if isinstance(node, FUNCTIONS):
             for decorator in node.decorator_list:
-                if _object(program, decorator, scope.parent or scope) is not None:
+                if (
+                    _object(program, decorator, scope.parent or scope)
+                    is not None
+                ):
                     yield node, decorator

@@ -25,7 +25,15 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _swap(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    clip = code.module.statement_of(mistake.related[0][0]) if mistake.related else None
-    if clip is None or not code.alone() or not any(clip is s for s in code.block()):
+    clip = (
+        code.module.statement_of(mistake.related[0][0])
+        if mistake.related
+        else None
+    )
+    if (
+        clip is None
+        or not code.alone()
+        or not any(clip is s for s in code.block())
+    ):
         return None
     return code.move_before(clip, code.statement)

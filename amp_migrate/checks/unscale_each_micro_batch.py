@@ -24,7 +24,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "is there again; "
         "unscale only before the step, under its condition"
     )
-    yield from broken(program, RULE, message, _move, "unscale right before the step")
+    yield from broken(
+        program, RULE, message, _move, "unscale right before the step"
+    )
 
 
 def _move(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
@@ -32,5 +34,7 @@ def _move(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     step = code.guarded(behind, EventKind.SCALER_STEP)
     if step is None or not code.alone():
         return None
-    clips = list(itertools.takewhile(lambda s: code.is_event(s, EventKind.CLIP), behind))
+    clips = list(
+        itertools.takewhile(lambda s: code.is_event(s, EventKind.CLIP), behind)
+    )
     return code.move_before(step, code.statement, *clips)

@@ -13,7 +13,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.protocol.diagnostics import Mistake
 from amp_migrate.rewrite.edits import Edit
 
-RULE = Rule("unscaled-backward-with-scaler-step", severity="error", without_amp=True)
+RULE = Rule(
+    "unscaled-backward-with-scaler-step", severity="error", without_amp=True
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -29,7 +31,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def scale_it(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     """`loss.backward()` becomes `scaler.scale(loss).backward()`."""
     call, scaler = mistake.node, mistake.scaler
-    if scaler is None or not code.sees(scaler) or not isinstance(call, ast.Call):
+    if (
+        scaler is None
+        or not code.sees(scaler)
+        or not isinstance(call, ast.Call)
+    ):
         return None
     if code.program.canonical(call.func) == "torch.autograd.backward":
         return None

@@ -49,14 +49,18 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             yield finding_at(program, given, RULE, said)
 
 
-def _wrong(program: Program, region: Region, given: ast.expr, settings: Settings) -> str | None:
+def _wrong(
+    program: Program, region: Region, given: ast.expr, settings: Settings
+) -> str | None:
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
         return (
             "a string is no type: this raises on CUDA and switches autocast off on a CPU; "
             f"write `torch.{given.value}`"
         )
     name = program.canonical(given)
-    if name in _UNSUPPORTED and not (name in _WIDE and _is_island(program, region)):
+    if name in _UNSUPPORTED and not (
+        name in _WIDE and _is_island(program, region)
+    ):
         return (
             f"autocast has no `{name}`, so nothing runs in lower precision here: write "
             "torch.float16 or torch.bfloat16, or `enabled=False`"
@@ -78,16 +82,29 @@ def _is_island(program: Program, region: Region) -> bool:
     what it is for.
     """
     above = program.module.parents[region.call]
-    block = program.module.parents[above] if isinstance(above, ast.withitem) else above
+    block = (
+        program.module.parents[above]
+        if isinstance(above, ast.withitem)
+        else above
+    )
     if not isinstance(block, (ast.With, ast.AsyncWith, *FUNCTIONS)):
         return False
     scope = program.module.scope_of(block.body[0])
-    return not any(_runs_model(program, node, scope) for one in block.body for node in shallow(one))
+    return not any(
+        _runs_model(program, node, scope)
+        for one in block.body
+        for node in shallow(one)
+    )
 
 
 def _runs_model(program: Program, node: ast.AST, scope: Scope) -> bool:
     """Whether a call runs more than an activation of torch.nn."""
-    if not isinstance(node, ast.Call) or not program.effects.is_forward(node, scope):
+    if not isinstance(node, ast.Call) or not program.effects.is_forward(
+        node, scope
+    ):
         return False
     name = program.values.of(node.func, scope).name or ""
-    return not name.startswith("torch.nn.") or name.rpartition(".")[2] in _WITH_PRODUCTS
+    return (
+        not name.startswith("torch.nn.")
+        or name.rpartition(".")[2] in _WITH_PRODUCTS
+    )

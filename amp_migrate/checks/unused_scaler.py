@@ -32,8 +32,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for scope in program.module.scopes.values():
         for call in scope.calls:
             is_made = events.what(call, scope) is EventKind.SCALER_CREATED
-            if is_made and not is_disabled(call) and _is_idle(program, call, scope):
-                yield finding_at(program, call, RULE, _MESSAGE, fix=_fix(program, call))
+            if (
+                is_made
+                and not is_disabled(call)
+                and _is_idle(program, call, scope)
+            ):
+                yield finding_at(
+                    program, call, RULE, _MESSAGE, fix=_fix(program, call)
+                )
 
 
 def _is_idle(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -42,7 +48,11 @@ def _is_idle(program: Program, call: ast.Call, scope: Scope) -> bool:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     name = dotted_name(statement.targets[0])
-    if name is None or not isinstance(scope.node, FUNCTIONS) or name in scope.outer:
+    if (
+        name is None
+        or not isinstance(scope.node, FUNCTIONS)
+        or name in scope.outer
+    ):
         return False
     if program.attributes.is_read(name.rpartition(".")[2]):
         return False
@@ -54,7 +64,11 @@ def _family(program: Program, scope: Scope) -> list[Scope]:
     """The methods of the class that keeps the scaler."""
     cls = program.graph.class_around(scope)
     scopes = program.module.scopes.values()
-    return [one for one in scopes if cls is not None and program.graph.class_around(one) is cls]
+    return [
+        one
+        for one in scopes
+        if cls is not None and program.graph.class_around(one) is cls
+    ]
 
 
 def _fix(program: Program, call: ast.Call) -> Fix:

@@ -23,9 +23,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "would be twice or half "
         "as large; update once, after the last step"
     )
-    yield from broken(program, RULE, message, _keep_the_last, "keep only the last update")
+    yield from broken(
+        program, RULE, message, _keep_the_last, "keep only the last update"
+    )
 
 
 def _keep_the_last(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
-    later = any(code.is_event(s, EventKind.UPDATE) for s in code.after(code.statement))
+    later = any(
+        code.is_event(s, EventKind.UPDATE) for s in code.after(code.statement)
+    )
     return (code.remove(code.statement),) if later and code.alone() else None

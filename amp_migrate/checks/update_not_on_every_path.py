@@ -23,11 +23,17 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "need be, "
         "but update in every iteration that unscales"
     )
-    yield from broken(program, RULE, message, _move, "update whether or not the step is taken")
+    yield from broken(
+        program, RULE, message, _move, "update whether or not the step is taken"
+    )
 
 
 def _move(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     outer = code.module.parents[code.statement]
-    if not code.alone() or not isinstance(outer, ast.If) or len(code.block()) < 2:
+    if (
+        not code.alone()
+        or not isinstance(outer, ast.If)
+        or len(code.block()) < 2
+    ):
         return None
     return code.move_after(outer, code.statement)

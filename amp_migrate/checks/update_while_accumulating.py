@@ -22,7 +22,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "the scale may change while gradients accumulate, and one division cannot undo two scales; "
         "update only after the step, under its condition"
     )
-    yield from broken(program, RULE, message, _move, "update right after the step")
+    yield from broken(
+        program, RULE, message, _move, "update right after the step"
+    )
 
 
 def _move(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:

@@ -7,7 +7,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Rule, Version, finding_at
+from amp_migrate.checks._finding import (
+    CURRENT_TORCH,
+    Finding,
+    Rule,
+    Version,
+    finding_at,
+)
 from amp_migrate.checks._renames import root_of
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
@@ -54,7 +60,10 @@ _NO_DEVICE = (
     "this autocast wants the device first, unlike that of `torch.cuda.amp`, so this raises: write "
     '`autocast("cuda", ...)`'
 )
-_SINCE: dict[str, Version] = {"torch.GradScaler": (2, 3), "torch.autocast": (1, 10)}
+_SINCE: dict[str, Version] = {
+    "torch.GradScaler": (2, 3),
+    "torch.autocast": (1, 10),
+}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -81,7 +90,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             yield finding_at(program, use.node, RULE, said)
 
     for call, _ in program.uses.calls(*NEW):
-        if not call.args and all(one.arg not in ("device_type", None) for one in call.keywords):
+        if not call.args and all(
+            one.arg not in ("device_type", None) for one in call.keywords
+        ):
             yield finding_at(program, call, RULE, _NO_DEVICE)
 
 
@@ -89,7 +100,9 @@ def _wrong(name: str, target: Version) -> str | None:
     """What is wrong with a canonical name, or None."""
     for wrong, right in _NEVER.items():
         if name == wrong or name.startswith(wrong + "."):
-            return f"torch has no `{wrong}`, so this raises: the name is `{right}`"
+            return (
+                f"torch has no `{wrong}`, so this raises: the name is `{right}`"
+            )
     for module, names in {**_NAMES, "torch": _SINCE}.items():
         first = (
             name.removeprefix(module + ".").partition(".")[0]

@@ -38,7 +38,9 @@ class LazyGroup(click.Group):
         """All of them, in the order of the help."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
         """Import the module of `cmd_name`."""
         if cmd_name not in self.list_commands(ctx):
             return None
@@ -56,14 +58,22 @@ class LazyGroup(click.Group):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl(
+                [(name, COMMANDS[name]) for name in self.list_commands(ctx)]
+            )
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="amp-migrate", message="%(prog)s %(version)s")
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(
+    __version__, prog_name="amp-migrate", message="%(prog)s %(version)s"
+)
 def cli() -> None:
     """Rewrite plain PyTorch training loops to automatic mixed precision.
 
@@ -80,7 +90,12 @@ def main(args: list[str] | None = None) -> int:
     0: done. 1: something is to be looked at. 2: wrong usage or an internal error. 130: interrupted.
     """
     try:
-        code = cli.main(args, prog_name="amp-migrate", standalone_mode=False, color=colour_wish())
+        code = cli.main(
+            args,
+            prog_name="amp-migrate",
+            standalone_mode=False,
+            color=colour_wish(),
+        )
         sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("amp-migrate: interrupted.", err=True)
@@ -106,10 +121,15 @@ def _unwritten(error: OSError) -> int:
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(nowhere, sys.stdout.fileno())  # what is left is flushed at the exit
+        os.dup2(
+            nowhere, sys.stdout.fileno()
+        )  # what is left is flushed at the exit
     if error.errno == errno.EPIPE:
         return 128 + 13
-    click.echo(f"amp-migrate: standard output cannot be written: {error.strerror}", err=True)
+    click.echo(
+        f"amp-migrate: standard output cannot be written: {error.strerror}",
+        err=True,
+    )
     return 74
 
 
@@ -119,7 +139,8 @@ def _internal() -> int:
 
     click.echo(traceback.format_exc(), err=True, nl=False)
     versions = (
-        f"amp-migrate {__version__}, Python {platform.python_version()}, {platform.platform()}"
+        f"amp-migrate {__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}"
     )
     message = (
         "amp-migrate: internal error. Please report it with the lines above, the command "

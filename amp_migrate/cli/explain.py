@@ -42,7 +42,9 @@ def _print(text: str) -> None:
 def _unknown(rule: str) -> str:
     close = pages.suggestions(rule)
     meant = (
-        f"Did you mean {' or '.join(close)}?" if close else "`amp-migrate explain` lists all pages."
+        f"Did you mean {' or '.join(close)}?"
+        if close
+        else "`amp-migrate explain` lists all pages."
     )
     return f"there is no page {rule!r}. {meant}"
 

@@ -13,13 +13,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Grouped(click.Command):
     """A command whose help lists its options by what they are for; `group` names the groups."""
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """Write the groups in the order in which their first options are declared."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            record = (
+                param.get_help_record(ctx)
+                if isinstance(param, click.Option)
+                else None
+            )
             if record is not None:
-                groups.setdefault(getattr(param, "group", "Help"), []).append(record)
+                groups.setdefault(getattr(param, "group", "Help"), []).append(
+                    record
+                )
         for name, records in groups.items():
             with formatter.section(name):
                 formatter.write_dl(records)
@@ -38,6 +46,8 @@ class Group(NamedTuple):
 
     name: str
 
-    def __call__(self, *names: str, **settings: Any) -> Callable[[Function], Function]:
+    def __call__(
+        self, *names: str, **settings: Any
+    ) -> Callable[[Function], Function]:
         """Declare an option of this group."""
         return click.option(*names, cls=Option, group=self.name, **settings)

@@ -45,9 +45,16 @@ class Output(NamedTuple):
         return self.file is None and in_colour(stream)
 
 
-def _words(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+def _words(
+    ctx: click.Context, param: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
     """Names of rules, separated by commas or given several times."""
-    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    return tuple(
+        name.strip()
+        for value in values
+        for name in value.split(",")
+        if name.strip()
+    )
 
 
 # The formats for people.
@@ -60,11 +67,22 @@ _KNOWN = Group("Findings that are known")
 
 
 def _rules(flag: str, said: str) -> Callable[[Function], Function]:
-    return _RULES(flag, metavar="RULE[,RULE...]", multiple=True, callback=_words, help=said)
+    return _RULES(
+        flag,
+        metavar="RULE[,RULE...]",
+        multiple=True,
+        callback=_words,
+        help=said,
+    )
 
 
 def _file(flag: str, said: str, group: Group) -> Callable[[Function], Function]:
-    return group(flag, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=said)
+    return group(
+        flag,
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help=said,
+    )
 
 
 @click.command(cls=Grouped)
@@ -78,9 +96,15 @@ def _file(flag: str, said: str, group: Group) -> Callable[[Function], Function]:
 )
 @_FIXES("--fix", is_flag=True, help="Apply safe fixes: those marked [*].")
 @_FIXES(
-    "--unsafe-fixes", is_flag=True, help="Apply unsafe fixes as well: look at what they change."
+    "--unsafe-fixes",
+    is_flag=True,
+    help="Apply unsafe fixes as well: look at what they change.",
 )
-@_FIXES("--diff", is_flag=True, help="Show what fixes would change, as a patch; write nothing.")
+@_FIXES(
+    "--diff",
+    is_flag=True,
+    help="Show what fixes would change, as a patch; write nothing.",
+)
 @_rules("--select", "Only these rules; ALL for every one. Repeatable.")
 @_rules("--extend-select", "These rules as well.")
 @_rules("--ignore", "Not these rules.")
@@ -90,15 +114,26 @@ def _file(flag: str, said: str, group: Group) -> Callable[[Function], Function]:
     help="Oldest PyTorch of the project; else its own requirements tell.",
 )
 @_REPORT(
-    "--output-format", type=click.Choice(list(formats.FORMATS)), default="text", show_default=True
+    "--output-format",
+    type=click.Choice(list(formats.FORMATS)),
+    default="text",
+    show_default=True,
 )
 @_file("--output-file", "Write the findings there.", _REPORT)
-@_REPORT("--statistics", is_flag=True, help="Count findings by rule instead of listing them.")
+@_REPORT(
+    "--statistics",
+    is_flag=True,
+    help="Count findings by rule instead of listing them.",
+)
 @_REPORT("--quiet", "-q", is_flag=True, help="Print findings only.")
 @_REPORT("--exit-zero", is_flag=True, help="Exit 0 even with findings.")
 @_file("--write-baseline", "Keep today's findings there.", _KNOWN)
 @_file("--baseline", "Leave out the findings that are kept there.", _KNOWN)
-@_KNOWN("--add-ignore", is_flag=True, help="Write an ignore comment beside each finding.")
+@_KNOWN(
+    "--add-ignore",
+    is_flag=True,
+    help="Write an ignore comment beside each finding.",
+)
 @options.since
 @options.exclude
 @options.stdin_filename
@@ -130,7 +165,9 @@ def lint(
     """
     fixes = fix or unsafe_fixes or diff
     if add_ignore and (fixes or paths == (STDIN,)):
-        raise click.UsageError("--add-ignore goes neither with fixes nor with standard input")
+        raise click.UsageError(
+            "--add-ignore goes neither with fixes nor with standard input"
+        )
     if since is not None and write_baseline is not None:
         raise click.UsageError(
             "--write-baseline keeps the findings of all files; leave out --since"
@@ -142,18 +179,28 @@ def lint(
     choice = Options(ours.settings, ours.folder, fixes, unsafe_fixes)
     stream = paths == (STDIN,)
     output = Output(
-        output_format, output_file, statistics, quiet, to_stderr=diff or (stream and fixes)
+        output_format,
+        output_file,
+        statistics,
+        quiet,
+        to_stderr=diff or (stream and fixes),
     )
     if stream:
-        batch = Batch((_stream(stdin_filename, choice, writes=fixes and not diff),), 1)
+        batch = Batch(
+            (_stream(stdin_filename, choice, writes=fixes and not diff),), 1
+        )
     else:
-        found = options.among(changed, discover(paths, options.excludes(ours, exclude)))
+        found = options.among(
+            changed, discover(paths, options.excludes(ours, exclude))
+        )
         batch = lint_all(found, choice, write=fixes and not diff)
     reports = batch.reports
     if baseline is not None:
         reports = baselines.without_known(reports, known, baseline)
     if batch.interrupted:
-        return _interrupted(replace(batch, reports=reports), output, unsafe_fixes)
+        return _interrupted(
+            replace(batch, reports=reports), output, unsafe_fixes
+        )
     if write_baseline is not None:
         _write_baseline(write_baseline, reports)
         return _crashes(reports)
@@ -173,7 +220,11 @@ def _interrupted(batch: Batch, output: Output, unsafe: bool) -> int:
     if readable:
         _print(batch.reports, output, unsafe)
     looked = f"{len(batch.reports):,} of {batch.total:,} files were looked at"
-    left = "" if readable else "; no report is written, since it would be incomplete"
+    left = (
+        ""
+        if readable
+        else "; no report is written, since it would be incomplete"
+    )
     click.echo(f"amp-migrate: interrupted; {looked}{left}.", err=True)
     return 130
 
@@ -181,7 +232,9 @@ def _interrupted(batch: Batch, output: Output, unsafe: bool) -> int:
 def _check_names(settings: Settings) -> None:
     """Raise UsageError for a name that is no rule."""
     names = [*settings.select, *settings.extend_select, *settings.ignore]
-    names += [name for _, ignored in settings.per_file_ignores for name in ignored]
+    names += [
+        name for _, ignored in settings.per_file_ignores for name in ignored
+    ]
     if not names:
         return
     from amp_migrate.pipeline.lint.selection import unknown
@@ -191,7 +244,9 @@ def _check_names(settings: Settings) -> None:
 
         close = pages.suggestions(name)
         meant = (
-            f"did you mean {' or '.join(close)}?" if close else "`amp-migrate explain` lists them"
+            f"did you mean {' or '.join(close)}?"
+            if close
+            else "`amp-migrate explain` lists them"
         )
         raise click.UsageError(f"there is no rule {name!r}; {meant}")
 
@@ -220,9 +275,15 @@ def _write_baseline(file: Path, reports: Sequence[Report]) -> None:
 def _stream(name: str | None, choice: Options, writes: bool) -> Report:
     data = sys.stdin.buffer.read()
     shown = name or "-"
-    report = files.lint_bytes(shown, data, choice) if files.concerns(data, shown) else Report(shown)
+    report = (
+        files.lint_bytes(shown, data, choice)
+        if files.concerns(data, shown)
+        else Report(shown)
+    )
     if writes:
-        sys.stdout.buffer.write(report.after if report.after != report.before else data)
+        sys.stdout.buffer.write(
+            report.after if report.after != report.before else data
+        )
         sys.stdout.buffer.flush()
     return report
 
@@ -247,10 +308,15 @@ def _print_diffs(reports: Sequence[Report]) -> None:
     colour = in_colour(sys.stdout)
     for report in reports:
         if report.after != report.before:
-            lines = diffs.changes(report.path, report.before, report.after, report.encoding)
+            lines = diffs.changes(
+                report.path, report.before, report.after, report.encoding
+            )
             for line in diffs.coloured(lines) if colour else lines:
                 sys.stdout.buffer.write(
-                    line.encode("utf-8" if colour else report.encoding, "backslashreplace")
+                    line.encode(
+                        "utf-8" if colour else report.encoding,
+                        "backslashreplace",
+                    )
                 )
     sys.stdout.buffer.flush()
 
@@ -275,20 +341,29 @@ def _print(reports: Sequence[Report], output: Output, unsafe: bool) -> None:
 def _closing(reports: Sequence[Report], unsafe: bool) -> Iterator[str]:
     for report in reports:
         for left in report.left:
-            where = place(report.path, left.finding.line, cell=left.finding.cell)
-            yield escaped(f"{where}: the fix of {left.finding.rule} was not made: {left.why}")
+            where = place(
+                report.path, left.finding.line, cell=left.finding.cell
+            )
+            yield escaped(
+                f"{where}: the fix of {left.finding.rule} was not made: {left.why}"
+            )
     yield text.closing(reports, unsafe)
 
 
 def _statistics(reports: Sequence[Report], output: Output) -> str:
-    return "".join(line + "\n" for line in text.statistics(formats.every(reports), output.colour))
+    return "".join(
+        line + "\n"
+        for line in text.statistics(formats.every(reports), output.colour)
+    )
 
 
 def _write(file: Path, said: str) -> None:
     try:
         file.write_text(said, encoding="utf-8")
     except OSError as error:
-        raise click.UsageError(f"{file}: cannot be written: {error.strerror}") from None
+        raise click.UsageError(
+            f"{file}: cannot be written: {error.strerror}"
+        ) from None
 
 
 def _crashes(reports: Sequence[Report]) -> int:
@@ -298,7 +373,8 @@ def _crashes(reports: Sequence[Report]) -> int:
     crashes = [crash for report in reports for crash in report.crashes]
     for crash in crashes:
         told = (
-            f"{crash.path}: {crash.rule} failed on this file; please report it with:\n{crash.trace}"
+            f"{crash.path}: {crash.rule} failed on this file; please report "
+            f"it with:\n{crash.trace}"
         )
         click.echo(told, err=True, nl=False)
     return 2 if crashes else 0
@@ -307,5 +383,9 @@ def _crashes(reports: Sequence[Report]) -> int:
 def _exit_code(reports: Sequence[Report], exit_zero: bool, diff: bool) -> int:
     if exit_zero:
         return 0
-    would_change = diff and any(report.after != report.before for report in reports)
-    return 1 if would_change or any(report.findings for report in reports) else 0
+    would_change = diff and any(
+        report.after != report.before for report in reports
+    )
+    return (
+        1 if would_change or any(report.findings for report in reports) else 0
+    )

@@ -42,8 +42,16 @@ _REPORT = Group("Report")
     type=click.Path(path_type=Path),
     callback=options.checked_paths,
 )
-@_RESULT("--diff", is_flag=True, help="Show what would change, as a patch; write nothing.")
-@_RESULT("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@_RESULT(
+    "--diff",
+    is_flag=True,
+    help="Show what would change, as a patch; write nothing.",
+)
+@_RESULT(
+    "--check",
+    is_flag=True,
+    help="Write nothing; exit 1 if a file would change.",
+)
 @_RESULT("--strict", is_flag=True, help="Exit 1 if a loop is refused.")
 @_RESULT(
     "--verify",
@@ -85,7 +93,9 @@ _REPORT = Group("Report")
     "float16, bfloat16 or auto), in its argparse, click, dataclass or dict configuration; --dtype "
     "is its default.",
 )
-@_MORE("--eval", is_flag=True, help="Run evaluation loops under autocast as well.")
+@_MORE(
+    "--eval", is_flag=True, help="Run evaluation loops under autocast as well."
+)
 @_MORE(
     "--guard-scheduler",
     is_flag=True,
@@ -97,9 +107,16 @@ _REPORT = Group("Report")
     help="Also make changes that may alter results where mixed precision is off.",
 )
 @_MORE(
-    "--annotate", is_flag=True, help="Write a comment above what is new: one line that says why."
+    "--annotate",
+    is_flag=True,
+    help="Write a comment above what is new: one line that says why.",
 )
-@_REPORT("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@_REPORT(
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+)
 @_REPORT(
     "--report",
     "document",
@@ -132,23 +149,37 @@ def migrate(
     """
     as_json = output_format == "json"
     if diff and as_json:
-        raise click.UsageError("--diff prints text; choose it or --output-format json")
+        raise click.UsageError(
+            "--diff prints text; choose it or --output-format json"
+        )
     if paths == (STDIN,) and as_json and not check:
         raise click.UsageError(
             "the new program goes to standard output; add --check to get the report as json"
         )
     if command is not None and (diff or check or paths == (STDIN,)):
-        raise click.UsageError("--verify writes files; leave out --diff, --check and -")
+        raise click.UsageError(
+            "--verify writes files; leave out --diff, --check and -"
+        )
     ours = options.load_config(options.named(paths, stdin_filename), flags)
     changed = options.changed(paths, since)
     if paths == (STDIN,):
-        batch = Batch((_stream(stdin_filename or "-", ours.settings, quiet=diff or check),), 1)
+        batch = Batch(
+            (
+                _stream(
+                    stdin_filename or "-", ours.settings, quiet=diff or check
+                ),
+            ),
+            1,
+        )
     else:
         files = list(discover(paths, options.excludes(ours, exclude)))
         for line in unfinished.finish(
             (Path(found.real).parent for found in files),
             write=not (diff or check),
-            roots=[path if path.is_dir() else path.resolve().parent for path in paths],
+            roots=[
+                path if path.is_dir() else path.resolve().parent
+                for path in paths
+            ],
         ):
             click.echo(f"amp-migrate: {line}", err=True)
         batch = rewrite_all(
@@ -162,16 +193,29 @@ def migrate(
         _print_diffs(batch.results)
     written = not (diff or check)
     if command is not None and not batch.interrupted:
-        again = functools.partial(rewrite_all, files, write=False, asked=changed)
+        again = functools.partial(
+            rewrite_all, files, write=False, asked=changed
+        )
         batch, written = _proved(batch, command, ours.settings, again)
-    _report(batch, as_json, written, to_stderr=diff or (paths == (STDIN,) and not check))
+    _report(
+        batch,
+        as_json,
+        written,
+        to_stderr=diff or (paths == (STDIN,) and not check),
+    )
     if document is not None:
         _write(document, batch, written)
-    return max(_exit_code(batch, ours.settings, check), int(not (written or diff or check)))
+    return max(
+        _exit_code(batch, ours.settings, check),
+        int(not (written or diff or check)),
+    )
 
 
 def _proved(
-    batch: Batch, command: str, settings: Settings, again: Callable[[Settings], Batch]
+    batch: Batch,
+    command: str,
+    settings: Settings,
+    again: Callable[[Settings], Batch],
 ) -> tuple[Batch, bool]:
     """The batch, on disk where it passes verify; whether it is."""
     from amp_migrate.runtime.proved import prove
@@ -188,9 +232,13 @@ def _stream(name: str, settings: Settings, quiet: bool) -> Rewritten:
     result = rewrite.sift_bytes(name, data)
     if not isinstance(result, Rewritten):
         floor = settings.target_torch or settings.admitted_torch
-        result = rewrite.rewrite_bytes(name, data, settings._replace(target_torch=floor))
+        result = rewrite.rewrite_bytes(
+            name, data, settings._replace(target_torch=floor)
+        )
     if not quiet and result.outcome.status != "failed":
-        sys.stdout.buffer.write(result.after if result.outcome.status == "migrated" else data)
+        sys.stdout.buffer.write(
+            result.after if result.outcome.status == "migrated" else data
+        )
     return result
 
 
@@ -201,16 +249,25 @@ def _print_diffs(results: Sequence[Rewritten]) -> None:
         if result.outcome.status == "migrated":
             for line in _diff(result, colour):
                 # In the file's own encoding, so that the patch applies; a terminal takes its own.
-                out.write(line.encode("utf-8" if colour else result.encoding, "backslashreplace"))
+                out.write(
+                    line.encode(
+                        "utf-8" if colour else result.encoding,
+                        "backslashreplace",
+                    )
+                )
     out.flush()
 
 
 def _diff(result: Rewritten, colour: bool) -> Iterator[str]:
-    lines = diffs.changes(result.outcome.path, result.before, result.after, result.encoding)
+    lines = diffs.changes(
+        result.outcome.path, result.before, result.after, result.encoding
+    )
     return diffs.coloured(lines) if colour else lines
 
 
-def _report(batch: Batch, as_json: bool, written: bool, to_stderr: bool) -> None:
+def _report(
+    batch: Batch, as_json: bool, written: bool, to_stderr: bool
+) -> None:
     outcomes = [result.outcome for result in batch.results]
     if as_json:
         click.echo(migration.as_json(outcomes, complete=not batch.interrupted))
@@ -219,7 +276,11 @@ def _report(batch: Batch, as_json: bool, written: bool, to_stderr: bool) -> None
             click.echo(line, err=to_stderr)
     for result in batch.results:
         if result.internal:
-            click.echo(f"\n{result.outcome.path}:\n{result.internal}", err=True, nl=False)
+            click.echo(
+                f"\n{result.outcome.path}:\n{result.internal}",
+                err=True,
+                nl=False,
+            )
     if batch.interrupted:
         done = (
             f"{len(batch.results):,} of {batch.total:,} files were done, the others are as "
@@ -236,11 +297,15 @@ def _of(batch: Batch) -> int | None:
 def _write(file: Path, batch: Batch, written: bool) -> None:
     from amp_migrate.report.document import document
 
-    text = document([result.outcome for result in batch.results], written, _of(batch))
+    text = document(
+        [result.outcome for result in batch.results], written, _of(batch)
+    )
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise click.UsageError(f"{file}: cannot be written: {error.strerror}") from None
+        raise click.UsageError(
+            f"{file}: cannot be written: {error.strerror}"
+        ) from None
 
 
 def _width() -> int:
@@ -253,7 +318,9 @@ def _width() -> int:
 
 def _exit_code(batch: Batch, settings: Settings, check: bool) -> int:
     statuses = {result.outcome.status for result in batch.results}
-    loops = {loop.status for result in batch.results for loop in result.outcome.loops}
+    loops = {
+        loop.status for result in batch.results for loop in result.outcome.loops
+    }
     if batch.interrupted:
         return 130
     if any(result.internal for result in batch.results):

@@ -42,7 +42,10 @@ class Setting(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.read = read
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
     ) -> object:
         """Read `value`; fails with what is wrong about it."""
         try:
@@ -57,11 +60,15 @@ def checked_paths(
     """Demand that every path is there, and that `-` stands alone."""
     if STDIN in paths and len(paths) > 1:
         raise click.BadParameter(
-            "- stands for standard input and cannot be joined with other paths", ctx, param
+            "- stands for standard input and cannot be joined with other paths",
+            ctx,
+            param,
         )
     for path in paths:
         if path != STDIN and not _there(path):
-            raise click.BadParameter(f"{str(path)!r} is not there.{_meant(ctx, path)}", ctx, param)
+            raise click.BadParameter(
+                f"{str(path)!r} is not there.{_meant(ctx, path)}", ctx, param
+            )
     return tuple(paths)
 
 
@@ -69,7 +76,9 @@ def _there(path: Path) -> bool:
     try:
         path.lstat()
     except PermissionError:
-        return True  # something is; what is wrong with it is told when it is read
+        return (
+            True  # something is; what is wrong with it is told when it is read
+        )
     except (OSError, ValueError):
         return False
     return True
@@ -84,7 +93,9 @@ def _meant(ctx: click.Context, path: Path) -> str:
     return f" Did you mean the command {close[0]!r}?" if close else ""
 
 
-def named(paths: tuple[Path, ...], stdin_filename: str | None) -> tuple[Path, ...]:
+def named(
+    paths: tuple[Path, ...], stdin_filename: str | None
+) -> tuple[Path, ...]:
     """The paths, with the name that standard input goes by in its place.
 
     Raises click.UsageError where there is a name and no standard input.
@@ -92,7 +103,9 @@ def named(paths: tuple[Path, ...], stdin_filename: str | None) -> tuple[Path, ..
     if stdin_filename is None:
         return paths
     if paths != (STDIN,):
-        raise click.UsageError("--stdin-filename names standard input; pass - as the path")
+        raise click.UsageError(
+            "--stdin-filename names standard input; pass - as the path"
+        )
     return (Path(stdin_filename),)
 
 
@@ -104,7 +117,9 @@ def load_config(paths: Sequence[Path], flags: dict[str, Any]) -> config.Config:
         raise click.UsageError(str(error)) from None
 
 
-def excludes(ours: config.Config, flag: Sequence[str]) -> list[tuple[Path, Sequence[str]]]:
+def excludes(
+    ours: config.Config, flag: Sequence[str]
+) -> list[tuple[Path, Sequence[str]]]:
     """Patterns of the settings file, relative to it, and those of the command line, relative to
     the current folder.
     """
@@ -112,12 +127,16 @@ def excludes(ours: config.Config, flag: Sequence[str]) -> list[tuple[Path, Seque
     return [(ours.folder, from_file), (Path.cwd(), tuple(flag))]
 
 
-def changed(paths: Sequence[Path], revision: str | None) -> frozenset[str] | None:
+def changed(
+    paths: Sequence[Path], revision: str | None
+) -> frozenset[str] | None:
     """What `--since` limits a run to, by resolved path; None where it is not given."""
     if revision is None:
         return None
     if paths == (STDIN,):
-        raise click.UsageError("--since asks git about files; standard input is none")
+        raise click.UsageError(
+            "--since asks git about files; standard input is none"
+        )
     from amp_migrate.project.since import SinceError, changed_since
 
     try:
@@ -126,6 +145,12 @@ def changed(paths: Sequence[Path], revision: str | None) -> frozenset[str] | Non
         raise click.UsageError(f"--since: {error}") from None
 
 
-def among(changed: frozenset[str] | None, files: Iterable[Found]) -> list[Found]:
+def among(
+    changed: frozenset[str] | None, files: Iterable[Found]
+) -> list[Found]:
     """The files that a run is limited to; what cannot be read is always told."""
-    return [one for one in files if changed is None or one.real in changed or one.error is not None]
+    return [
+        one
+        for one in files
+        if changed is None or one.real in changed or one.error is not None
+    ]

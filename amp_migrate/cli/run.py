@@ -11,7 +11,10 @@ import click
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(
-    "-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as in python -m."
+    "-m",
+    "as_module",
+    is_flag=True,
+    help="PROGRAM is the name of a module, as in python -m.",
 )
 @click.option(
     "--dtype",
@@ -20,11 +23,20 @@ import click
     type=click.Choice(["float16", "bfloat16", "auto"]),
 )
 @click.option(
-    "-q", "--quiet", is_flag=True, help="Do not list what was rewritten and what was refused."
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Do not list what was rewritten and what was refused.",
 )
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(program: str, arguments: tuple[str, ...], as_module: bool, dtype: str, quiet: bool) -> int:
+def run(
+    program: str,
+    arguments: tuple[str, ...],
+    as_module: bool,
+    dtype: str,
+    quiet: bool,
+) -> int:
     """Run PROGRAM with its ARGUMENTS; its training loops, and those of its project's modules, use
     mixed precision.
 

@@ -18,7 +18,9 @@ _REPORT = Group("Report")
 _LIMITS = Group("Limits of the checks")
 
 
-def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Function]:
+def _limit(
+    flag: str, said: str, kind: type = float
+) -> Callable[[Function], Function]:
     return _LIMITS(flag, type=kind, help=said)
 
 
@@ -26,9 +28,17 @@ def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Fun
     "verify",
     cls=Grouped,
     short_help="Run a program as it is and rewritten, and compare.",
-    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    context_settings={
+        "ignore_unknown_options": False,
+        "allow_interspersed_args": False,
+    },
 )
-@_RUNS("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as in python -m.")
+@_RUNS(
+    "-m",
+    "as_module",
+    is_flag=True,
+    help="PROGRAM is the name of a module, as in python -m.",
+)
 @_RUNS(
     "--steps",
     default=50,
@@ -61,7 +71,12 @@ def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Fun
     "are compared, no drills are made, and the loss may be three times as far off.",
 )
 @_RUNS("--seed", default=0, show_default=True, type=int, help="Of every run.")
-@_RUNS("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="For one run.")
+@_RUNS(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="For one run.",
+)
 @_RUNS("--scratch", is_flag=True, help="Run in copies of the current folder.")
 @_WHAT(
     "--dtype",
@@ -92,7 +107,12 @@ def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Fun
     help="Also run the whole program over seeds, with and without AMP, and compare this number of "
     "those that it prints, writes to TensorBoard or returns in a dict.",
 )
-@_WHAT("--epochs", type=click.IntRange(1), metavar="N", help="Of it, the Nth value, not the last.")
+@_WHAT(
+    "--epochs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Of it, the Nth value, not the last.",
+)
 @_WHAT(
     "--metric-seeds",
     default=3,
@@ -134,13 +154,29 @@ def _limit(flag: str, said: str, kind: type = float) -> Callable[[Function], Fun
     metavar="FILE",
     help="Write what passed as a patch: the rewritten program, or what --bisect has found.",
 )
-@_limit("--loss-factor", "How far the loss may be off, in the program's own noise.  [default: 3]")
+@_limit(
+    "--loss-factor",
+    "How far the loss may be off, in the program's own noise.  [default: 3]",
+)
 @_limit("--loss-floor", "The same as a share of the loss.  [default: 0.05]")
-@_limit("--first-loss", "Relative difference before the first step.  [default: 0.02]")
-@_limit("--gradient-factor", "Error of the gradients, in that of float32.  [default: 3]")
-@_limit("--gradient-tolerance", "A tenth of it is allowed on top.  [default: 2]")
-@_limit("--gradient-scale", "How much too long or short the gradient may be.  [default: 0.02]")
-@_limit("--layer-scale", "The same for one parameter's gradient.  [default: 0.05]")
+@_limit(
+    "--first-loss",
+    "Relative difference before the first step.  [default: 0.02]",
+)
+@_limit(
+    "--gradient-factor",
+    "Error of the gradients, in that of float32.  [default: 3]",
+)
+@_limit(
+    "--gradient-tolerance", "A tenth of it is allowed on top.  [default: 2]"
+)
+@_limit(
+    "--gradient-scale",
+    "How much too long or short the gradient may be.  [default: 0.02]",
+)
+@_limit(
+    "--layer-scale", "The same for one parameter's gradient.  [default: 0.05]"
+)
 @_limit("--skipped", "Steps that may be skipped.  [default: 16]", int)
 @_limit("--min-speedup", "Fail below this ratio to float32.")
 @click.argument("program")

@@ -30,7 +30,11 @@ def ancestry(
             waiting.pop()
         elif _key(*found) not in seen:
             there, base = found
-            lineage = [o for o in there.graph.lineage(base) if _key(there, o) not in seen]
+            lineage = [
+                o
+                for o in there.graph.lineage(base)
+                if _key(there, o) not in seen
+            ]
             seen.update(_key(there, owner) for owner in lineage)
             yield from ((there, owner) for owner in lineage)
             waiting.append(_above(there, lineage))
@@ -40,7 +44,9 @@ def _key(home: Reaching, cls: ast.ClassDef) -> tuple[str, int]:
     return home.module.scopes[cls].module.path, cls.lineno
 
 
-def _above(home: Reaching, lineage: list[ast.ClassDef]) -> Iterator[tuple[Reaching, ast.ClassDef]]:
+def _above(
+    home: Reaching, lineage: list[ast.ClassDef]
+) -> Iterator[tuple[Reaching, ast.ClassDef]]:
     """The bases that other files define."""
     for base in (base for owner in lineage for base in owner.bases):
         if base in home.module.parents:

@@ -36,7 +36,12 @@ class Answers:
         self._tentative: dict[Key, ast.expr] = {}
         self._busy: dict[Key, int] = {}
 
-    def of(self, expr: ast.expr, scope: Scope, infer: Callable[[ast.expr, Scope], Value]) -> Value:
+    def of(
+        self,
+        expr: ast.expr,
+        scope: Scope,
+        infer: Callable[[ast.expr, Scope], Value],
+    ) -> Value:
         """The answer by `infer`, which may ask other questions and this one."""
         key = (id(expr), id(scope))
         held = self._known.get(key)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls import argument, default_of
 from amp_migrate.model.kinds import UNKNOWN, Kind, Value
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope, returned_at
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned_at,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.model.values import Values
@@ -46,10 +52,16 @@ class BindingValues:
             and index is not None
         ):
             if iterable.func.id == "zip" and index < len(iterable.args):
-                return self.values.element(self.values.of(iterable.args[index], home), home)
+                return self.values.element(
+                    self.values.of(iterable.args[index], home), home
+                )
             if iterable.func.id == "enumerate" and index == 1 and iterable.args:
-                return self.values.element(self.values.of(iterable.args[0], home), home)
-        if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Attribute):
+                return self.values.element(
+                    self.values.of(iterable.args[0], home), home
+                )
+        if isinstance(iterable, ast.Call) and isinstance(
+            iterable.func, ast.Attribute
+        ):
             if iterable.func.attr in ("values", "items") and index in (None, 1):
                 return self._any_of(iterable.func.value, home)
         return self._any_of(iterable, home) if index is None else UNKNOWN
@@ -60,7 +72,11 @@ class BindingValues:
         return whole or self.values.contents.under(container, None, home)
 
     def _unpacked(self, value: ast.expr, index: int, home: Scope) -> Value:
-        functions = self.values.callees(value, home) if isinstance(value, ast.Call) else ()
+        functions = (
+            self.values.callees(value, home)
+            if isinstance(value, ast.Call)
+            else ()
+        )
         if not functions:
             return self._part_of_value(value, index, home)
         return self.values.join(
@@ -85,14 +101,22 @@ class BindingValues:
         annotated = self._annotation(name, home)
         values = []
         for call, scope, bound in self._sites(node):
-            given = None if _is_of(call, name, home, scope) else argument(call, home, name, bound)
+            given = (
+                None
+                if _is_of(call, name, home, scope)
+                else argument(call, home, name, bound)
+            )
             if given is not None:
                 values.append(self.values.of(given, scope))
         if annotated and annotated.name == _ANY_MODULE:
-            return next((one for one in values if one.kind is annotated.kind), annotated)
+            return next(
+                (one for one in values if one.kind is annotated.kind), annotated
+            )
         if annotated:  # nothing keeps a caller from passing something else
             return self.values.join([annotated, *values])
-        return self.values.join(values) or self.values.join([self._default(name, home)])
+        return self.values.join(values) or self.values.join(
+            [self._default(name, home)]
+        )
 
     def given(self, name: str, home: Scope) -> list[tuple[ast.expr, Scope]]:
         """The names that callers pass for a parameter, or that are assigned to a variable."""
@@ -128,10 +152,15 @@ class BindingValues:
                 for heir in self.graph.heirs(owner.node)
                 for call, scope in self.graph.constructions(heir)
             ]
-        return [(site.call, site.scope, site.bound) for site in self.graph.runs(function)]
+        return [
+            (site.call, site.scope, site.bound)
+            for site in self.graph.runs(function)
+        ]
 
     def _annotation(self, name: str, home: Scope) -> Value:
-        found = next((a.annotation for a in home.parameters() if a.arg == name), None)
+        found = next(
+            (a.annotation for a in home.parameters() if a.arg == name), None
+        )
         return self.annotated(found, home) if found is not None else UNKNOWN
 
     def annotated(self, found: ast.expr, home: Scope) -> Value:
@@ -164,7 +193,11 @@ class BindingValues:
     def _default(self, name: str, home: Scope) -> Value:
         assert isinstance(home.node, FUNCTIONS)
         default = default_of(home.node, name)
-        return self.values.of(default, home.parent or home) if default is not None else UNKNOWN
+        return (
+            self.values.of(default, home.parent or home)
+            if default is not None
+            else UNKNOWN
+        )
 
 
 def _is_of(call: ast.Call, name: str, home: Scope, scope: Scope) -> bool:

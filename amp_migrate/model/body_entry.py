@@ -20,13 +20,21 @@ from amp_migrate.model.calls import argument
 from amp_migrate.model.command_line import declares
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.reach import Reach
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope, returned
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+)
 from amp_migrate.model.top_level import TopLevelUses
 
 if TYPE_CHECKING:
     from amp_migrate.model.reaching import Reaching
 
-_PLAIN_BASES = frozenset({"torch.nn.Module", "torch.autograd.Function", "abc.ABC"})
+_PLAIN_BASES = frozenset(
+    {"torch.nn.Module", "torch.autograd.Function", "abc.ABC"}
+)
 
 
 _DEEPEST = 5
@@ -46,7 +54,12 @@ class BodyEntry:
     def of(self, scope: Scope, key: str) -> Reach:
         """What `key` holds where the body of `scope` begins."""
         head, _, rest = key.partition(".")
-        if rest and head == "self" and scope.owner is not None and scope.self_name is not None:
+        if (
+            rest
+            and head == "self"
+            and scope.owner is not None
+            and scope.self_name is not None
+        ):
             return self._attribute(scope, rest)
         if not isinstance(scope.node, ast.ClassDef) and head in scope.bindings:
             if head not in scope.outer:
@@ -63,14 +76,27 @@ class BodyEntry:
         if not isinstance(scope.node, FUNCTIONS):
             return self._answer((), False, False)
         sites = self.sites(scope.node)
-        found = [self._given(call, where, scope, head, rest, bound) for call, where, bound in sites]
+        found = [
+            self._given(call, where, scope, head, rest, bound)
+            for call, where, bound in sites
+        ]
         return self._joined(found, bool(sites) and self.is_followed(scope.node))
 
     def _given(
-        self, call: ast.Call, where: Scope, scope: Scope, head: str, rest: str, bound: bool
+        self,
+        call: ast.Call,
+        where: Scope,
+        scope: Scope,
+        head: str,
+        rest: str,
+        bound: bool,
     ) -> Reach:
         given = argument(call, scope, head, bound)
-        return self.of_value(given, rest) if given is not None else self._answer((), False, False)
+        return (
+            self.of_value(given, rest)
+            if given is not None
+            else self._answer((), False, False)
+        )
 
     def sites(self, function: Function) -> list[tuple[ast.Call, Scope, bool]]:
         """The calls that run a function, and whether `self` is given by their receivers."""
@@ -78,12 +104,21 @@ class BodyEntry:
         if function.name == "__init__" and owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
             heirs = self.graph.heirs(owner.node)
-            return [(c, s, True) for heir in heirs for c, s in self.graph.constructions(heir)]
-        return [(site.call, site.scope, site.bound) for site in self.graph.runs(function)]
+            return [
+                (c, s, True)
+                for heir in heirs
+                for c, s in self.graph.constructions(heir)
+            ]
+        return [
+            (site.call, site.scope, site.bound)
+            for site in self.graph.runs(function)
+        ]
 
     def escapes(self, function: Function) -> bool:
         """Whether a function may be called by code out of sight."""
-        return function.name != "__init__" and self.uses.escapes(function, self.graph)
+        return function.name != "__init__" and self.uses.escapes(
+            function, self.graph
+        )
 
     def is_followed(self, function: Function) -> bool:
         """Whether `sites` are all of its calls, as far as files in sight go."""
@@ -93,12 +128,17 @@ class BodyEntry:
         """The attribute `rest` of what an expression makes."""
         dotted = dotted_name(expr)
         if dotted is not None:
-            if rest.count(".") > _DEEPEST:  # `model = model.module` in a loop has no end
+            if (
+                rest.count(".") > _DEEPEST
+            ):  # `model = model.module` in a loop has no end
                 return self._answer((), False, False)
             return self.reaching.at(expr, f"{dotted}.{rest}")
         if not isinstance(expr, ast.Call):
             return self._answer((), False, False)
-        if rest in ("type", "index") and self.module.canonical(expr.func) == "torch.device":
+        if (
+            rest in ("type", "index")
+            and self.module.canonical(expr.func) == "torch.device"
+        ):
             return self._answer((), True, False)
         scope = self.reaching.scope_at(expr)
         cls = self.graph.class_named(expr.func, scope)
@@ -108,17 +148,28 @@ class BodyEntry:
             return self._answer((), True, False)
         function = self.graph.function_at(expr.func, scope)
         values = returned(function) if function is not None else []
-        return self._joined([self.of_value(value, rest) for value in values], bool(values))
+        return self._joined(
+            [self.of_value(value, rest) for value in values], bool(values)
+        )
 
-    def of_object(self, binding: Binding, holder: str, scope: Scope, rest: str) -> Reach:
+    def of_object(
+        self, binding: Binding, holder: str, scope: Scope, rest: str
+    ) -> Reach:
         """The attribute `rest` of the object that `binding` has given to `holder` in `scope`."""
         if binding.how == "import":
             return self._elsewhere(f"{holder}.{rest}", scope)
         if binding.how == "def" and isinstance(binding.statement, ast.ClassDef):
             return self.of_instance(binding.statement, rest)
-        if binding.value is None or binding.index is not None or binding.how != "assign":
+        if (
+            binding.value is None
+            or binding.index is not None
+            or binding.how != "assign"
+        ):
             return self._answer((), False, False)
-        if (binding, rest) in self._busy:  # `a, b = b, a` over the turns of a loop
+        if (
+            binding,
+            rest,
+        ) in self._busy:  # `a, b = b, a` over the turns of a loop
             return self._answer((), False, False)
         self._busy.add((binding, rest))
         try:
@@ -137,19 +188,38 @@ class BodyEntry:
         name, _, deeper = rest.partition(".")
         if deeper:
             held = self.reaching.on_entry(scope, f"self.{name}")
-            found = [self.of_object(b, f"self.{name}", scope, deeper) for b in held.bindings]
+            found = [
+                self.of_object(b, f"self.{name}", scope, deeper)
+                for b in held.bindings
+            ]
             return self._joined(found, held.certain and bool(found))
         if scope.node.name in ("__init__", "__new__"):
-            bodies = (self.module.scopes[owner].bindings for owner in self.graph.lineage(cls))
-            own = [binding for names in bodies for binding in names.get(name, ())]
+            bodies = (
+                self.module.scopes[owner].bindings
+                for owner in self.graph.lineage(cls)
+            )
+            own = [
+                binding for names in bodies for binding in names.get(name, ())
+            ]
             return self._answer(own, self.in_class(cls, name), False)
         made = [self.of_instance(heir, name) for heir in self.graph.heirs(cls)]
         calls = self.graph.sites(scope.node)
-        inner = [s for s in calls if is_of_same_object(s.call, s.scope.self_name)]
-        sure = all(self.reaching.at(s.call, f"{s.scope.self_name}.{name}").certain for s in inner)
-        only_own = bool(inner) and len(inner) == len(calls) and not self.escapes(scope.node)
+        inner = [
+            s for s in calls if is_of_same_object(s.call, s.scope.self_name)
+        ]
+        sure = all(
+            self.reaching.at(s.call, f"{s.scope.self_name}.{name}").certain
+            for s in inner
+        )
+        only_own = (
+            bool(inner)
+            and len(inner) == len(calls)
+            and not self.escapes(scope.node)
+        )
         certain = sure and (only_own or all(one.certain for one in made))
-        family = dict.fromkeys((*self.graph.lineage(cls), *self.graph.heirs(cls)))
+        family = dict.fromkeys(
+            (*self.graph.lineage(cls), *self.graph.heirs(cls))
+        )
         bindings = [b for owner in family for b in self._bindings(owner, name)]
         known = bool(bindings) or all(one.complete for one in made)
         return self._answer(bindings, certain, known)
@@ -157,15 +227,26 @@ class BodyEntry:
     def of_instance(self, cls: ast.ClassDef, rest: str) -> Reach:
         """An attribute of an object that was just made."""
         name, _, deeper = rest.partition(".")
-        bindings = [b for owner in self.graph.lineage(cls) for b in self._bindings(owner, name)]
+        bindings = [
+            b
+            for owner in self.graph.lineage(cls)
+            for b in self._bindings(owner, name)
+        ]
         if deeper:
             scope = self.module.scopes[cls]
-            found = [self.of_object(b, f"self.{name}", scope, deeper) for b in bindings]
+            found = [
+                self.of_object(b, f"self.{name}", scope, deeper)
+                for b in bindings
+            ]
             return self._joined(found, bool(found))
         inits = self.reaching.calls.inherited(cls, "__init__", itself=True)
         left = [m.reaching.left_at_exit(m.scope, f"self.{name}") for m in inits]
-        sure = any(one.certain and (one.proved or not one.entry) for one in left)
-        known = all(self._is_known(base, owner) for owner, base in self._bases(cls))
+        sure = any(
+            one.certain and (one.proved or not one.entry) for one in left
+        )
+        known = all(
+            self._is_known(base, owner) for owner, base in self._bases(cls)
+        )
         certain = sure or self.in_class(cls, name)
         return self._answer(bindings, certain, known or bool(bindings))
 
@@ -174,27 +255,43 @@ class BodyEntry:
         return [*held.get(f"self.{name}", ()), *held.get(name, ())]
 
     def _bases(self, cls: ast.ClassDef) -> list[tuple[ast.ClassDef, ast.expr]]:
-        return [(owner, base) for owner in self.graph.lineage(cls) for base in owner.bases]
+        return [
+            (owner, base)
+            for owner in self.graph.lineage(cls)
+            for base in owner.bases
+        ]
 
     def _is_known(self, base: ast.expr, owner: ast.ClassDef) -> bool:
         scope = self.module.scopes[owner].parent or self.module.root
         named = self.module.canonical(base)
-        return self.graph.class_named(base, scope) is not None or named in _PLAIN_BASES
+        return (
+            self.graph.class_named(base, scope) is not None
+            or named in _PLAIN_BASES
+        )
 
     def in_class(self, cls: ast.ClassDef, name: str) -> bool:
         """Whether the class, or one that it derives from, has the attribute itself."""
         return any(
-            name in home.module.scopes[owner].bindings or self._is_field(owner, name)
+            name in home.module.scopes[owner].bindings
+            or self._is_field(owner, name)
             for home, owner in ancestry(self.reaching, cls)
         )
 
     def _is_field(self, cls: ast.ClassDef, name: str) -> bool:
         """A field of a dataclass or named tuple, which its constructor sets."""
-        makers = [*cls.bases, *(getattr(d, "func", d) for d in cls.decorator_list)]
-        if not any((dotted_name(m) or "").endswith(("dataclass", "NamedTuple")) for m in makers):
+        makers = [
+            *cls.bases,
+            *(getattr(d, "func", d) for d in cls.decorator_list),
+        ]
+        if not any(
+            (dotted_name(m) or "").endswith(("dataclass", "NamedTuple"))
+            for m in makers
+        ):
             return False
         fields = (s.target for s in cls.body if isinstance(s, ast.AnnAssign))
-        return any(isinstance(field, ast.Name) and field.id == name for field in fields)
+        return any(
+            isinstance(field, ast.Name) and field.id == name for field in fields
+        )
 
     # -- enclosing scopes
 
@@ -205,7 +302,9 @@ class BodyEntry:
         if home is None:
             linked = self._elsewhere(key, scope)
             builtin = hasattr(builtins, head) and not rest
-            return linked if linked.certain else self._answer((), builtin, builtin)
+            return (
+                linked if linked.certain else self._answer((), builtin, builtin)
+            )
         if home.parent is None:
             return self._global(home, scope, key)
         inner = scope
@@ -213,7 +312,9 @@ class BodyEntry:
             inner = inner.parent
         made = self.reaching.at(self.module.statement_of(inner.node), key)
         certain = made.certain or self._bound_at_calls(inner, key)
-        return self._answer(self._held(home, key) or made.bindings, certain, not rest)
+        return self._answer(
+            self._held(home, key) or made.bindings, certain, not rest
+        )
 
     def _home(self, scope: Scope, head: str) -> Scope | None:
         here = scope.parent if isinstance(scope.node, ast.ClassDef) else scope
@@ -224,23 +325,37 @@ class BodyEntry:
 
     def _held(self, home: Scope, key: str) -> list[Binding]:
         bindings = home.bindings.get(key, [])
-        return [b for b in bindings if not isinstance(b.statement, ast.comprehension)]
+        return [
+            b
+            for b in bindings
+            if not isinstance(b.statement, ast.comprehension)
+        ]
 
     def _bound_at_calls(self, inner: Scope, key: str) -> bool:
         """Whether a nested function is called only where the name is bound."""
         if not isinstance(inner.node, FUNCTIONS) or self.escapes(inner.node):
             return False
         sites = self.graph.sites(inner.node)
-        return bool(sites) and all(self.reaching.at(s.call, key).certain for s in sites)
+        return bool(sites) and all(
+            self.reaching.at(s.call, key).certain for s in sites
+        )
 
     def _global(self, home: Scope, scope: Scope, key: str) -> Reach:
         """A global, as a function sees it whenever it runs."""
         final = self.reaching.at_exit(home, key)
         starts = self.uses.starts(scope)
-        certain = final.certain and all(self.reaching.at(node, key).certain for node in starts)
+        certain = final.certain and all(
+            self.reaching.at(node, key).certain for node in starts
+        )
         top = self.uses.definition_around(scope)
-        if not certain and top is not None and key not in self.reaching.flow(home).deleted:
-            certain = self.reaching.at(top, key).certain  # bound where the function is made
+        if (
+            not certain
+            and top is not None
+            and key not in self.reaching.flow(home).deleted
+        ):
+            certain = self.reaching.at(
+                top, key
+            ).certain  # bound where the function is made
         bindings = dict.fromkeys((*self._held(home, key), *final.bindings))
         return self._answer(bindings, certain, final.complete)
 
@@ -251,7 +366,9 @@ class BodyEntry:
             return self._answer((), False, False)
         home, name = origin
         final = self.reaching.at_exit(home, name)
-        return self._answer(self._held(home, name), final.certain, final.complete)
+        return self._answer(
+            self._held(home, name), final.certain, final.complete
+        )
 
     # -- answers
 
@@ -259,7 +376,11 @@ class BodyEntry:
         """Any of several; `known` tells whether these are all."""
         bindings = [b for one in found for b in one.bindings]
         certain = known and all(one.certain for one in found)
-        return self._answer(bindings, certain, known and all(one.complete for one in found))
+        return self._answer(
+            bindings, certain, known and all(one.complete for one in found)
+        )
 
-    def _answer(self, bindings: Iterable[Binding], certain: bool, complete: bool) -> Reach:
+    def _answer(
+        self, bindings: Iterable[Binding], certain: bool, complete: bool
+    ) -> Reach:
         return Reach(tuple(bindings), certain, complete)

@@ -16,7 +16,9 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.scoping import children
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
 
-_FIELDS_OF_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
+_FIELDS_OF_BLOCKS = frozenset(
+    {"body", "orelse", "finalbody", "handlers", "cases"}
+)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _WITHOUT_PARTS = frozenset({ast.Constant, ast.Lambda})
 
@@ -58,12 +60,18 @@ class Events:
         for scope in module.scopes.values():
             for name, bindings in scope.bindings.items():
                 for binding in bindings:
-                    self._bound.setdefault(binding.statement, []).append((name, binding))
+                    self._bound.setdefault(binding.statement, []).append(
+                        (name, binding)
+                    )
 
     @cached_property
     def comprehended(self) -> frozenset[str]:
         """The names that comprehensions bind."""
-        own = (found for node, found in self._bound.items() if isinstance(node, ast.comprehension))
+        own = (
+            found
+            for node, found in self._bound.items()
+            if isinstance(node, ast.comprehension)
+        )
         return frozenset(name for found in own for name, _ in found)
 
     def bindings_at(self, node: ast.AST) -> list[tuple[str, Binding]]:
@@ -80,7 +88,11 @@ class Events:
         for expr in _evaluated(statement):
             found += self.expression(expr, self_name)
         if isinstance(statement, ast.Delete):
-            return found + [Unbind(key) for t in statement.targets if (key := _key(t, self_name))]
+            return found + [
+                Unbind(key)
+                for t in statement.targets
+                if (key := _key(t, self_name))
+            ]
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             for item in statement.items:
                 found += self.bound(item, self_name)
@@ -90,10 +102,16 @@ class Events:
 
     def bound(self, node: ast.AST, self_name: str | None) -> list[Event]:
         """What `node` binds, attributes of any depth included."""
-        found: list[Event] = [Bind(name, binding) for name, binding in self.bindings_at(node)]
+        found: list[Event] = [
+            Bind(name, binding) for name, binding in self.bindings_at(node)
+        ]
         for target, value in _targets(node):
             key = _key(target, self_name)
-            if isinstance(target, ast.Attribute) and key is not None and key.count(".") > 1:
+            if (
+                isinstance(target, ast.Attribute)
+                and key is not None
+                and key.count(".") > 1
+            ):
                 found.append(Bind(key, Binding(node, value, "assign")))
         return found
 
@@ -114,7 +132,9 @@ class Events:
                 continue
             if isinstance(node, ast.NamedExpr):
                 found += [Bind(n, b, always) for n, b in self.bindings_at(node)]
-            elif isinstance(node, ast.Call) and is_of_same_object(node, self_name):
+            elif isinstance(node, ast.Call) and is_of_same_object(
+                node, self_name
+            ):
                 found.append(Invoke(node))
             stack += reversed(_parts(node, always))
         return found
@@ -166,11 +186,17 @@ def _targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
 def _parts(node: ast.AST, always: bool) -> list[tuple[ast.AST, bool]]:
     """What is evaluated inside an expression, and whether it always is."""
     if isinstance(node, ast.BoolOp):
-        return [(node.values[0], always), *((value, False) for value in node.values[1:])]
+        return [
+            (node.values[0], always),
+            *((value, False) for value in node.values[1:]),
+        ]
     if isinstance(node, ast.IfExp):
         return [(node.test, always), (node.body, False), (node.orelse, False)]
     if isinstance(node, _COMPREHENSIONS):
-        return [(node.generators[0].iter, always), *((part, False) for part in children(node))]
+        return [
+            (node.generators[0].iter, always),
+            *((part, False) for part in children(node)),
+        ]
     return [(child, always) for child in children(node)]
 
 
@@ -190,16 +216,26 @@ def is_of_same_object(call: ast.Call, self_name: str | None) -> bool:
     if self_name is None or not isinstance(call.func, ast.Attribute):
         return False
     holder = call.func.value
-    if isinstance(holder, ast.Name) and holder.id == self_name or is_super(holder):
+    if (
+        isinstance(holder, ast.Name)
+        and holder.id == self_name
+        or is_super(holder)
+    ):
         return True
     first = call.args[0] if call.args else None
-    return isinstance(first, ast.Name) and first.id == self_name and dotted_name(holder) is not None
+    return (
+        isinstance(first, ast.Name)
+        and first.id == self_name
+        and dotted_name(holder) is not None
+    )
 
 
 def is_super(expr: ast.expr) -> bool:
     """Whether an expression is `super(...)`."""
     return (
-        isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name) and (expr.func.id == "super")
+        isinstance(expr, ast.Call)
+        and isinstance(expr.func, ast.Name)
+        and (expr.func.id == "super")
     )
 
 
@@ -208,7 +244,10 @@ def parameters_of(scope: Scope) -> list[ast.arg]:
     if not isinstance(scope.node, FUNCTIONS):
         return []
     extra = (scope.node.args.vararg, scope.node.args.kwarg)
-    return [*scope.parameters(), *(argument for argument in extra if argument is not None)]
+    return [
+        *scope.parameters(),
+        *(argument for argument in extra if argument is not None),
+    ]
 
 
 def locals_of(scope: Scope) -> tuple[frozenset[str], dict[str, list[Binding]]]:
@@ -216,11 +255,17 @@ def locals_of(scope: Scope) -> tuple[frozenset[str], dict[str, list[Binding]]]:
     if isinstance(scope.node, ast.ClassDef):
         return frozenset(), {}
     bound = {
-        name: [b for b in bindings if not isinstance(b.statement, ast.comprehension)]
+        name: [
+            b
+            for b in bindings
+            if not isinstance(b.statement, ast.comprehension)
+        ]
         for name, bindings in scope.bindings.items()
         if "." not in name and name not in scope.outer
     }
-    rebound = {n: [b for b in bs if b.how != "parameter"] for n, bs in bound.items()}
+    rebound = {
+        n: [b for b in bs if b.how != "parameter"] for n, bs in bound.items()
+    }
     return (
         frozenset(name for name, bindings in bound.items() if bindings),
         {name: bindings for name, bindings in rebound.items() if bindings},
@@ -241,18 +286,26 @@ def is_irrefutable(pattern: ast.pattern) -> bool:
     )
 
 
-def reads_ahead(coming: Iterable[tuple[ast.stmt, list[Event]]], key: str) -> bool:
+def reads_ahead(
+    coming: Iterable[tuple[ast.stmt, list[Event]]], key: str
+) -> bool:
     """Whether one of the statements reads `key` in any case, with nothing before it that binds the
     name, or may leave the block.
     """
     for statement, events in coming:
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             return False  # its context may be new itself
-        names = [event.key for event in events if isinstance(event, (Bind, Unbind))]
-        if any(isinstance(event, Read) and event.key == key for event in events):
+        names = [
+            event.key for event in events if isinstance(event, (Bind, Unbind))
+        ]
+        if any(
+            isinstance(event, Read) and event.key == key for event in events
+        ):
             return True
         if any(key == name or key.startswith(f"{name}.") for name in names):
             return False
-        if not isinstance(statement, (ast.Assign, ast.Expr, ast.AugAssign, ast.AnnAssign)):
+        if not isinstance(
+            statement, (ast.Assign, ast.Expr, ast.AugAssign, ast.AnnAssign)
+        ):
             return False
     return False

@@ -49,7 +49,9 @@ _SUPPRESSES = frozenset({"contextlib.suppress", "pytest.raises"})
 class BodyFlow:
     """The flow of definitions through the body of one scope."""
 
-    def __init__(self, module: Module, scope: Scope, events: Events, set_by: SetBy) -> None:
+    def __init__(
+        self, module: Module, scope: Scope, events: Events, set_by: SetBy
+    ) -> None:
         """`set_by` tells which attributes of `self` a call of one of its methods may set."""
         self.module = module
         self.scope = scope
@@ -76,21 +78,27 @@ class BodyFlow:
 
     def at_exit(self, key: str) -> Items:
         """What may be in `key` where the body is left; nothing where it never is."""
-        return frozenset().union(*(self.journal.at(key, position) for position in self.exits))
+        return frozenset().union(
+            *(self.journal.at(key, position) for position in self.exits)
+        )
 
     def will_read(self, statement: ast.stmt, key: str, *, after: bool) -> bool:
         """Whether `key` is read in any case by a statement that follows in the same block."""
         block = self.module.block_lists[statement]
         first = next(i for i, one in enumerate(block) if one is statement)
         coming = block[first + 1 if after else first :]
-        return reads_ahead([(one, self.headers.get(one, [])) for one in coming], key)
+        return reads_ahead(
+            [(one, self.headers.get(one, [])) for one in coming], key
+        )
 
     def _first(self, key: str) -> Items:
         head, dot, _ = key.partition(".")
         if not dot:
             return UNBOUND if key in self._local else ENTRY
         if head in self._rebound and key not in self._dotted.get(head, ()):
-            return frozenset(OfObject(head, binding) for binding in self._rebound[head])
+            return frozenset(
+                OfObject(head, binding) for binding in self._rebound[head]
+            )
         return ENTRY
 
     # -- the pass
@@ -107,25 +115,37 @@ class BodyFlow:
 
     def _prepare(self, body: list[ast.stmt]) -> None:
         """Note the events of each statement, and the names that each loop may change."""
-        waiting: list[tuple[list[ast.stmt], tuple[ast.stmt, ...]]] = [(body, ())]
+        waiting: list[tuple[list[ast.stmt], tuple[ast.stmt, ...]]] = [
+            (body, ())
+        ]
         while waiting:
             block, loops = waiting.pop()
             for statement in block:
                 events = self.events.header(statement, self.scope.self_name)
                 self.headers[statement] = events
-                around = (*loops, statement) if isinstance(statement, LOOPS) else loops
+                around = (
+                    (*loops, statement)
+                    if isinstance(statement, LOOPS)
+                    else loops
+                )
                 self._note([*events, *self._openings(statement)], around)
                 waiting += [(inner, around) for inner in blocks(statement)]
 
     def _openings(self, statement: ast.stmt) -> list[Event]:
         """What is bound where the blocks of a statement begin: targets, exceptions, patterns."""
-        nodes: list[ast.AST] = [statement] if isinstance(statement, (ast.For, ast.AsyncFor)) else []
+        nodes: list[ast.AST] = (
+            [statement]
+            if isinstance(statement, (ast.For, ast.AsyncFor))
+            else []
+        )
         nodes += getattr(statement, "handlers", ())
         for case in getattr(statement, "cases", ()):
             nodes += ast.walk(case.pattern)
         return [event for node in nodes for event in self._opening(node)]
 
-    def _note(self, events: Iterable[Event], loops: tuple[ast.stmt, ...]) -> None:
+    def _note(
+        self, events: Iterable[Event], loops: tuple[ast.stmt, ...]
+    ) -> None:
         for event in events:
             if isinstance(event, Invoke):
                 keys = self.set_by(event.call, self.scope)
@@ -142,7 +162,9 @@ class BodyFlow:
     def _changed_in(self, loop: ast.stmt) -> set[str]:
         """The names that a loop may change, and the attributes of what they name."""
         names = self._changed.get(loop, set())
-        return names | {key for name in names for key in self._dotted.get(name, ())}
+        return names | {
+            key for name in names for key in self._dotted.get(name, ())
+        }
 
     def _opening(self, node: ast.AST) -> list[Event]:
         return self.events.bound(node, self.scope.self_name)
@@ -170,7 +192,9 @@ class BodyFlow:
 
     def _read(self, key: str) -> None:
         items = self.journal.get(key)
-        proved = frozenset(p for item in items if (p := proved_of(item)) is not None)
+        proved = frozenset(
+            p for item in items if (p := proved_of(item)) is not None
+        )
         if proved != items:
             self.journal.set(key, proved)
 
@@ -180,21 +204,31 @@ class BodyFlow:
             items |= self.journal.get(event.key)
         self._assign(event.key, items, event.binding)
 
-    def _assign(self, key: str, items: Items, binding: Binding | None = None) -> None:
+    def _assign(
+        self, key: str, items: Items, binding: Binding | None = None
+    ) -> None:
         """A new object under `key`: what is known of its attributes goes."""
         self.journal.set(key, items)
         if "." not in key:
-            fresh = frozenset((OfObject(key, binding),)) if binding is not None else UNBOUND
+            fresh = (
+                frozenset((OfObject(key, binding),))
+                if binding is not None
+                else UNBOUND
+            )
             for attribute in self._dotted.get(key, ()):
                 self.journal.set(attribute, fresh)
             return
         for attribute in self._dotted.get(key.partition(".")[0], ()):
             if attribute.startswith(f"{key}.") and binding is not None:
-                self.journal.set(attribute, frozenset((OfObject(key, binding),)))
+                self.journal.set(
+                    attribute, frozenset((OfObject(key, binding),))
+                )
 
     def _invoke(self, call: ast.Call) -> None:
         for key in self.set_by(call, self.scope):
-            self.journal.set(key, frozenset((Called(call, key, self.journal.get(key)),)))
+            self.journal.set(
+                key, frozenset((Called(call, key, self.journal.get(key)),))
+            )
 
     def _join(self, positions: list[int], since: int) -> None:
         self._dead = not positions
@@ -209,13 +243,18 @@ class BodyFlow:
 
     def _simple(self, statement: ast.stmt) -> None:
         self._apply(self.headers[statement])
-        if isinstance(statement, ast.Expr) and self._never_returns(statement.value):
+        if isinstance(statement, ast.Expr) and self._never_returns(
+            statement.value
+        ):
             self._dead = True
 
     def _never_returns(self, expr: ast.expr) -> bool:
         if not isinstance(expr, ast.Call):
             return False
-        builtin = isinstance(expr.func, ast.Name) and expr.func.id in ("exit", "quit")
+        builtin = isinstance(expr.func, ast.Name) and expr.func.id in (
+            "exit",
+            "quit",
+        )
         return builtin or self.module.canonical(expr.func) in _ENDS
 
     def _assert(self, statement: ast.stmt) -> None:
@@ -232,7 +271,11 @@ class BodyFlow:
     def _jump(self, statement: ast.stmt) -> None:
         if self._loops and not self._dead:
             loop = self._loops[-1]
-            found = loop.breaks if isinstance(statement, ast.Break) else loop.continues
+            found = (
+                loop.breaks
+                if isinstance(statement, ast.Break)
+                else loop.continues
+            )
             found.append(self.journal.position)
         self._dead = True
 
@@ -249,7 +292,11 @@ class BodyFlow:
             else:
                 chain = [branch]
             self._apply(self.headers[branch])
-            start, dead, truth = self.journal.position, self._dead, truth_of(branch.test)
+            start, dead, truth = (
+                self.journal.position,
+                self._dead,
+                truth_of(branch.test),
+            )
             self._dead = dead or truth is False
             self._block(branch.body)
             outs += self._position()
@@ -263,7 +310,10 @@ class BodyFlow:
 
     def _loop(self, statement: ast.stmt) -> None:
         assert isinstance(statement, LOOPS)
-        endless = isinstance(statement, ast.While) and truth_of(statement.test) is True
+        endless = (
+            isinstance(statement, ast.While)
+            and truth_of(statement.test) is True
+        )
         if not isinstance(statement, ast.While):
             self._apply(self.headers[statement])
         since, dead = self.journal.position, self._dead
@@ -276,7 +326,11 @@ class BodyFlow:
             self._apply(self.headers[statement])
         head = self.journal.position
         self._loops.append(_Loop([], []))
-        self._apply(self._opening(statement) if not isinstance(statement, ast.While) else ())
+        self._apply(
+            self._opening(statement)
+            if not isinstance(statement, ast.While)
+            else ()
+        )
         self._block(statement.body)
         loop = self._loops.pop()
         back = loop.continues + self._position()
@@ -293,8 +347,14 @@ class BodyFlow:
         self._apply(self.headers[statement])
         since = self.journal.position
         self._block(statement.body)
-        made = (i.context_expr for i in statement.items if isinstance(i.context_expr, ast.Call))
-        if any(self.module.canonical(call.func) in _SUPPRESSES for call in made):
+        made = (
+            i.context_expr
+            for i in statement.items
+            if isinstance(i.context_expr, ast.Call)
+        )
+        if any(
+            self.module.canonical(call.func) in _SUPPRESSES for call in made
+        ):
             outs, dead = self._position(), self._dead
             self.journal.anywhere(since, self.journal.position)
             self._dead = False
@@ -304,7 +364,10 @@ class BodyFlow:
     def _try(self, statement: ast.stmt) -> None:
         assert isinstance(statement, _TRIES)
         since, exits = self.journal.position, len(self.exits)
-        jumps = [(loop, len(loop.breaks), len(loop.continues)) for loop in self._loops]
+        jumps = [
+            (loop, len(loop.breaks), len(loop.continues))
+            for loop in self._loops
+        ]
         dead = self._dead
         self._block(statement.body)
         raised = self.journal.position
@@ -318,22 +381,30 @@ class BodyFlow:
             self._finally(statement.finalbody, outs, since)
             for loop, breaks, continues in jumps:
                 self._through(statement.finalbody, loop.breaks, breaks, since)
-                self._through(statement.finalbody, loop.continues, continues, since)
+                self._through(
+                    statement.finalbody, loop.continues, continues, since
+                )
             self._through(statement.finalbody, self.exits, exits, since)
         self._dead |= dead
 
-    def _handle(self, handler: ast.ExceptHandler, since: int, raised: int) -> None:
+    def _handle(
+        self, handler: ast.ExceptHandler, since: int, raised: int
+    ) -> None:
         """A handler sees what any part of the `try` may have left."""
         self.journal.anywhere(since, raised)
         self._dead = False
         if handler.type is not None:
-            self._apply(self.events.expression(handler.type, self.scope.self_name))
+            self._apply(
+                self.events.expression(handler.type, self.scope.self_name)
+            )
         self._apply(self._opening(handler))
         self._block(handler.body)
         if handler.name and not self._dead:
             self._assign(handler.name, UNBOUND)
 
-    def _finally(self, block: list[ast.stmt], outs: list[int], since: int) -> None:
+    def _finally(
+        self, block: list[ast.stmt], outs: list[int], since: int
+    ) -> None:
         """The block runs after an exception too, so in it anything may hold; behind it, what
         came out regularly does, and what the block itself has set.
         """
@@ -348,7 +419,13 @@ class BodyFlow:
         changed = self.journal.changed(first)
         self.journal.goto_but(regular, since, changed)
 
-    def _through(self, block: list[ast.stmt], positions: list[int], first: int, since: int) -> None:
+    def _through(
+        self,
+        block: list[ast.stmt],
+        positions: list[int],
+        first: int,
+        since: int,
+    ) -> None:
         """Jumps out of a `try` run its `finally`: what that sets holds at their ends."""
         here, last = self.journal.position, self.ends[block[-1]]
         changed = self.journal.changed(self.begins[block[0]], last)
@@ -376,7 +453,9 @@ class BodyFlow:
         self._dead |= exhaustive
         self._join(outs + self._position(), since)
 
-    _handlers: ClassVar[dict[type[ast.stmt], Callable[[BodyFlow, ast.stmt], None]]] = {
+    _handlers: ClassVar[
+        dict[type[ast.stmt], Callable[[BodyFlow, ast.stmt], None]]
+    ] = {
         ast.Assert: _assert,
         ast.Return: _return,
         ast.Raise: _return,

@@ -21,9 +21,16 @@ def is_tensor_index(index: ast.expr, scope: Scope) -> bool:
     if isinstance(index, ast.Tuple):
         return any(is_tensor_index(one, scope) for one in index.elts)
     if isinstance(index, (ast.Slice, ast.Constant, ast.UnaryOp)):
-        return isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
-    if isinstance(index, ast.Name) and (home := scope.lookup(index.id)) is not None:
+        return isinstance(index, ast.UnaryOp) and isinstance(
+            index.op, ast.Invert
+        )
+    if (
+        isinstance(index, ast.Name)
+        and (home := scope.lookup(index.id)) is not None
+    ):
         return not all(_is_number(one) for one in home.bindings[index.id])
     if isinstance(index, ast.BinOp):
-        return is_tensor_index(index.left, scope) and is_tensor_index(index.right, scope)
+        return is_tensor_index(index.left, scope) and is_tensor_index(
+            index.right, scope
+        )
     return True

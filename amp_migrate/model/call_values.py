@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.kinds import OTHER, UNKNOWN, Kind, Value, library_kind, scheduler_name
+from amp_migrate.model.kinds import (
+    OTHER,
+    UNKNOWN,
+    Kind,
+    Value,
+    library_kind,
+    scheduler_name,
+)
 from amp_migrate.model.makers import Makers
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, returned, returned_at
@@ -32,7 +39,15 @@ _KEEPS = {
 }
 _COPIES = {"copy.deepcopy", "copy.copy"}
 _HOLDERS = {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}
-_CONTAINERS = {"list", "tuple", "dict", "OrderedDict", "reversed", "sorted", "set"}
+_CONTAINERS = {
+    "list",
+    "tuple",
+    "dict",
+    "OrderedDict",
+    "reversed",
+    "sorted",
+    "set",
+}
 
 
 class CallValues:
@@ -47,7 +62,10 @@ class CallValues:
     def of(self, expr: ast.Call, scope: Scope) -> Value:
         """What a call makes, `expr` being evaluated in `scope`."""
         canonical = self.module.canonical(expr.func)
-        if canonical is not None and (found := library_kind(canonical)) is not Kind.UNKNOWN:
+        if (
+            canonical is not None
+            and (found := library_kind(canonical)) is not Kind.UNKNOWN
+        ):
             return self._library(found, canonical, expr, scope)
         cls = self.graph.class_named(expr.func, scope)
         if cls is not None:
@@ -78,7 +96,9 @@ class CallValues:
             return UNKNOWN
         foreign = self.values.of(expr.func.value, scope).foreign
         method = (
-            foreign[0].graph.method(foreign[1], expr.func.attr) if foreign is not None else None
+            foreign[0].graph.method(foreign[1], expr.func.attr)
+            if foreign is not None
+            else None
         )
         return (
             self._made_abroad((foreign[0], method), expr)
@@ -94,19 +114,31 @@ class CallValues:
             return Value(kind, expr, node.name, foreign=(program, node))
         return self._brought(program, node, returned(node), expr)
 
-    def part_made_abroad(self, expr: ast.Call, index: int, scope: Scope) -> Value:
+    def part_made_abroad(
+        self, expr: ast.Call, index: int, scope: Scope
+    ) -> Value:
         """`model, optimizer = build(args)`: one of what a function of another module returns."""
         abroad = self.values.abroad(expr.func, scope)
         if abroad is None or isinstance(abroad[1], ast.ClassDef):
             return UNKNOWN
-        return self._brought(abroad[0], abroad[1], returned_at(abroad[1], index), expr)
+        return self._brought(
+            abroad[0], abroad[1], returned_at(abroad[1], index), expr
+        )
 
     def _brought(
-        self, program: Program, function: Function, parts: Iterable[ast.expr], expr: ast.Call
+        self,
+        program: Program,
+        function: Function,
+        parts: Iterable[ast.expr],
+        expr: ast.Call,
     ) -> Value:
         inner = program.scope(function)
-        made = self.values.join(program.values.of(part, inner) for part in parts)
-        foreign = made.foreign or ((program, made.cls) if made.cls is not None else None)
+        made = self.values.join(
+            program.values.of(part, inner) for part in parts
+        )
+        foreign = made.foreign or (
+            (program, made.cls) if made.cls is not None else None
+        )
         return Value(made.kind, expr, made.name, foreign=foreign)
 
     def _container_call(self, expr: ast.Call, scope: Scope) -> Value:
@@ -115,7 +147,9 @@ class CallValues:
             return self.values.container(values, expr, scope)
         return self.values.of(expr.args[0], scope) if expr.args else OTHER
 
-    def _library(self, kind: Kind, canonical: str, expr: ast.Call, scope: Scope) -> Value:
+    def _library(
+        self, kind: Kind, canonical: str, expr: ast.Call, scope: Scope
+    ) -> Value:
         if canonical in _HOLDERS:
             whole = self.values.container(expr.args, expr, scope)
             return Value(kind, expr, canonical, held=whole.held)
@@ -140,10 +174,16 @@ class CallValues:
         """`Net().to(device)` and `copy.deepcopy(net)` are what they are made from."""
         if self.module.canonical(expr.func) in _COPIES and expr.args:
             return self.values.of(expr.args[0], scope)
-        if not (isinstance(expr.func, ast.Attribute) and expr.func.attr in _KEEPS):
+        if not (
+            isinstance(expr.func, ast.Attribute) and expr.func.attr in _KEEPS
+        ):
             return UNKNOWN
         value = self.values.of(expr.func.value, scope)
-        return value if value.kind in (Kind.MODEL, Kind.CRITERION, Kind.OBJECT) else UNKNOWN
+        return (
+            value
+            if value.kind in (Kind.MODEL, Kind.CRITERION, Kind.OBJECT)
+            else UNKNOWN
+        )
 
     def _guessed(self, expr: ast.Call, scope: Scope) -> Value:
         """An unknown maker whose arguments tell: something made of an optimizer is a scheduler
@@ -151,7 +191,9 @@ class CallValues:
         """
         name = (dotted_name(expr.func) or "").rpartition(".")[2]
         given = [*expr.args, *(k.value for k in expr.keywords)]
-        takes_optimizer = any(self.values.kind(a, scope) is Kind.OPTIMIZER for a in given)
+        takes_optimizer = any(
+            self.values.kind(a, scope) is Kind.OPTIMIZER for a in given
+        )
         if takes_optimizer and (scheduler_name(name) or name.endswith("LR")):
             return Value(Kind.SCHEDULER, expr, name)
         if name.endswith("Loss") and name[:1].isupper():
@@ -163,19 +205,31 @@ class CallValues:
         function = self.callee(call, scope)
         if function is None:
             return ()
-        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-        own = self.values.of(holder, scope) if isinstance(holder, ast.Name) else UNKNOWN
+        holder = (
+            call.func.value if isinstance(call.func, ast.Attribute) else None
+        )
+        own = (
+            self.values.of(holder, scope)
+            if isinstance(holder, ast.Name)
+            else UNKNOWN
+        )
         if own.cls is None or own.origin is not None:
             return (function,)
         heirs = self.graph.heirs(own.cls)
         methods = (self.graph.method(heir, function.name) for heir in heirs)
-        return tuple(dict.fromkeys([function, *(one for one in methods if one is not None)]))
+        return tuple(
+            dict.fromkeys(
+                [function, *(one for one in methods if one is not None)]
+            )
+        )
 
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function or method in this module that `call` runs."""
         func = call.func
         linked = self.graph.function_at(func, scope)
-        if linked is not None or not isinstance(func, (ast.Name, ast.Attribute)):
+        if linked is not None or not isinstance(
+            func, (ast.Name, ast.Attribute)
+        ):
             return linked
         called = self._call_method(func, scope)
         if called is not None or isinstance(func, ast.Name):
@@ -187,33 +241,62 @@ class CallValues:
         ):
             around = self.graph.class_around(scope)
             bases = self.graph.lineage(around)[1:] if around is not None else []
-            return next((m for base in bases if (m := self.graph.method(base, func.attr))), None)
+            return next(
+                (
+                    m
+                    for base in bases
+                    if (m := self.graph.method(base, func.attr))
+                ),
+                None,
+            )
         holder = self.values.of(func.value, scope)
         if holder.cls is None:
             return None
-        found = self.graph.method(holder.cls, func.attr) or self._in_heirs(holder.cls, func.attr)
+        found = self.graph.method(holder.cls, func.attr) or self._in_heirs(
+            holder.cls, func.attr
+        )
         # What a property returns is called, not the property.
         return found if found is None or not is_property(found) else None
 
     def _call_method(self, func: ast.expr, scope: Scope) -> Function | None:
         """`__call__` of an object that is no model, and so is called itself."""
-        if not self._called_classes or self.graph.class_named(func, scope) is not None:
+        if (
+            not self._called_classes
+            or self.graph.class_named(func, scope) is not None
+        ):
             return None
         value = self.values.of(func, scope)
-        own = value.cls in self._called_classes if value.cls is not None else False
-        return self.graph.method(value.cls, "__call__") if value.cls is not None and own else None
+        own = (
+            value.cls in self._called_classes
+            if value.cls is not None
+            else False
+        )
+        return (
+            self.graph.method(value.cls, "__call__")
+            if value.cls is not None and own
+            else None
+        )
 
     @cached_property
     def _called_classes(self) -> frozenset[ast.ClassDef]:
         """The classes whose objects are called by a `__call__` of the program."""
-        return frozenset(c for c in self.graph.classes() if self.graph.method(c, "__call__"))
+        return frozenset(
+            c for c in self.graph.classes() if self.graph.method(c, "__call__")
+        )
 
     def _in_heirs(self, cls: ast.ClassDef, name: str) -> Function | None:
-        methods = [m for heir in self.graph.heirs(cls) if (m := self.graph.method(heir, name))]
+        methods = [
+            m
+            for heir in self.graph.heirs(cls)
+            if (m := self.graph.method(heir, name))
+        ]
         return methods[0] if len({id(m) for m in methods}) == 1 else None
 
 
 def is_property(function: Function) -> bool:
     """Whether a method is read like an attribute."""
     names = [dotted_name(mark) or "" for mark in function.decorator_list]
-    return any(name.rpartition(".")[2] in ("property", "cached_property") for name in names)
+    return any(
+        name.rpartition(".")[2] in ("property", "cached_property")
+        for name in names
+    )

@@ -33,9 +33,13 @@ class CallGraph:
         self._sites: dict[Function, list[CallSite]] = {}
         self._handed_sites: dict[Function, list[CallSite]] = {}
         self._mentions: dict[Function, list[ast.Name | ast.Attribute]] = {}
-        self._constructions: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
+        self._constructions: dict[
+            ast.ClassDef, list[tuple[ast.Call, Scope]]
+        ] = {}
         self._defined: dict[tuple[str, bool, Scope], list[ast.AST]] = {}
-        self._own_calls: dict[str, tuple[dict[ast.ClassDef, list[Site]], list[Site]]] = {}
+        self._own_calls: dict[
+            str, tuple[dict[ast.ClassDef, list[Site]], list[Site]]
+        ] = {}
         self._behind: dict[tuple[ast.expr, Scope], list[ast.AST]] = {}
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         for scope in module.scopes.values():
@@ -46,12 +50,20 @@ class CallGraph:
 
     def classes(self) -> Iterator[ast.ClassDef]:
         """Every class of the module."""
-        return (node for node in self.module.scopes if isinstance(node, ast.ClassDef))
+        return (
+            node
+            for node in self.module.scopes
+            if isinstance(node, ast.ClassDef)
+        )
 
     def class_named(self, expr: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The class definition that a name refers to."""
         return next(
-            (node for node in self._definitions(expr, scope) if isinstance(node, ast.ClassDef)),
+            (
+                node
+                for node in self._definitions(expr, scope)
+                if isinstance(node, ast.ClassDef)
+            ),
             None,
         )
 
@@ -63,7 +75,11 @@ class CallGraph:
         known = self._behind.get(place)
         if known is None:
             dotted = dotted_name(expr)
-            known = [] if dotted is None else self._named(dotted, isinstance(expr, ast.Name), scope)
+            known = (
+                []
+                if dotted is None
+                else self._named(dotted, isinstance(expr, ast.Name), scope)
+            )
             self._behind[place] = known
         return known
 
@@ -75,14 +91,20 @@ class CallGraph:
 
     def _found(self, dotted: str, plain: bool, scope: Scope) -> list[ast.AST]:
         home = scope.lookup(dotted) if plain else None
-        found: list[ast.AST] = [b.statement for b in home.bindings[dotted]] if home else []
+        found: list[ast.AST] = (
+            [b.statement for b in home.bindings[dotted]] if home else []
+        )
         if (
             any(isinstance(node, (*FUNCTIONS, ast.ClassDef)) for node in found)
             or len(self.module.files) == 1
         ):
             return found
         origin = self.module.elsewhere(dotted, scope)
-        return [b.statement for b in origin[0].bindings[origin[1]]] if origin else found
+        return (
+            [b.statement for b in origin[0].bindings[origin[1]]]
+            if origin
+            else found
+        )
 
     def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         """The class and its bases in this module, nearest first."""
@@ -92,8 +114,12 @@ class CallGraph:
 
     def _bases_of(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         found = [cls]
-        for owner, base in ((c, b) for c in found for b in c.bases):  # grows while it is read
-            parent = self.class_named(base, self.module.scopes[owner].parent or self.module.root)
+        for owner, base in (
+            (c, b) for c in found for b in c.bases
+        ):  # grows while it is read
+            parent = self.class_named(
+                base, self.module.scopes[owner].parent or self.module.root
+            )
             if parent is not None and parent not in found:
                 found.append(parent)
         return found
@@ -111,7 +137,9 @@ class CallGraph:
         own = self._methods_of.get(cls)
         if own is None:
             own = self._methods_of[cls] = {}
-            for node in (node for owner in self.lineage(cls) for node in owner.body):
+            for node in (
+                node for owner in self.lineage(cls) for node in owner.body
+            ):
                 if isinstance(node, FUNCTIONS):
                     own.setdefault(node.name, node)
         return own.get(name)
@@ -133,7 +161,9 @@ class CallGraph:
         """The class whose method holds `scope`."""
         here: Scope | None = scope
         while here is not None:
-            if here.owner is not None and isinstance(here.owner.node, ast.ClassDef):
+            if here.owner is not None and isinstance(
+                here.owner.node, ast.ClassDef
+            ):
                 return here.owner.node
             here = here.parent
         return None
@@ -161,7 +191,9 @@ class CallGraph:
         what its parameters may be given.
         """
         if function not in self._handed_sites:
-            self._handed_sites[function] = []  # for a function that hands itself on
+            self._handed_sites[
+                function
+            ] = []  # for a function that hands itself on
             self._handed_sites[function] = list(handed_calls(self, function))
         return [*self.sites(function), *self._handed_sites[function]]
 
@@ -178,7 +210,9 @@ class CallGraph:
                 for node in self._handed.get(name, ())
                 if isinstance(node, ast.Name) or name == function.name
             ]
-            found = [node for node in named if not self._other_name(node, function)]
+            found = [
+                node for node in named if not self._other_name(node, function)
+            ]
             self._mentions[function] = found
         return list(self._mentions[function])
 
@@ -187,39 +221,60 @@ class CallGraph:
         owner = scope.owner
         if function.name == "__call__" and owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
-            return [CallSite(c, s, bound=True) for c, s in self._calls_of_objects(owner.node)]
+            return [
+                CallSite(c, s, bound=True)
+                for c, s in self._calls_of_objects(owner.node)
+            ]
         if owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
             bound = scope.self_name is not None
-            return [CallSite(c, s, bound) for c, s in self._method_calls(function, owner.node)]
+            return [
+                CallSite(c, s, bound)
+                for c, s in self._method_calls(function, owner.node)
+            ]
         return [
             CallSite(call, caller, bound=False)
             for call, caller in self._called(function.name)
             if self.function_at(call.func, caller) is function
         ]
 
-    def _method_calls(self, function: Function, cls: ast.ClassDef) -> Iterator[Site]:
+    def _method_calls(
+        self, function: Function, cls: ast.ClassDef
+    ) -> Iterator[Site]:
         """Calls of an attribute of that name, but for `self.name()` in classes that have nothing to
         do with this one.
         """
         own, others = self._by_class(function.name)
-        family = dict.fromkeys(one for heir in self.heirs(cls) for one in self.lineage(heir))
+        family = dict.fromkeys(
+            one for heir in self.heirs(cls) for one in self.lineage(heir)
+        )
         for one in family:
             yield from own.get(one, ())
         yield from others
 
-    def _by_class(self, name: str) -> tuple[dict[ast.ClassDef, list[Site]], list[Site]]:
+    def _by_class(
+        self, name: str
+    ) -> tuple[dict[ast.ClassDef, list[Site]], list[Site]]:
         """The calls of an attribute of some name: on `self`, by class, and on anything else."""
         if name not in self._own_calls:
             own: dict[ast.ClassDef, list[Site]] = {}
             others = []
             for call, caller in self._called(name):
-                holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+                holder = (
+                    call.func.value
+                    if isinstance(call.func, ast.Attribute)
+                    else None
+                )
                 around = caller.owner.node if caller.owner is not None else None
-                is_own = isinstance(holder, ast.Name) and holder.id == caller.self_name
+                is_own = (
+                    isinstance(holder, ast.Name)
+                    and holder.id == caller.self_name
+                )
                 if is_own and isinstance(around, ast.ClassDef):
                     own.setdefault(around, []).append((call, caller))
-                elif holder is not None and not self._is_of_torch(holder, caller):
+                elif holder is not None and not self._is_of_torch(
+                    holder, caller
+                ):
                     others.append((call, caller))
             self._own_calls[name] = own, others
         return self._own_calls[name]
@@ -230,17 +285,32 @@ class CallGraph:
         """
         held = self._holder(holder, caller)
         bindings = held[0].bindings.get(held[1], []) if held is not None else []
-        made = [b.value for b in bindings if b.how == "assign" and b.index is None]
-        names = [self.module.canonical(v.func) for v in made if isinstance(v, ast.Call)]
+        made = [
+            b.value for b in bindings if b.how == "assign" and b.index is None
+        ]
+        names = [
+            self.module.canonical(v.func)
+            for v in made
+            if isinstance(v, ast.Call)
+        ]
         return (
             bool(names)
             and len(names) == len(bindings)
-            and all(name is not None and library_kind(name) in _TOOLS for name in names)
+            and all(
+                name is not None and library_kind(name) in _TOOLS
+                for name in names
+            )
         )
 
-    def _calls_of_objects(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
+    def _calls_of_objects(
+        self, cls: ast.ClassDef
+    ) -> list[tuple[ast.Call, Scope]]:
         """Calls of what holds an object of a class or of an heir, by the names that it is given."""
-        made = {id(call) for heir in self.heirs(cls) for call, _ in self.constructions(heir)}
+        made = {
+            id(call)
+            for heir in self.heirs(cls)
+            for call, _ in self.constructions(heir)
+        }
         held = self._holders(made)
         calls = [site for sites in self._calls.values() for site in sites]
         return [
@@ -257,7 +327,8 @@ class CallGraph:
             for scope in self.module.scopes.values():
                 for name, bindings in scope.bindings.items():
                     if any(
-                        b.value is not None and self._holds(b.value, scope, made, held)
+                        b.value is not None
+                        and self._holds(b.value, scope, made, held)
                         for b in bindings
                     ):
                         held.add((scope, name))
@@ -266,7 +337,11 @@ class CallGraph:
         return held
 
     def _holds(
-        self, expr: ast.expr, scope: Scope, made: set[int], held: set[Holder | None]
+        self,
+        expr: ast.expr,
+        scope: Scope,
+        made: set[int],
+        held: set[Holder | None],
     ) -> bool:
         return id(expr) in made or self._holder(expr, scope) in held
 
@@ -280,10 +355,18 @@ class CallGraph:
             home = scope.lookup(name)
             return (home, name) if home is not None else None
         cls = self.class_around(scope) if head == scope.self_name else None
-        return (self.module.scopes[cls], f"self.{rest}") if cls is not None else None
+        return (
+            (self.module.scopes[cls], f"self.{rest}")
+            if cls is not None
+            else None
+        )
 
     def _given(
-        self, call: ast.Call, scope: Scope, made: set[int], held: set[Holder | None]
+        self,
+        call: ast.Call,
+        scope: Scope,
+        made: set[int],
+        held: set[Holder | None],
     ) -> set[Holder | None]:
         """The parameters that a call gives one of the objects to."""
         if not any(self._holds(a, scope, made, held) for a in _arguments(call)):
@@ -295,7 +378,10 @@ class CallGraph:
         if function is None:
             return set()
         inner = self.module.scopes[function]
-        given = {a.arg: argument(call, inner, a.arg, cls is not None) for a in inner.parameters()}
+        given = {
+            a.arg: argument(call, inner, a.arg, cls is not None)
+            for a in inner.parameters()
+        }
         return {
             (inner, name)
             for name, expr in given.items()
@@ -331,10 +417,15 @@ class CallGraph:
     @cached_property
     def _handed(self) -> dict[str, list[ast.Name | ast.Attribute]]:
         """Names and attributes that are read and not called, by their last name."""
-        called = {id(call.func) for calls in self._calls.values() for call, _ in calls}
+        called = {
+            id(call.func) for calls in self._calls.values() for call, _ in calls
+        }
         found: dict[str, list[ast.Name | ast.Attribute]] = {}
         for node in self.module.parents:
-            if not isinstance(node, (ast.Name, ast.Attribute)) or id(node) in called:
+            if (
+                not isinstance(node, (ast.Name, ast.Attribute))
+                or id(node) in called
+            ):
                 continue
             if isinstance(node.ctx, ast.Load):
                 name = node.id if isinstance(node, ast.Name) else node.attr
@@ -347,9 +438,12 @@ class CallGraph:
         if owner is None:
             return (
                 not isinstance(node, ast.expr)
-                or self.function_at(node, self.module.scope_of(node)) is not function
+                or self.function_at(node, self.module.scope_of(node))
+                is not function
             )
-        return not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+        return not (
+            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        )
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
@@ -366,7 +460,9 @@ def _last_name(func: ast.expr) -> str | None:
     return func.attr if isinstance(func, ast.Attribute) else None
 
 
-def argument(call: ast.Call, scope: Scope, parameter: str, bound: bool) -> ast.expr | None:
+def argument(
+    call: ast.Call, scope: Scope, parameter: str, bound: bool
+) -> ast.expr | None:
     """What `call` passes for `parameter` of the function at `scope`; None where it
     cannot be told.
     """

@@ -6,7 +6,12 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.kinds import Kind, criterion_name, library_kind, optimizer_name
+from amp_migrate.model.kinds import (
+    Kind,
+    criterion_name,
+    library_kind,
+    optimizer_name,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function
 
@@ -25,19 +30,27 @@ class ClassKinds:
     def of(self, cls: ast.ClassDef) -> Kind:
         """What instances of a class of this module are."""
         lineage = self.graph.lineage(cls)
-        unseen = [b for c in lineage for b in c.bases if not self._is_in_sight(b)]
-        bases = [self.module.canonical(b) or dotted_name(b) or "" for b in unseen]
+        unseen = [
+            b for c in lineage for b in c.bases if not self._is_in_sight(b)
+        ]
+        bases = [
+            self.module.canonical(b) or dotted_name(b) or "" for b in unseen
+        ]
         if any(
-            b.startswith("torch.optim.lr_scheduler") or b.endswith("LRScheduler") for b in bases
+            b.startswith("torch.optim.lr_scheduler")
+            or b.endswith("LRScheduler")
+            for b in bases
         ):
             return Kind.SCHEDULER
         if any(
-            library_kind(b) is Kind.OPTIMIZER or b in ("torch.optim.Optimizer", "Optimizer")
+            library_kind(b) is Kind.OPTIMIZER
+            or b in ("torch.optim.Optimizer", "Optimizer")
             for b in bases
         ):
             return Kind.OPTIMIZER
         if any(
-            b.startswith("torch.nn.") or b.rpartition(".")[2].endswith(("Module", "Model", "Net"))
+            b.startswith("torch.nn.")
+            or b.rpartition(".")[2].endswith(("Module", "Model", "Net"))
             for b in bases
         ):
             return Kind.CRITERION if self._is_loss(cls, bases) else Kind.MODEL
@@ -49,8 +62,12 @@ class ClassKinds:
             and self.graph.method(cls, "__call__") is None
             and any(bases)
         ):
-            return Kind.MODEL  # its base is out of sight, and calling it runs forward
-        if self.graph.method(cls, "step") is not None and self._wraps_optimizer(cls):
+            return (
+                Kind.MODEL
+            )  # its base is out of sight, and calling it runs forward
+        if self.graph.method(cls, "step") is not None and self._wraps_optimizer(
+            cls
+        ):
             return Kind.WRAPPER
         return Kind.OBJECT
 
@@ -58,26 +75,36 @@ class ClassKinds:
         """A module that computes a loss of what models gave, rather than one that runs a model."""
         if any(base.endswith("Loss") for base in bases):
             return True
-        named = criterion_name(cls.name) and not re.search(r"Model|Net(?![a-z])|Network", cls.name)
+        named = criterion_name(cls.name) and not re.search(
+            r"Model|Net(?![a-z])|Network", cls.name
+        )
         return named and not self._runs_given(cls)
 
     def _runs_given(self, cls: ast.ClassDef) -> bool:
         """`def __init__(self, model, loss): self.model = model`, and `forward` runs it."""
-        made, forward = (self.graph.method(cls, name) for name in ("__init__", "forward"))
+        made, forward = (
+            self.graph.method(cls, name) for name in ("__init__", "forward")
+        )
         if made is None or forward is None:
             return False
         parameters = {one.arg for one in self.module.scopes[made].parameters()}
         for owner in self.graph.lineage(cls):
             for name, bindings in self.module.scopes[owner].bindings.items():
-                values = [b.value for b in bindings if isinstance(b.value, ast.Name)]
-                if any(one.id in parameters for one in values) and self._is_run(forward, name):
+                values = [
+                    b.value for b in bindings if isinstance(b.value, ast.Name)
+                ]
+                if any(one.id in parameters for one in values) and self._is_run(
+                    forward, name
+                ):
                     return True
         return False
 
     def _is_run(self, forward: Function, name: str) -> bool:
         """Whether a body calls an attribute that nobody would call a loss."""
         calls = self.module.scopes[forward].calls
-        return not criterion_name(name) and any(dotted_name(call.func) == name for call in calls)
+        return not criterion_name(name) and any(
+            dotted_name(call.func) == name for call in calls
+        )
 
     def _is_in_sight(self, base: ast.expr) -> bool:
         """Whether a base class is defined in this program or beside it, so that no name tells."""
@@ -100,7 +127,9 @@ class ClassKinds:
     def _wraps_optimizer(self, cls: ast.ClassDef) -> bool:
         """A `step` that steps something called an optimizer, in a class without `param_groups`."""
         step = self.graph.method(cls, "step")
-        if step is None or any(self.graph.method(c, "param_groups") for c in [cls]):
+        if step is None or any(
+            self.graph.method(c, "param_groups") for c in [cls]
+        ):
             return False
         for node in ast.walk(step):
             if (
@@ -116,12 +145,20 @@ class ClassKinds:
     def _is_trainer(self, cls: ast.ClassDef, step: Function) -> bool:
         """A training class may have a `step` that runs backward itself; that is no optimizer."""
         seen = [step]
-        for function in seen:  # grows while it is read: `self._backward_step()` is followed
+        for function in (
+            seen
+        ):  # grows while it is read: `self._backward_step()` is followed
             for node in ast.walk(function):
                 if isinstance(node, ast.Attribute) and node.attr == "backward":
                     return True
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if isinstance(node, ast.Call) and isinstance(
+                    node.func, ast.Attribute
+                ):
                     method = self.graph.method(cls, node.func.attr)
                     own = isinstance(node.func.value, ast.Name)
-                    seen += [method] if own and method is not None and method not in seen else []
+                    seen += (
+                        [method]
+                        if own and method is not None and method not in seen
+                        else []
+                    )
         return False

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope, returned, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+    shallow,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -26,10 +33,14 @@ _HOPS = 3
 
 def is_autocast(program: Program, node: ast.AST) -> bool:
     """Whether `node` is a call of autocast under one of its names."""
-    return isinstance(node, ast.Call) and program.canonical(node.func) in AUTOCAST
+    return (
+        isinstance(node, ast.Call) and program.canonical(node.func) in AUTOCAST
+    )
 
 
-def opened(program: Program) -> Iterator[tuple[ast.With | ast.AsyncWith | Function, ast.Call]]:
+def opened(
+    program: Program,
+) -> Iterator[tuple[ast.With | ast.AsyncWith | Function, ast.Call]]:
     """Each `with` and decorated function that runs under autocast, and the call that makes its
     context.
     """
@@ -62,14 +73,20 @@ def autocast_behind(
     return None
 
 
-def _meant(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+def _meant(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
     if isinstance(expr, ast.IfExp):
         yield expr.body, scope
         yield expr.orelse, scope
     elif isinstance(expr, (ast.Name, ast.Attribute)):
         home, bindings = _bindings(program, expr, scope)
         for binding in bindings:
-            if binding.how == "assign" and binding.index is None and binding.value is not None:
+            if (
+                binding.how == "assign"
+                and binding.index is None
+                and binding.value is not None
+            ):
                 yield binding.value, home
     elif isinstance(expr, ast.Call):
         function = program.values.callee(expr, scope)
@@ -78,24 +95,38 @@ def _meant(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast
                 yield value, program.scope(function)
 
 
-def _bindings(program: Program, expr: ast.expr, scope: Scope) -> tuple[Scope, list[Binding]]:
+def _bindings(
+    program: Program, expr: ast.expr, scope: Scope
+) -> tuple[Scope, list[Binding]]:
     name = dotted_name(expr)
     home = scope.lookup(name) if name is not None else None
-    if home is None and name is not None and name.partition(".")[0] == scope.self_name:
+    if (
+        home is None
+        and name is not None
+        and name.partition(".")[0] == scope.self_name
+    ):
         cls = program.graph.class_around(scope)
         home = program.module.scopes[cls] if cls is not None else None
         name = "self." + name.partition(".")[2]
-    return (home, home.bindings.get(name or "", [])) if home is not None else (scope, [])
+    return (
+        (home, home.bindings.get(name or "", []))
+        if home is not None
+        else (scope, [])
+    )
 
 
-def decorating_autocast(program: Program, decorator: ast.expr, scope: Scope) -> ast.Call | None:
+def decorating_autocast(
+    program: Program, decorator: ast.expr, scope: Scope
+) -> ast.Call | None:
     """The autocast call of a region in which a decorator of the program runs what it decorates."""
     if is_autocast(program, decorator):
         assert isinstance(decorator, ast.Call)
         return decorator
     named = decorator.func if isinstance(decorator, ast.Call) else decorator
     function = (
-        program.graph.function_named(named.id, scope) if isinstance(named, ast.Name) else None
+        program.graph.function_named(named.id, scope)
+        if isinstance(named, ast.Name)
+        else None
     )
     return _wraps(program, function) if function is not None else None
 
@@ -103,8 +134,12 @@ def decorating_autocast(program: Program, decorator: ast.expr, scope: Scope) -> 
 def _wraps(program: Program, function: Function) -> ast.Call | None:
     given = {one.arg for one in program.scope(function).parameters()}
     for inner in program.module.scopes:
-        if isinstance(inner, FUNCTIONS) and _is_within(program, inner, function):
-            given_here = given | {one.arg for one in program.scope(inner).parameters()}
+        if isinstance(inner, FUNCTIONS) and _is_within(
+            program, inner, function
+        ):
+            given_here = given | {
+                one.arg for one in program.scope(inner).parameters()
+            }
             found = _region_of_call(program, inner, given_here)
             if found is not None:
                 return found
@@ -118,12 +153,21 @@ def _is_within(program: Program, inner: Function, outer: Function) -> bool:
     return scope is not None
 
 
-def _region_of_call(program: Program, function: Function, names: set[str]) -> ast.Call | None:
+def _region_of_call(
+    program: Program, function: Function, names: set[str]
+) -> ast.Call | None:
     scope = program.scope(function)
     for statement in function.body:
         if isinstance(statement, (ast.With, ast.AsyncWith)):
-            calls = (node for node in shallow(statement) if isinstance(node, ast.Call))
-            if any(isinstance(c.func, ast.Name) and c.func.id in names for c in calls):
+            calls = (
+                node
+                for node in shallow(statement)
+                if isinstance(node, ast.Call)
+            )
+            if any(
+                isinstance(c.func, ast.Name) and c.func.id in names
+                for c in calls
+            ):
                 for item in statement.items:
                     found = autocast_behind(program, item.context_expr, scope)
                     if found is not None:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls import argument
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    returned,
+    shallow,
+)
 from amp_migrate.torch_facts import amp_api
 
 if TYPE_CHECKING:
@@ -27,18 +33,25 @@ def conditions_of(program: Program, node: ast.AST) -> list[Asked]:
     scope = program.module.scope_of(node)
     found = [(test, scope) for test in _around(program, node)]
     function = scope.node
-    if isinstance(function, FUNCTIONS) and function.name == "__init__" and scope.owner is not None:
+    if (
+        isinstance(function, FUNCTIONS)
+        and function.name == "__init__"
+        and scope.owner is not None
+    ):
         assert isinstance(scope.owner.node, ast.ClassDef)
         for call, caller in program.graph.constructions(scope.owner.node):
             found += [(test, caller) for test in _around(program, call)]
     return found
 
 
-def share_a_cause(program: Program, first: Iterable[Asked], second: Iterable[Asked]) -> bool:
+def share_a_cause(
+    program: Program, first: Iterable[Asked], second: Iterable[Asked]
+) -> bool:
     """Whether one variable has a say in expressions of both groups."""
     ours, theirs = _causes(program, first), _causes(program, second)
     return any(
-        home is other and (name == word or _is_part(name, word) or _is_part(word, name))
+        home is other
+        and (name == word or _is_part(name, word) or _is_part(word, name))
         for home, name in ours
         for other, word in theirs
     )
@@ -52,7 +65,10 @@ def _around(program: Program, node: ast.AST) -> Iterator[ast.expr]:
     """The tests on the way from the head of the function to `node`."""
     inner = node
     for above in program.module.ancestors(node):
-        if isinstance(above, (ast.If, ast.IfExp, ast.While)) and inner is not above.test:
+        if (
+            isinstance(above, (ast.If, ast.IfExp, ast.While))
+            and inner is not above.test
+        ):
             yield above.test
         elif isinstance(above, ast.Match):
             yield above.subject
@@ -68,7 +84,9 @@ def _guards(program: Program, statement: ast.stmt) -> Iterator[ast.expr]:
     for before in program.module.block_of(statement):
         if before is statement:
             return
-        if isinstance(before, ast.If) and any(isinstance(n, _LEAVES) for n in shallow(before)):
+        if isinstance(before, ast.If) and any(
+            isinstance(n, _LEAVES) for n in shallow(before)
+        ):
             yield before.test
 
 
@@ -111,12 +129,24 @@ def _variable(program: Program, node: ast.AST, scope: Scope) -> Variable | None:
         if not (isinstance(called, ast.Call) and called.func is above):
             return None
     name, canonical = dotted_name(node), program.canonical(node)
-    if name is None or canonical in amp_api.HALVES or canonical in amp_api.FLOATS:
+    if (
+        name is None
+        or canonical in amp_api.HALVES
+        or canonical in amp_api.FLOATS
+    ):
         return None
-    if isinstance(above, ast.Call) and above.func is node and isinstance(node, ast.Attribute):
+    if (
+        isinstance(above, ast.Call)
+        and above.func is node
+        and isinstance(node, ast.Attribute)
+    ):
         return None
     head, _, rest = name.partition(".")
-    cls = program.graph.class_around(scope) if head == scope.self_name and rest else None
+    cls = (
+        program.graph.class_around(scope)
+        if head == scope.self_name and rest
+        else None
+    )
     if cls is not None:
         return program.module.scopes[cls], f"self.{rest}"
     return scope.lookup(head), canonical or name
@@ -134,12 +164,18 @@ def _given(program: Program, variable: Variable) -> Iterator[Asked]:
         if binding.value is not None:
             yield binding.value, scope
         if binding.how != "parameter":
-            yield from ((test, scope) for test in _around(program, binding.statement))
+            yield from (
+                (test, scope) for test in _around(program, binding.statement)
+            )
 
 
 def _passed(program: Program, home: Scope, name: str) -> Iterator[Asked]:
     """What callers pass for a parameter."""
-    for site in program.graph.sites(home.node) if isinstance(home.node, FUNCTIONS) else ():
+    for site in (
+        program.graph.sites(home.node)
+        if isinstance(home.node, FUNCTIONS)
+        else ()
+    ):
         given = argument(site.call, home, name, site.bound)
         if given is not None:
             yield given, site.scope

@@ -31,7 +31,11 @@ def _strict(program: Program, maker: Function, hops: int) -> Function | None:
     scope = program.scope(maker)
     named = [one for one in returned(maker) if isinstance(one, ast.Name)]
     inner = [program.graph.function_at(one, scope) for one in named]
-    nested = [one for one in inner if one is not None and program.scope(one).parent is scope]
+    nested = [
+        one
+        for one in inner
+        if one is not None and program.scope(one).parent is scope
+    ]
     if hops:
         found = (_strict(program, one, hops - 1) for one in nested)
         return next((one for one in found if one is not None), None)

@@ -87,7 +87,9 @@ class Journal:
         """What may be in `key` at a position of the journal."""
         log = self._log.get(key)
         index = bisect.bisect_right(log[0], position) if log is not None else 0
-        return log[1][index - 1] if log is not None and index else self.first(key)
+        return (
+            log[1][index - 1] if log is not None and index else self.first(key)
+        )
 
     def get(self, key: str) -> Items:
         """What may be in `key` now."""
@@ -112,7 +114,9 @@ class Journal:
     def join(self, positions: list[int], since: int) -> None:
         """Continue from any of the states at `positions`."""
         for key in self.changed(since):
-            items = frozenset().union(*(self.at(key, position) for position in positions))
+            items = frozenset().union(
+                *(self.at(key, position) for position in positions)
+            )
             if items != self._state[key]:
                 self.set(key, items)
 
@@ -120,7 +124,9 @@ class Journal:
         """Continue from any state between: an exception may be raised at any place."""
         for key in self.changed(since):
             positions, values = self._log[key]
-            first, last = (bisect.bisect_right(positions, p) for p in (since, until))
+            first, last = (
+                bisect.bisect_right(positions, p) for p in (since, until)
+            )
             self.set(key, self.at(key, since).union(*values[first:last]))
 
     def goto_but(self, position: int, since: int, kept: Iterable[str]) -> None:

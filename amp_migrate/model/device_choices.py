@@ -14,7 +14,9 @@ _ASKED = "torch.cuda.is_available"
 _DEEP = 8
 
 
-def follows_cuda(program: Program, devices: Devices, expr: ast.expr, scope: Scope) -> bool:
+def follows_cuda(
+    program: Program, devices: Devices, expr: ast.expr, scope: Scope
+) -> bool:
     """Whether `expr` is a CUDA device where there is one, and the CPU where there is none: what
     names no choice, as `"cuda"`, fails there by itself.
     """
@@ -29,13 +31,21 @@ def asks_cuda(program: Program, test: ast.expr) -> bool:
     if dotted is None or test not in program.module.parents:
         return False
     reach = program.reaching.at(test, dotted)
-    values = [b.value for b in reach.bindings if b.how == "assign" and b.index is None]
+    values = [
+        b.value for b in reach.bindings if b.how == "assign" and b.index is None
+    ]
     whole = reach.complete and len(values) == len(reach.bindings)
-    return bool(values) and whole and all(_is_question(program, value) for value in values)
+    return (
+        bool(values)
+        and whole
+        and all(_is_question(program, value) for value in values)
+    )
 
 
 def _is_question(program: Program, value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Call) and program.canonical(value.func) == _ASKED
+    return (
+        isinstance(value, ast.Call) and program.canonical(value.func) == _ASKED
+    )
 
 
 class _Choices:
@@ -49,7 +59,11 @@ class _Choices:
             return False
         if isinstance(expr, ast.IfExp):
             asked = asks_cuda(self.program, expr.test)
-            return asked and self._is_cuda(expr.body, scope) and self._is_cpu(expr.orelse, scope)
+            return (
+                asked
+                and self._is_cuda(expr.body, scope)
+                and self._is_cpu(expr.orelse, scope)
+            )
         if isinstance(expr, ast.Call):
             return self._made(expr, scope, deep)
         dotted = dotted_name(expr)
@@ -57,34 +71,52 @@ class _Choices:
             return self._is_cuda(expr, scope)
         reach = self.program.reaching.at(expr, dotted)
         known = bool(reach.bindings) and reach.complete
-        return known and all(self._bound(binding, deep) for binding in reach.bindings)
+        return known and all(
+            self._bound(binding, deep) for binding in reach.bindings
+        )
 
     def _made(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         if self.program.canonical(call.func) == "torch.device":
-            return bool(call.args) and self.follows(call.args[0], scope, deep - 1)
+            return bool(call.args) and self.follows(
+                call.args[0], scope, deep - 1
+            )
         function = self.program.values.callee(call, scope)
         values = returned(function) if function is not None else []
         inner = self.program.scope(function) if function is not None else scope
-        return bool(values) and all(self._arm(one, inner, deep - 1) for one in values)
+        return bool(values) and all(
+            self._arm(one, inner, deep - 1) for one in values
+        )
 
     def _bound(self, binding: Binding, deep: int) -> bool:
-        if binding.how != "assign" or binding.value is None or binding.index is not None:
+        if (
+            binding.how != "assign"
+            or binding.value is None
+            or binding.index is not None
+        ):
             return False
         if binding.value not in self.program.module.parents:
             return False
-        return self._arm(binding.value, self.program.module.scope_of(binding.value), deep - 1)
+        return self._arm(
+            binding.value, self.program.module.scope_of(binding.value), deep - 1
+        )
 
     def _arm(self, value: ast.expr, scope: Scope, deep: int) -> bool:
         """A value that may stand under `if torch.cuda.is_available():`, or beside it."""
         for arm in self._arms(value):
-            return self._is_cuda(value, scope) if arm else self._is_cpu(value, scope)
+            return (
+                self._is_cuda(value, scope)
+                if arm
+                else self._is_cpu(value, scope)
+            )
         return self.follows(value, scope, deep)
 
     def _arms(self, value: ast.expr) -> Iterator[bool]:
         """For each `if` around that asks for CUDA, whether the value stands where there is one."""
         here: ast.AST = value
         for above in self.program.module.ancestors(value):
-            if isinstance(above, ast.If) and asks_cuda(self.program, above.test):
+            if isinstance(above, ast.If) and asks_cuda(
+                self.program, above.test
+            ):
                 yield any(here is one for one in above.body)
             here = above
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _DEEP = 12
 _SPAWN = "torch.multiprocessing.spawn"
-_INDICES = frozenset({"torch.cuda.current_device", "torch.distributed.get_rank", "int"})
+_INDICES = frozenset(
+    {"torch.cuda.current_device", "torch.distributed.get_rank", "int"}
+)
 
 
 class Form(Flag):
@@ -65,7 +67,9 @@ UNKNOWN = DeviceValue(Form.UNKNOWN, closed=False)
 class Devices:
     """Answers `of` for expressions and `at` for names at a place."""
 
-    def __init__(self, program: Program, busy: set[Binding] | None = None) -> None:
+    def __init__(
+        self, program: Program, busy: set[Binding] | None = None
+    ) -> None:
         """`busy`: the bindings that are being followed, in whatever file."""
         self.program = program
         self._busy: set[Binding] = set() if busy is None else busy
@@ -80,18 +84,30 @@ class Devices:
         if isinstance(expr, ast.IfExp):
             body = self.of(expr.body, scope)
             known = self._asks_for_accelerator(expr.test)
-            return _either([_present(body) if known else body, self.of(expr.orelse, scope)])
+            return _either(
+                [_present(body) if known else body, self.of(expr.orelse, scope)]
+            )
         if isinstance(expr, ast.BoolOp):
             values = [self.of(value, scope) for value in expr.values]
-            first = map(_present, values[:-1]) if isinstance(expr.op, ast.Or) else values[:-1]
+            first = (
+                map(_present, values[:-1])
+                if isinstance(expr.op, ast.Or)
+                else values[:-1]
+            )
             return _either([*first, values[-1]])
         if isinstance(expr, ast.Call):
             return self._call(expr, scope)
         if isinstance(expr, ast.Attribute) and expr.attr == "type":
             holder = self.of(expr.value, scope)
             if holder.is_device:
-                return DeviceValue(Form.STRING, _types(holder.names), holder.closed)
-        if isinstance(expr, ast.Attribute) and expr.attr == "device" and _is_tensor(expr.value):
+                return DeviceValue(
+                    Form.STRING, _types(holder.names), holder.closed
+                )
+        if (
+            isinstance(expr, ast.Attribute)
+            and expr.attr == "device"
+            and _is_tensor(expr.value)
+        ):
             return DeviceValue(Form.DEVICE, closed=False)
         dotted = dotted_name(expr)
         if dotted is not None and expr in self.program.module.parents:
@@ -99,11 +115,20 @@ class Devices:
         return UNKNOWN
 
     def _asks_for_accelerator(self, test: ast.expr) -> bool:
-        made = self.program.canonical(test.func) if isinstance(test, ast.Call) else None
+        made = (
+            self.program.canonical(test.func)
+            if isinstance(test, ast.Call)
+            else None
+        )
         return made == "torch.accelerator.is_available"
 
     def at(
-        self, node: ast.expr | ast.stmt, dotted: str, scope: Scope, *, after: bool = False
+        self,
+        node: ast.expr | ast.stmt,
+        dotted: str,
+        scope: Scope,
+        *,
+        after: bool = False,
     ) -> DeviceValue:
         """What the name or attribute `dotted` may hold at `node`, or `after` that statement."""
         reaching = self.program.reaching
@@ -132,15 +157,26 @@ class Devices:
         program = self.program
         home, cls = program, program.graph.class_around(scope)
         if holder and holder != scope.self_name:
-            value = program.values.of(ast.parse(holder, mode="eval").body, scope)
+            value = program.values.of(
+                ast.parse(holder, mode="eval").body, scope
+            )
             home, cls = value.foreign or (program, value.cls)
-        return self._read(home, cls, name, _DEEP) if cls is not None and holder else None
+        return (
+            self._read(home, cls, name, _DEEP)
+            if cls is not None and holder
+            else None
+        )
 
-    def _read(self, home: Program, cls: ast.ClassDef, name: str, deep: int) -> DeviceValue | None:
+    def _read(
+        self, home: Program, cls: ast.ClassDef, name: str, deep: int
+    ) -> DeviceValue | None:
         """What a property of a class gives, or of the bases that other files hold."""
         method = home.graph.method(cls, name)
         if method is not None:
-            inner, asked = home.scope(method), self if home is self.program else Devices(home)
+            inner, asked = (
+                home.scope(method),
+                self if home is self.program else Devices(home),
+            )
             given = [asked.of(one, inner) for one in returned(method)]
             return _either(given) if is_property(method) and given else None
         for owner in home.graph.lineage(cls) if deep else ():
@@ -162,22 +198,34 @@ class Devices:
             holder = ast.parse(dotted, mode="eval").body
             held = self._of_class(holder, scope)
             home, bindings = held if held is not None else (home, [])
-        known = [self._there(home, one, one.value) for one in bindings if one.value is not None]
+        known = [
+            self._there(home, one, one.value)
+            for one in bindings
+            if one.value is not None
+        ]
         if not known:
             return None
-        return _either([*known, *(self._written(dotted) if "." in dotted else [])])
+        return _either(
+            [*known, *(self._written(dotted) if "." in dotted else [])]
+        )
 
-    def _there(self, home: Program, binding: Binding, value: ast.expr) -> DeviceValue:
+    def _there(
+        self, home: Program, binding: Binding, value: ast.expr
+    ) -> DeviceValue:
         """What a binding of another file holds; nothing where that is the question itself."""
         if binding in self._busy or len(self._busy) > _DEEP:
             return DeviceValue(Form(0))
         self._busy.add(binding)
         try:
-            return Devices(home, self._busy).of(value, home.module.scope_of(binding.statement))
+            return Devices(home, self._busy).of(
+                value, home.module.scope_of(binding.statement)
+            )
         finally:
             self._busy.discard(binding)
 
-    def _of_class(self, expr: ast.expr, scope: Scope) -> tuple[Program, list[Binding]] | None:
+    def _of_class(
+        self, expr: ast.expr, scope: Scope
+    ) -> tuple[Program, list[Binding]] | None:
         """`Config.device`, or `cfg.device` of an instance, of a class of another file."""
         if not isinstance(expr, ast.Attribute):
             return None
@@ -195,16 +243,22 @@ class Devices:
         stores = (
             self.program.module.parents[node]
             for node in self.program.module.parents
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
             if node.attr == last
         )
         values = [getattr(one, "value", None) for one in stores]
         scope_of = self.program.module.scope_of
         return [
-            self.of(one, scope_of(one)) if isinstance(one, ast.expr) else UNKNOWN for one in values
+            self.of(one, scope_of(one))
+            if isinstance(one, ast.expr)
+            else UNKNOWN
+            for one in values
         ]
 
-    def _bound(self, binding: Binding, scope: Scope, dotted: str) -> DeviceValue:
+    def _bound(
+        self, binding: Binding, scope: Scope, dotted: str
+    ) -> DeviceValue:
         if binding in self._known:
             return self._known[binding]
         if binding in self._busy or len(self._busy) > _DEEP:
@@ -218,18 +272,31 @@ class Devices:
             self._known[binding] = found
         return found
 
-    def _value_of(self, binding: Binding, scope: Scope, dotted: str) -> DeviceValue:
+    def _value_of(
+        self, binding: Binding, scope: Scope, dotted: str
+    ) -> DeviceValue:
         around = self.program.module.parents
         where = (
             self.program.module.scope_of(binding.statement)
             if binding.statement in around
             else scope
         )
-        if binding.how == "parameter" and isinstance(binding.statement, ast.arg):
+        if binding.how == "parameter" and isinstance(
+            binding.statement, ast.arg
+        ):
             return self._parameter(binding.statement, where)
         method = binding.statement
-        if binding.how == "def" and isinstance(method, FUNCTIONS) and is_property(method):
-            return _either([self.of(one, self.program.scope(method)) for one in returned(method)])
+        if (
+            binding.how == "def"
+            and isinstance(method, FUNCTIONS)
+            and is_property(method)
+        ):
+            return _either(
+                [
+                    self.of(one, self.program.scope(method))
+                    for one in returned(method)
+                ]
+            )
         if binding.value is None or binding.index is not None:
             return UNKNOWN
         if binding.how == "for":
@@ -241,7 +308,10 @@ class Devices:
     def _element(self, iterable: ast.expr, scope: Scope) -> DeviceValue:
         if isinstance(iterable, (ast.List, ast.Tuple, ast.Set)):
             return _either(self.of(element, scope) for element in iterable.elts)
-        ranges = isinstance(iterable, ast.Call) and dotted_name(iterable.func) == "range"
+        ranges = (
+            isinstance(iterable, ast.Call)
+            and dotted_name(iterable.func) == "range"
+        )
         return DeviceValue(Form.INDEX) if ranges else UNKNOWN
 
     def _parameter(self, parameter: ast.arg, scope: Scope) -> DeviceValue:
@@ -253,8 +323,13 @@ class Devices:
         found = [self.of(default, scope)] if default is not None else []
         annotated = self._annotation(parameter.annotation)
         sites = self.program.reaching.entry.sites(function)
-        if annotated is not None:  # nothing keeps a caller from passing something else
-            given = [argument(call, scope, parameter.arg, bound) for call, _, bound in sites]
+        if (
+            annotated is not None
+        ):  # nothing keeps a caller from passing something else
+            given = [
+                argument(call, scope, parameter.arg, bound)
+                for call, _, bound in sites
+            ]
             passed = [
                 self.of(expr, site[1])
                 for expr, site in zip(given, sites, strict=True)
@@ -278,29 +353,56 @@ class Devices:
     @cached_property
     def _spawned(self) -> frozenset[ast.AST]:
         """Functions that `torch.multiprocessing.spawn` runs, each with its rank."""
-        calls = [(c, s) for s in self.program.module.scopes.values() for c in s.calls if c.args]
-        spawns = [(c, s) for c, s in calls if self.program.canonical(c.func) == _SPAWN]
-        found = (self.program.graph.function_at(c.args[0], s) for c, s in spawns)
+        calls = [
+            (c, s)
+            for s in self.program.module.scopes.values()
+            for c in s.calls
+            if c.args
+        ]
+        spawns = [
+            (c, s) for c, s in calls if self.program.canonical(c.func) == _SPAWN
+        ]
+        found = (
+            self.program.graph.function_at(c.args[0], s) for c, s in spawns
+        )
         return frozenset(function for function in found if function is not None)
 
     def _annotation(self, annotation: ast.expr | None) -> DeviceValue | None:
         if annotation is None:
             return None
         name = self.program.canonical(annotation) or dotted_name(annotation)
-        forms = {"torch.device": Form.DEVICE, "str": Form.STRING, "int": Form.INDEX}
+        forms = {
+            "torch.device": Form.DEVICE,
+            "str": Form.STRING,
+            "int": Form.INDEX,
+        }
         return DeviceValue(forms[name], closed=False) if name in forms else None
 
     def _option(self, option: ast.Call, scope: Scope) -> DeviceValue:
         """What `--device` of a command line may be: by its type, default and choices."""
         given = {keyword.arg: keyword.value for keyword in option.keywords}
         kind = given.get("type")
-        named = (self.program.canonical(kind) or dotted_name(kind)) if kind is not None else "str"
+        named = (
+            (self.program.canonical(kind) or dotted_name(kind))
+            if kind is not None
+            else "str"
+        )
         default = given.get("default")
-        value = self.of(default, scope) if default is not None else DeviceValue(Form.NONE)
+        value = (
+            self.of(default, scope)
+            if default is not None
+            else DeviceValue(Form.NONE)
+        )
         choices = given.get("choices")
         if isinstance(choices, (ast.List, ast.Tuple)):
-            return _either([value, *(self.of(choice, scope) for choice in choices.elts)])
-        forms = {"torch.device": Form.DEVICE, "str": Form.STRING, "int": Form.INDEX}
+            return _either(
+                [value, *(self.of(choice, scope) for choice in choices.elts)]
+            )
+        forms = {
+            "torch.device": Form.DEVICE,
+            "str": Form.STRING,
+            "int": Form.INDEX,
+        }
         if named not in forms or "action" in given:
             return UNKNOWN
         form = forms[named]
@@ -333,7 +435,9 @@ class Devices:
         inner = self.of(expr.args[0], scope)
         if inner.form is Form.INDEX:
             return DeviceValue(Form.DEVICE, frozenset({"cuda:"}))
-        return DeviceValue(Form.DEVICE, inner.names, inner.closed and not inner.form & ~_NAMED)
+        return DeviceValue(
+            Form.DEVICE, inner.names, inner.closed and not inner.form & ~_NAMED
+        )
 
 
 def _constant(value: object) -> DeviceValue:
@@ -348,7 +452,9 @@ def _constant(value: object) -> DeviceValue:
 def _formatted(expr: ast.JoinedStr) -> DeviceValue:
     first = expr.values[0] if expr.values else None
     if isinstance(first, ast.Constant) and ":" in str(first.value):
-        return DeviceValue(Form.STRING, frozenset({str(first.value).partition(":")[0] + ":"}))
+        return DeviceValue(
+            Form.STRING, frozenset({str(first.value).partition(":")[0] + ":"})
+        )
     return DeviceValue(Form.STRING, closed=False)
 
 

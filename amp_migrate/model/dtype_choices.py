@@ -27,12 +27,16 @@ def dtype_choices(
     parts = _parts(program, expr, scope) if hops else None
     if not parts:
         return None
-    found = [dtype_choices(program, one, where, hops - 1) for one, where in parts]
+    found = [
+        dtype_choices(program, one, where, hops - 1) for one, where in parts
+    ]
     known = [one for one in found if one is not None]
     return frozenset().union(*known) if len(known) == len(found) else None
 
 
-def _parts(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]] | None:
+def _parts(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]] | None:
     if isinstance(expr, ast.IfExp):
         return [(expr.body, scope), (expr.orelse, scope)]
     if isinstance(expr, ast.Subscript):
@@ -47,7 +51,9 @@ def _parts(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.exp
     return _bound(program, expr, scope)
 
 
-def _table(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]] | None:
+def _table(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]] | None:
     if isinstance(expr, ast.Dict):
         return [(value, scope) for value in expr.values]
     bound = _bound(program, expr, scope)
@@ -56,7 +62,9 @@ def _table(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.exp
     return [(value, where) for one, where in bound for value in one.values]  # type: ignore[attr-defined]
 
 
-def _bound(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]] | None:
+def _bound(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]] | None:
     """Everything that is assigned to a name or to an attribute of `self`."""
     name = dotted_name(expr)
     if name is None:
@@ -69,12 +77,16 @@ def _bound(program: Program, expr: ast.expr, scope: Scope) -> list[tuple[ast.exp
     if home is None and isinstance(expr, ast.Attribute):
         home, name = _of_class(program, expr, scope)
     bindings = home.bindings.get(name, []) if home is not None else []
-    if home is None or any(b.how != "assign" or b.index is not None for b in bindings):
+    if home is None or any(
+        b.how != "assign" or b.index is not None for b in bindings
+    ):
         return None
     return [(b.value, home) for b in bindings if b.value is not None] or None
 
 
-def _of_class(program: Program, expr: ast.Attribute, scope: Scope) -> tuple[Scope | None, str]:
+def _of_class(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> tuple[Scope | None, str]:
     """The class that sets an attribute of an object, where nothing else in sight does."""
     cls = program.values.of(expr.value, scope).cls
     if cls is None:
@@ -82,6 +94,8 @@ def _of_class(program: Program, expr: ast.Attribute, scope: Scope) -> tuple[Scop
     home = program.module.scopes[cls]
     ends = f".{expr.attr}"
     set_elsewhere = any(
-        name.endswith(ends) for one in program.module.scopes.values() for name in one.bindings
+        name.endswith(ends)
+        for one in program.module.scopes.values()
+        for name in one.bindings
     )
     return (None if set_elsewhere else home), expr.attr

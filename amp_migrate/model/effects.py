@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.forwards import Forwards
-from amp_migrate.model.gradient_effects import last_name, reads_gradients, writes_gradients
+from amp_migrate.model.gradient_effects import (
+    last_name,
+    reads_gradients,
+    writes_gradients,
+)
 from amp_migrate.model.kinds import Kind, optimizer_name, scheduler_name
 from amp_migrate.model.late_bound_calls import of_dispatch, of_property
-from amp_migrate.model.losses import BCE, body_effects, callables, is_library_bce
+from amp_migrate.model.losses import (
+    BCE,
+    body_effects,
+    callables,
+    is_library_bce,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, blocks, shallow
 from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
@@ -25,7 +34,12 @@ if TYPE_CHECKING:
 
 # What a function of another module does is seen in its caller, but for backward and step: those
 # loops are that module's, and all that the caller knows is that it trains.
-_CARRIED = EventKind.BCE | EventKind.READS_GRADIENTS | EventKind.FORWARD | EventKind.CALLABLE
+_CARRIED = (
+    EventKind.BCE
+    | EventKind.READS_GRADIENTS
+    | EventKind.FORWARD
+    | EventKind.CALLABLE
+)
 
 _BUILTINS = {
     "print", "len", "range", "int", "float", "str", "zip", "enumerate", "list", "dict",
@@ -67,7 +81,10 @@ class Effects:
         """`loss.backward(...)` of a tensor, or `torch.autograd.backward(...)`."""
         if self.module.canonical(call.func) == "torch.autograd.backward":
             return True
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "backward"):
+        if not (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "backward"
+        ):
             return False
         receiver = call.func.value
         if (
@@ -77,7 +94,10 @@ class Effects:
         ):
             return False
         value = self.values.of(receiver, scope)
-        if value.cls is not None and self.graph.method(value.cls, "backward") is not None:
+        if (
+            value.cls is not None
+            and self.graph.method(value.cls, "backward") is not None
+        ):
             return False
         if len(call.args) > TENSOR_BACKWARD:
             return False  # of an extension: `kernels.backward(x, y, grad_x, grad_y, grad)`
@@ -91,7 +111,9 @@ class Effects:
 
     def is_step(self, call: ast.Call, scope: Scope) -> bool:
         """`X.step(...)` where X is, or is used as, an optimizer (or a wrapper of one)."""
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "step"):
+        if not (
+            isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+        ):
             return False
         return self.is_optimizer(call.func.value, scope)
 
@@ -99,10 +121,16 @@ class Effects:
         """Whether `expr` is an optimizer by what it is; failing that, by use and name."""
         value = self.values.of(expr, scope)
         if value:
-            return value.kind in (Kind.OPTIMIZER, Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
+            return value.kind in (
+                Kind.OPTIMIZER,
+                Kind.WRAPPER,
+                Kind.FOREIGN_OPTIMIZER,
+            )
         keys = []
         while isinstance(expr, ast.Subscript):
-            if isinstance(expr.slice, ast.Constant) and isinstance(expr.slice.value, str):
+            if isinstance(expr.slice, ast.Constant) and isinstance(
+                expr.slice.value, str
+            ):
                 keys.append(expr.slice.value)
             expr = expr.value
         name = dotted_name(expr)
@@ -112,7 +140,10 @@ class Effects:
         if any(scheduler_name(word) for word in called):
             return False
         used = self.values.methods_used(name, scope)
-        return any(optimizer_name(word) for word in called) or {"zero_grad", "step"} <= used
+        return (
+            any(optimizer_name(word) for word in called)
+            or {"zero_grad", "step"} <= used
+        )
 
     def is_forward(self, call: ast.Call, scope: Scope) -> bool:
         """Whether `call` runs a model, itself or inside what it calls."""
@@ -173,22 +204,35 @@ class Effects:
         if self.is_step(call, scope):
             return EventKind.STEP
         effect = EventKind.NONE
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "zero_grad":
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "zero_grad"
+        ):
             return EventKind.ZERO_GRAD
         if self.is_bce(call, scope):
             effect |= EventKind.BCE
         function = self.values.callee(call, scope)
         if function is not None:
-            effect |= self.of_function(function) | self._of_overrides(call, function, scope)
+            effect |= self.of_function(function) | self._of_overrides(
+                call, function, scope
+            )
         else:
             effect |= self._of_object_call(call, scope)
-            effect |= self._of_callables(call, scope) | self._of_any_method(call, scope)
+            effect |= self._of_callables(call, scope) | self._of_any_method(
+                call, scope
+            )
             effect |= of_dispatch(self.program, call, scope)
         return effect | self._forwards.of_call(call, scope)
 
-    def _of_overrides(self, call: ast.Call, function: Function, scope: Scope) -> EventKind:
+    def _of_overrides(
+        self, call: ast.Call, function: Function, scope: Scope
+    ) -> EventKind:
         """`self.loss(x)` runs the method of whichever heir the object is of."""
-        others = [one for one in self.values.callees(call, scope) if one is not function]
+        others = [
+            one
+            for one in self.values.callees(call, scope)
+            if one is not function
+        ]
         effect = EventKind.NONE
         for one in others:
             effect |= self.of_function(one) & _CARRIED
@@ -199,9 +243,15 @@ class Effects:
         it is a binary cross-entropy.
         """
         behind = callables(self.program, call, scope)
-        effect = EventKind.BCE if any(map(is_library_bce, behind)) else EventKind.NONE
+        effect = (
+            EventKind.BCE
+            if any(map(is_library_bce, behind))
+            else EventKind.NONE
+        )
         for one in behind:
-            effect |= body_effects(one) & (EventKind.BCE | EventKind.READS_GRADIENTS)
+            effect |= body_effects(one) & (
+                EventKind.BCE | EventKind.READS_GRADIENTS
+            )
         return effect
 
     def _of_any_method(self, call: ast.Call, scope: Scope) -> EventKind:
@@ -209,7 +259,10 @@ class Effects:
         any method of that name does.
         """
         func = call.func
-        if not isinstance(func, ast.Attribute) or self.module.canonical(func) is not None:
+        if (
+            not isinstance(func, ast.Attribute)
+            or self.module.canonical(func) is not None
+        ):
             return EventKind.NONE
         if self.values.of(func.value, scope):
             return EventKind.NONE
@@ -218,19 +271,31 @@ class Effects:
             effect |= self.of_function(method) & EventKind.READS_GRADIENTS
         return effect
 
-    def _handed_function(self, func: ast.expr, scope: Scope, hops: int = 3) -> EventKind:
+    def _handed_function(
+        self, func: ast.expr, scope: Scope, hops: int = 3
+    ) -> EventKind:
         """Effects of the functions that callers (or a plain assignment) put behind a name:
         `criterion=dice_loss`.
         """
-        if not isinstance(func, ast.Name) or hops == 0 or (home := scope.lookup(func.id)) is None:
+        if (
+            not isinstance(func, ast.Name)
+            or hops == 0
+            or (home := scope.lookup(func.id)) is None
+        ):
             return EventKind.NONE
         effect = EventKind.NONE
         for expr, where in self.values.given(func.id, home):
             definition = self.values.abroad(expr, where)
-            own = self.graph.function_named(expr.id, where) if isinstance(expr, ast.Name) else None
+            own = (
+                self.graph.function_named(expr.id, where)
+                if isinstance(expr, ast.Name)
+                else None
+            )
             if own is not None:
                 effect |= self.of_function(own)
-            elif definition is not None and not isinstance(definition[1], ast.ClassDef):
+            elif definition is not None and not isinstance(
+                definition[1], ast.ClassDef
+            ):
                 effect |= definition[0].effects.of_function(definition[1])
             else:
                 effect |= self._handed_function(expr, where, hops - 1)
@@ -247,7 +312,9 @@ class Effects:
             return False
         if func.attr in HARMLESS and func.attr not in self._own_methods:
             return self.values.of(func.value, scope).foreign is None
-        return (self.module.canonical(func) or "").startswith(_HARMLESS_LIBRARIES)
+        return (self.module.canonical(func) or "").startswith(
+            _HARMLESS_LIBRARIES
+        )
 
     @cached_property
     def _own_methods(self) -> set[str]:
@@ -272,7 +339,9 @@ class Effects:
         value = self.values.of(call.func, scope)
         if value.foreign is not None:
             program, cls = value.foreign
-            found = program.graph.method(cls, "forward") or program.graph.method(cls, "__call__")
+            found = program.graph.method(
+                cls, "forward"
+            ) or program.graph.method(cls, "__call__")
             return (
                 _carried(program.effects.of_function(found))
                 if found is not None
@@ -284,8 +353,12 @@ class Effects:
             and self.graph.class_named(call.func, scope) is value.cls
         ):
             return EventKind.NONE
-        method = self.graph.method(value.cls, "forward") or self.graph.method(value.cls, "__call__")
-        return self.of_function(method) if method is not None else EventKind.NONE
+        method = self.graph.method(value.cls, "forward") or self.graph.method(
+            value.cls, "__call__"
+        )
+        return (
+            self.of_function(method) if method is not None else EventKind.NONE
+        )
 
     def of_function(self, function: Function) -> EventKind:
         """Effects of calling a function in sight, transitively."""
@@ -324,11 +397,16 @@ class Effects:
 
     def steps(self, scope: Scope) -> list[ast.Call]:
         """Optimizer steps written in `scope`, in source order."""
-        return sorted((c for c in scope.calls if self.is_step(c, scope)), key=_position)
+        return sorted(
+            (c for c in scope.calls if self.is_step(c, scope)), key=_position
+        )
 
     def backwards(self, scope: Scope) -> list[ast.Call]:
         """Backward calls written in `scope`, in source order."""
-        return sorted((c for c in scope.calls if self.is_backward(c, scope)), key=_position)
+        return sorted(
+            (c for c in scope.calls if self.is_backward(c, scope)),
+            key=_position,
+        )
 
 
 def _carried(effect: EventKind) -> EventKind:
@@ -357,8 +435,18 @@ def inner_statements(statement: ast.stmt) -> Iterator[ast.stmt]:
     for block in blocks(statement):
         for inner in block:
             yield inner
-            if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if not isinstance(
+                inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+            ):
                 yield from inner_statements(inner)
 
 
-_BACKWARD_OWNERS = {"accelerator", "fabric", "engine", "model_engine", "optimizer", "tape", "self"}
+_BACKWARD_OWNERS = {
+    "accelerator",
+    "fabric",
+    "engine",
+    "model_engine",
+    "optimizer",
+    "tape",
+    "self",
+}

@@ -19,7 +19,9 @@ def evaluated(node: ast.AST) -> Iterator[ast.AST]:
         if done:
             yield here
         elif isinstance(here, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            targets = here.targets if isinstance(here, ast.Assign) else [here.target]
+            targets = (
+                here.targets if isinstance(here, ast.Assign) else [here.target]
+            )
             stack.extend((target, False) for target in reversed(targets))
             if here.value is not None:
                 stack.append((here.value, False))

@@ -43,11 +43,33 @@ _ACTIVATIONS = {
     )
 }
 # Functions of torch that run the module they are given.
-_RUNNERS = {"data_parallel", "checkpoint", "functional_call", "checkpoint_sequential"}
+_RUNNERS = {
+    "data_parallel",
+    "checkpoint",
+    "functional_call",
+    "checkpoint_sequential",
+}
 # Libraries that take a model and do not run it.
-_KEEPERS = ("torch.nn.init", "torch.save", "copy.", "numpy.", "os.", "logging.", "wandb.")
+_KEEPERS = (
+    "torch.nn.init",
+    "torch.save",
+    "copy.",
+    "numpy.",
+    "os.",
+    "logging.",
+    "wandb.",
+)
 # Methods of a model out of sight that do not run it.
-_UPKEEP = ("init_", "set_", "reset", "save", "load", "update_", "get_optim", "configure")
+_UPKEEP = (
+    "init_",
+    "set_",
+    "reset",
+    "save",
+    "load",
+    "update_",
+    "get_optim",
+    "configure",
+)
 _MODEL_NAME = re.compile(
     r"(?i)net|model|encod|decod|actor|critic|policy|generator|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
 )
@@ -58,7 +80,11 @@ class Forwards:
 
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
-        self.module, self.graph, self.values = effects.module, effects.graph, effects.values
+        self.module, self.graph, self.values = (
+            effects.module,
+            effects.graph,
+            effects.values,
+        )
 
     def is_forward(self, call: ast.Call, scope: Scope) -> bool:
         """Whether `call` runs a model, itself or inside what it calls."""
@@ -91,7 +117,9 @@ class Forwards:
         """The function or class of another file that `call` names."""
         return self.values.abroad(call.func, scope)
 
-    def _defined(self, call: ast.Call, scope: Scope) -> list[tuple[Effects, Function]]:
+    def _defined(
+        self, call: ast.Call, scope: Scope
+    ) -> list[tuple[Effects, Function]]:
         """The functions that `call` runs, in this program or in a file beside it."""
         own = self.values.callees(call, scope)
         if own:
@@ -101,7 +129,9 @@ class Forwards:
             return [(abroad[0].effects, abroad[1])]
         return list(self._foreign_methods(call.func, scope))
 
-    def _foreign_methods(self, func: ast.expr, scope: Scope) -> Iterator[tuple[Effects, Function]]:
+    def _foreign_methods(
+        self, func: ast.expr, scope: Scope
+    ) -> Iterator[tuple[Effects, Function]]:
         """`self.diffusion.loss(x)` of an object whose class is in another file, and what heirs of
         that class put in its place there.
         """
@@ -111,7 +141,10 @@ class Forwards:
         if foreign is None:
             return
         home, cls = foreign
-        methods = (home.graph.method(one, func.attr) for one in [cls, *home.graph.heirs(cls)])
+        methods = (
+            home.graph.method(one, func.attr)
+            for one in [cls, *home.graph.heirs(cls)]
+        )
         for method in dict.fromkeys(one for one in methods if one is not None):
             yield home.effects, method
 
@@ -121,9 +154,13 @@ class Forwards:
         if function.name == "forward" and effects.is_module_method(function):
             return EventKind.FORWARD
         if effects.is_module_method(function) and is_abstract(function):
-            named = function.name in _PLAIN_METHODS or function.name.startswith(_UPKEEP)
+            named = function.name in _PLAIN_METHODS or function.name.startswith(
+                _UPKEEP
+            )
             return self._sure(not named)
-        found = effects.of_function(function) & (EventKind.FORWARD | EventKind.CALLABLE)
+        found = effects.of_function(function) & (
+            EventKind.FORWARD | EventKind.CALLABLE
+        )
         if found & EventKind.CALLABLE and self._brings_model(call, scope):
             return EventKind.FORWARD
         return EventKind.FORWARD if found & EventKind.FORWARD else found
@@ -133,7 +170,9 @@ class Forwards:
         origin = None
         if isinstance(call.func, ast.Attribute):
             origin = self.values.of(call.func.value, scope).origin
-        made = isinstance(origin, ast.Call) and self._is_given_model(origin, scope)
+        made = isinstance(origin, ast.Call) and self._is_given_model(
+            origin, scope
+        )
         return made or self._is_given_model(call, scope)
 
     # -- what is known without one
@@ -159,7 +198,9 @@ class Forwards:
         given = [*call.args, *(k.value for k in call.keywords)]
         return any(self.values.is_model(a, scope) for a in given)
 
-    def _of_method(self, call: ast.Call, func: ast.Attribute, scope: Scope) -> EventKind:
+    def _of_method(
+        self, call: ast.Call, func: ast.Attribute, scope: Scope
+    ) -> EventKind:
         value = self.values.of(func, scope)
         if self.values.is_model(func, scope):
             return EventKind.FORWARD
@@ -174,9 +215,15 @@ class Forwards:
             return EventKind.FORWARD
         if criterion_name(func.attr):
             return self._of_loss_method(call, func, scope)
-        return EventKind.CALLABLE if named and self._is_stored(func, scope) else EventKind.NONE
+        return (
+            EventKind.CALLABLE
+            if named and self._is_stored(func, scope)
+            else EventKind.NONE
+        )
 
-    def _of_loss_method(self, call: ast.Call, func: ast.Attribute, scope: Scope) -> EventKind:
+    def _of_loss_method(
+        self, call: ast.Call, func: ast.Attribute, scope: Scope
+    ) -> EventKind:
         """`agent.loss(model, batch)`: a method out of sight computes from the model it is given;
         `self.diffusion.loss(x)` from what its object holds, as far as anybody can see.
         """
@@ -190,7 +237,9 @@ class Forwards:
     def _is_stored(self, func: ast.Attribute, scope: Scope) -> bool:
         """An attribute that holds something callable, and is no method of a class in sight."""
         around = self.graph.class_around(scope)
-        bindings = self.module.scopes[around].bindings if around is not None else {}
+        bindings = (
+            self.module.scopes[around].bindings if around is not None else {}
+        )
         return f"self.{func.attr}" in bindings and not criterion_name(func.attr)
 
     def _of_variable(self, call: ast.Call, scope: Scope) -> EventKind:
@@ -206,22 +255,37 @@ class Forwards:
             return EventKind.NONE
         home = scope.lookup(func.id)
         held = home is not None and any(
-            b.how in ("parameter", "assign", "for") for b in home.bindings[func.id]
+            b.how in ("parameter", "assign", "for")
+            for b in home.bindings[func.id]
         )
         if held and not criterion_name(func.id):
-            return EventKind.FORWARD if _MODEL_NAME.search(func.id) else EventKind.CALLABLE
+            return (
+                EventKind.FORWARD
+                if _MODEL_NAME.search(func.id)
+                else EventKind.CALLABLE
+            )
         return self._sure(held and self._is_given_model(call, scope))
 
-    def _of_element(self, call: ast.Call, func: ast.Subscript, scope: Scope) -> EventKind:
+    def _of_element(
+        self, call: ast.Call, func: ast.Subscript, scope: Scope
+    ) -> EventKind:
         """`nets[i](x)`; `state["model"](x)`; `LOSSES[kind](model, batch)`."""
         key = func.slice.value if isinstance(func.slice, ast.Constant) else None
         holder = key if isinstance(key, str) else dotted_name(func.value) or ""
-        if self.values.is_model(func.value, scope) or self._is_given_model(call, scope):
+        if self.values.is_model(func.value, scope) or self._is_given_model(
+            call, scope
+        ):
             return EventKind.FORWARD
-        told = self.values.of(func if isinstance(key, str) else func.value, scope)
+        told = self.values.of(
+            func if isinstance(key, str) else func.value, scope
+        )
         if told or criterion_name(holder):
             return EventKind.NONE
-        return EventKind.FORWARD if _MODEL_NAME.search(holder) else EventKind.CALLABLE
+        return (
+            EventKind.FORWARD
+            if _MODEL_NAME.search(holder)
+            else EventKind.CALLABLE
+        )
 
     def _of_object(self, func: ast.expr, scope: Scope) -> EventKind:
         """`obj(x)` runs `__call__` of its class."""
@@ -233,7 +297,9 @@ class Forwards:
         call = graph.method(cls, "__call__") if cls is not None else None
         if call is None:
             return EventKind.NONE
-        return effects.of_function(call) & (EventKind.FORWARD | EventKind.CALLABLE)
+        return effects.of_function(call) & (
+            EventKind.FORWARD | EventKind.CALLABLE
+        )
 
 
 def _constructs(definition: Definition | None) -> bool:

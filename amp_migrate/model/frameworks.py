@@ -41,20 +41,28 @@ class Setting:
     @property
     def advice(self) -> str:
         """The setting to use, in the framework's own words."""
-        return "Trainer(precision=16)" if self.old_lightning else self.framework.setting
+        return (
+            "Trainer(precision=16)"
+            if self.old_lightning
+            else self.framework.setting
+        )
 
     def values(self, dtype: str, torch: str) -> dict[str, str]:
         """Keywords and their new values; empty where nothing can be offered."""
         if self.state != "off" or self.obstacle:
             return {}
-        pairs = self.framework.brain if dtype == "bfloat16" else self.framework.half
+        pairs = (
+            self.framework.brain if dtype == "bfloat16" else self.framework.half
+        )
         found = {
             key: value.format(on=f"{torch}.cuda.is_available()", torch=torch)
             for key, value in pairs
         }
         if self.old_lightning:
             half = '"bf16"' if dtype == "bfloat16" else "16"
-            found = {"precision": f"{half} if {torch}.cuda.is_available() else 32"}
+            found = {
+                "precision": f"{half} if {torch}.cuda.is_available() else 32"
+            }
         return found
 
 
@@ -67,7 +75,9 @@ def framework_settings(program: Program) -> list[Setting]:
     """The trainers that a program makes, in source order."""
     if not names_framework(program.module.text):
         return []
-    found = program.remembered(framework_settings, lambda: list(_found(program)))
+    found = program.remembered(
+        framework_settings, lambda: list(_found(program))
+    )
     return sorted(found, key=lambda s: (s.call.lineno, s.call.col_offset))
 
 
@@ -99,12 +109,16 @@ def _setting(framework: Framework, call: ast.Call, scope: Scope) -> Setting:
 
 
 def _state(
-    framework: Framework, call: ast.Call, given: dict[str, ast.keyword], scope: Scope
+    framework: Framework,
+    call: ast.Call,
+    given: dict[str, ast.keyword],
+    scope: Scope,
 ) -> tuple[State, str]:
     if framework.name == "DeepSpeed":
         return "open", "its configuration"
     if any(
-        isinstance(k.value, ast.Constant) and (name, k.value.value) in framework.cpu
+        isinstance(k.value, ast.Constant)
+        and (name, k.value.value) in framework.cpu
         for name, k in given.items()
     ):
         return "cpu", ""
@@ -115,7 +129,9 @@ def _state(
         shown = f"{name}={ast.unparse(value)}"
         if not isinstance(value, ast.Constant):
             return "open", shown
-        if value.value not in (framework.off if name == framework.keyword else (None, False, "")):
+        if value.value not in (
+            framework.off if name == framework.keyword else (None, False, "")
+        ):
             return "on", shown
     if any(k.arg is None for k in call.keywords) or any(
         isinstance(a, ast.Starred) for a in call.args
@@ -127,7 +143,10 @@ def _state(
 
 
 def _obstacle(
-    framework: Framework, call: ast.Call, given: dict[str, ast.keyword], module: Module
+    framework: Framework,
+    call: ast.Call,
+    given: dict[str, ast.keyword],
+    module: Module,
 ) -> str:
     if framework.clipper:
         for scope in module.scopes.values():
@@ -162,6 +181,11 @@ def _learner(call: ast.Call, scope: Scope) -> Setting:
     text = scope.module.text
     framework = next(f for f in FRAMEWORKS if f.name == "fastai")
     shown = next(
-        (word for word in ("to_fp16()", "to_bf16()", "MixedPrecision") if word in text), ""
+        (
+            word
+            for word in ("to_fp16()", "to_bf16()", "MixedPrecision")
+            if word in text
+        ),
+        "",
     )
     return Setting(framework, call, scope, "on" if shown else "off", shown)

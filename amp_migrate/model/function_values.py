@@ -42,7 +42,10 @@ def follow(program: Program, function: Function) -> Followed | None:
         walk.all_of(function)
     except _LostError:
         return None
-    return Followed(tuple(walk.sites.values()), tuple(p for p in walk.peers if p is not function))
+    return Followed(
+        tuple(walk.sites.values()),
+        tuple(p for p in walk.peers if p is not function),
+    )
 
 
 class _Walk:
@@ -70,18 +73,21 @@ class _Walk:
         """Where the function is named other than to call it."""
         module = self.program.module
         for node in list(module.parents):
-            if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(
-                node.ctx, ast.Load
-            ):
+            if not isinstance(
+                node, (ast.Name, ast.Attribute)
+            ) or not isinstance(node.ctx, ast.Load):
                 continue
-            if (node.id if isinstance(node, ast.Name) else node.attr) not in module.local_names(
-                function.name
-            ):
+            if (
+                node.id if isinstance(node, ast.Name) else node.attr
+            ) not in module.local_names(function.name):
                 continue
             parent = module.parents[node]
             if isinstance(parent, ast.Call) and parent.func is node:
                 continue
-            if self.program.graph.function_at(node, module.scope_of(node)) is function:
+            if (
+                self.program.graph.function_at(node, module.scope_of(node))
+                is function
+            ):
                 yield node
 
     def _peer(self, expr: ast.expr) -> None:
@@ -90,7 +96,9 @@ class _Walk:
             self._peer(expr.body)
             self._peer(expr.orelse)
             return
-        found = self.program.graph.function_at(expr, self.program.module.scope_of(expr))
+        found = self.program.graph.function_at(
+            expr, self.program.module.scope_of(expr)
+        )
         if found is None:
             raise _LostError
         self._waiting.append(found)
@@ -101,7 +109,9 @@ class _Walk:
         scope = self.program.module.scope_of(node)
         if isinstance(parent, ast.Call) and parent.func is node and not table:
             self.sites[parent] = CallSite(parent, scope, bound=False)
-        elif isinstance(parent, ast.Subscript) and parent.value is node and table:
+        elif (
+            isinstance(parent, ast.Subscript) and parent.value is node and table
+        ):
             self._value(parent, "")
         elif (
             isinstance(parent, ast.Attribute)
@@ -111,7 +121,10 @@ class _Walk:
             self._table_method(parent)
         elif isinstance(parent, (ast.Dict, ast.List, ast.Tuple)) and not table:
             self._elements(parent)
-            self._value(parent, "mapping" if isinstance(parent, ast.Dict) else "sequence")
+            self._value(
+                parent,
+                "mapping" if isinstance(parent, ast.Dict) else "sequence",
+            )
         elif isinstance(parent, ast.IfExp) and parent.test is not node:
             self._peer(parent)
             self._value(parent, table)
@@ -125,11 +138,15 @@ class _Walk:
             self._passed(node, parent, scope, table)
         elif table == "sequence" and isinstance(parent, ast.For):
             self._each(parent, scope)
-        elif not (table and isinstance(parent, (ast.Compare, ast.For))):  # the keys of a mapping
+        elif not (
+            table and isinstance(parent, (ast.Compare, ast.For))
+        ):  # the keys of a mapping
             raise _LostError
 
     def _elements(self, display: ast.Dict | ast.List | ast.Tuple) -> None:
-        for element in display.values if isinstance(display, ast.Dict) else display.elts:
+        for element in (
+            display.values if isinstance(display, ast.Dict) else display.elts
+        ):
             self._peer(element)
 
     def _each(self, loop: ast.For, scope: Scope) -> None:
@@ -169,7 +186,10 @@ class _Walk:
         if table or binding.how == "for":
             if isinstance(value, (ast.Dict, ast.List, ast.Tuple)):
                 self._elements(value)
-            elif not (isinstance(value, ast.Name) and self._is_followed(value.id, home)):
+            elif not (
+                isinstance(value, ast.Name)
+                and self._is_followed(value.id, home)
+            ):
                 raise _LostError
         elif binding.how != "assign":
             raise _LostError
@@ -196,11 +216,23 @@ class _Walk:
                     yield node
 
     def _passed(
-        self, node: ast.expr, parent: ast.Call | ast.keyword, scope: Scope, table: Table
+        self,
+        node: ast.expr,
+        parent: ast.Call | ast.keyword,
+        scope: Scope,
+        table: Table,
     ) -> None:
         """An argument: the function's parameter, at all of its calls."""
-        call = self.program.module.parents[parent] if isinstance(parent, ast.keyword) else parent
-        callee = self.program.values.callee(call, scope) if isinstance(call, ast.Call) else None
+        call = (
+            self.program.module.parents[parent]
+            if isinstance(parent, ast.keyword)
+            else parent
+        )
+        callee = (
+            self.program.values.callee(call, scope)
+            if isinstance(call, ast.Call)
+            else None
+        )
         if callee is None or self.program.graph.escapes(callee):
             raise _LostError
         inner = self.program.scope(callee)
@@ -208,7 +240,9 @@ class _Walk:
         names = [
             a.arg
             for a in inner.parameters()
-            if any(argument(s.call, inner, a.arg, s.bound) is node for s in sites)
+            if any(
+                argument(s.call, inner, a.arg, s.bound) is node for s in sites
+            )
         ]
         if len(names) != 1:
             raise _LostError

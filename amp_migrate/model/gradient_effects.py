@@ -45,7 +45,11 @@ def _says_gradient(call: ast.Call) -> bool:
     """`getattr(p, "grad")`"""
     name = call.args[1] if len(call.args) > 1 else None
     is_getattr = isinstance(call.func, ast.Name) and call.func.id == "getattr"
-    return is_getattr and isinstance(name, ast.Constant) and name.value in _GRADIENTS
+    return (
+        is_getattr
+        and isinstance(name, ast.Constant)
+        and name.value in _GRADIENTS
+    )
 
 
 def _only_tested(module: Module, node: ast.Attribute) -> bool:
@@ -54,7 +58,10 @@ def _only_tested(module: Module, node: ast.Attribute) -> bool:
     """
     parent = module.parents[node]
     if isinstance(parent, ast.Compare):
-        return any(isinstance(c, ast.Constant) and c.value is None for c in parent.comparators)
+        return any(
+            isinstance(c, ast.Constant) and c.value is None
+            for c in parent.comparators
+        )
     if isinstance(parent, ast.Attribute) and parent.attr == "data":
         node, parent = parent, module.parents[parent]
     if isinstance(parent, ast.AugAssign) and parent.target is node:
@@ -73,7 +80,9 @@ def writes_gradients(module: Module, node: ast.AST) -> bool:
         value = getattr(parent, "value", None)
         if isinstance(parent, ast.AugAssign):
             return not isinstance(parent.op, (ast.Mult, ast.Div))
-        return not (isinstance(value, ast.Constant) and value.value is None) and not _bounded(value)
+        return not (
+            isinstance(value, ast.Constant) and value.value is None
+        ) and not _bounded(value)
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -88,7 +97,9 @@ def writes_gradients(module: Module, node: ast.AST) -> bool:
 
 def _bounded(value: ast.AST | None) -> bool:
     """`p.grad = p.grad.clamp(...)`, `torch.clamp(p.grad, ...)`, `p.grad / n`."""
-    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+    if isinstance(value, ast.BinOp) and isinstance(
+        value.op, (ast.Mult, ast.Div)
+    ):
         return True
     return isinstance(value, ast.Call) and last_name(value.func) in (
         "clamp",

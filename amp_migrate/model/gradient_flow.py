@@ -8,7 +8,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope, returned, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+    shallow,
+)
 from amp_migrate.torch_facts.gradients import CUTS, ENABLES_GRAD, NO_GRAD
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 
@@ -16,10 +23,23 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _DEEP = 14
-_JOINS = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.Tuple)  # a list may be filled later
+_JOINS = (
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.Tuple,
+)  # a list may be filled later
 _PLAIN = (ast.Constant, ast.JoinedStr, ast.Compare, ast.Lambda)
-_NUMBERS = frozenset({"int", "float", "bool", "str", "len", "range", "round", "print", "iter"})
-_MAKERS = ("torch.from_numpy", "torch.tensor", "torch.LongTensor", "torch.FloatTensor")
+_NUMBERS = frozenset(
+    {"int", "float", "bool", "str", "len", "range", "round", "print", "iter"}
+)
+_MAKERS = (
+    "torch.from_numpy",
+    "torch.tensor",
+    "torch.LongTensor",
+    "torch.FloatTensor",
+)
 
 
 def is_no_grad(expr: ast.expr, program: Program) -> bool:
@@ -32,7 +52,10 @@ def is_no_grad(expr: ast.expr, program: Program) -> bool:
 
 def _is_grad(expr: ast.expr, program: Program) -> bool:
     """`torch.enable_grad()` as a context."""
-    return isinstance(expr, ast.Call) and program.canonical(expr.func) == ENABLES_GRAD
+    return (
+        isinstance(expr, ast.Call)
+        and program.canonical(expr.func) == ENABLES_GRAD
+    )
 
 
 def under_no_grad(program: Program, node: ast.AST) -> bool:
@@ -45,7 +68,9 @@ def under_no_grad(program: Program, node: ast.AST) -> bool:
             if any(_is_grad(one, program) for one in contexts):
                 return False
         if isinstance(parent, FUNCTIONS) and parent is not node:
-            return any(is_no_grad(mark, program) for mark in parent.decorator_list)
+            return any(
+                is_no_grad(mark, program) for mark in parent.decorator_list
+            )
     return False
 
 
@@ -59,7 +84,9 @@ def detached(expr: ast.expr) -> bool:
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name):
             return expr.func.id in ("int", "float", "bool")
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-            if expr.func.attr in CUTS or (expr.func.attr == "sample" and not expr.args):
+            if expr.func.attr in CUTS or (
+                expr.func.attr == "sample" and not expr.args
+            ):
                 return True
             expr = expr.func.value
         elif isinstance(expr, (ast.Subscript, ast.Attribute)):
@@ -93,8 +120,14 @@ class _Search:
             return self._named(expr, deep - 1)
         if isinstance(expr, ast.Subscript):
             return self.cut(expr.value, scope, deep - 1)
-        parts = [one for one in ast.iter_child_nodes(expr) if isinstance(one, ast.expr)]
-        return isinstance(expr, _JOINS) and all(self.cut(one, scope, deep - 1) for one in parts)
+        parts = [
+            one
+            for one in ast.iter_child_nodes(expr)
+            if isinstance(one, ast.expr)
+        ]
+        return isinstance(expr, _JOINS) and all(
+            self.cut(one, scope, deep - 1) for one in parts
+        )
 
     def _call(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         program, func = self.program, call.func
@@ -105,16 +138,31 @@ class _Search:
             return func.id in _NUMBERS
         functions = functions_run(program, call, scope)
         if functions:
-            return all(_Search(home, self.seen).given_back(one, deep) for home, one in functions)
-        if not canonical and isinstance(func, ast.Attribute) and not self._is_object(func, scope):
-            return self.cut(func.value, scope, deep) and self._all(call, scope, deep)
-        is_operator = canonical.startswith("torch.") and not canonical.startswith("torch.nn.")
+            return all(
+                _Search(home, self.seen).given_back(one, deep)
+                for home, one in functions
+            )
+        if (
+            not canonical
+            and isinstance(func, ast.Attribute)
+            and not self._is_object(func, scope)
+        ):
+            return self.cut(func.value, scope, deep) and self._all(
+                call, scope, deep
+            )
+        is_operator = canonical.startswith(
+            "torch."
+        ) and not canonical.startswith("torch.nn.")
         return is_operator and self._all(call, scope, deep)
 
     def _is_object(self, func: ast.Attribute, scope: Scope) -> bool:
         """Whether a method is asked of something that may hold models."""
         value = self.program.values.of(func.value, scope)
-        return value.cls is not None or value.foreign is not None or value.name is not None
+        return (
+            value.cls is not None
+            or value.foreign is not None
+            or value.name is not None
+        )
 
     def _all(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         given = [*call.args, *(one.value for one in call.keywords)]
@@ -122,14 +170,21 @@ class _Search:
 
     def given_back(self, function: Function, deep: int) -> bool:
         """Whether nothing that a function returns carries gradients."""
-        if any(is_no_grad(mark, self.program) for mark in function.decorator_list):
+        if any(
+            is_no_grad(mark, self.program) for mark in function.decorator_list
+        ):
             return True
         results, scope = returned(function), self.program.scope(function)
-        nodes = (node for statement in function.body for node in shallow(statement))
-        if not results or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
+        nodes = (
+            node for statement in function.body for node in shallow(statement)
+        )
+        if not results or any(
+            isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes
+        ):
             return False
         return all(
-            under_no_grad(self.program, one) or self.cut(one, scope, deep) for one in results
+            under_no_grad(self.program, one) or self.cut(one, scope, deep)
+            for one in results
         )
 
     def _named(self, expr: ast.Name | ast.Attribute, deep: int) -> bool:
@@ -137,8 +192,14 @@ class _Search:
         gives one may hold anything.
         """
         dotted = dotted_name(expr)
-        bindings = self.program.reaching.at(expr, dotted).bindings if dotted is not None else ()
-        return bool(bindings) and all(self._bound(one, deep) for one in bindings)
+        bindings = (
+            self.program.reaching.at(expr, dotted).bindings
+            if dotted is not None
+            else ()
+        )
+        return bool(bindings) and all(
+            self._bound(one, deep) for one in bindings
+        )
 
     def _bound(self, binding: Binding, deep: int) -> bool:
         value, module = binding.value, self.program.module
@@ -151,16 +212,30 @@ class _Search:
         return plain and self.cut(value, module.scope_of(value), deep)
 
 
-def functions_run(program: Program, call: ast.Call, scope: Scope) -> list[tuple[Program, Function]]:
+def functions_run(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, Function]]:
     """The functions that a call runs, in this file or in others."""
     own = [(program, one) for one in program.values.callees(call, scope)]
     if own or program.graph.class_named(call.func, scope) is not None:
         return own
     abroad = program.values.abroad(call.func, scope)
     if abroad is not None:
-        return [] if isinstance(abroad[1], ast.ClassDef) else [(abroad[0], abroad[1])]
+        return (
+            []
+            if isinstance(abroad[1], ast.ClassDef)
+            else [(abroad[0], abroad[1])]
+        )
     if not isinstance(call.func, ast.Attribute):
         return []
     foreign = program.values.of(call.func.value, scope).foreign
-    method = foreign[0].graph.method(foreign[1], call.func.attr) if foreign is not None else None
-    return [(foreign[0], method)] if foreign is not None and method is not None else []
+    method = (
+        foreign[0].graph.method(foreign[1], call.func.attr)
+        if foreign is not None
+        else None
+    )
+    return (
+        [(foreign[0], method)]
+        if foreign is not None and method is not None
+        else []
+    )

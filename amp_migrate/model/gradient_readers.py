@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_in
-from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope, returned, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Function,
+    Module,
+    Scope,
+    returned,
+    shallow,
+)
 from amp_migrate.torch_facts.clippers import clipper, one_of
 from amp_migrate.torch_facts.gradients import BOUNDING, MULTIPLES, SAME_VALUES
 
@@ -37,7 +44,9 @@ def named_reader(canonical: str | None, name: str) -> EventKind | None:
     return EventKind.READ if _MEASURES.search(name) else None
 
 
-def called_reader(module: Module, func: ast.expr, name: str) -> EventKind | None:
+def called_reader(
+    module: Module, func: ast.expr, name: str
+) -> EventKind | None:
     """What a call of `func`, whose last name is `name`, does with gradients."""
     if _is_chosen_clipper(module, func):
         return EventKind.CLIP
@@ -46,7 +55,11 @@ def called_reader(module: Module, func: ast.expr, name: str) -> EventKind | None
 
 def _is_chosen_clipper(module: Module, func: ast.expr) -> bool:
     """`getattr(torch.nn.utils, "clip_grad_%s_" % mode)`: one of a library's clippers."""
-    if not isinstance(func, ast.Call) or dotted_name(func.func) != "getattr" or len(func.args) < 2:
+    if (
+        not isinstance(func, ast.Call)
+        or dotted_name(func.func) != "getattr"
+        or len(func.args) < 2
+    ):
         return False
     holder, begun = module.canonical(func.args[0]), _beginning(func.args[1])
     row = one_of(f"{holder}.{begun}") if holder is not None and begun else None
@@ -61,7 +74,11 @@ def _beginning(name: ast.expr) -> str:
         name = name.left
     if isinstance(name, ast.Call) and isinstance(name.func, ast.Attribute):
         name = name.func.value
-    text = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+    text = (
+        name.value
+        if isinstance(name, ast.Constant) and isinstance(name.value, str)
+        else ""
+    )
     return re.split(r"[%{]", text)[0]
 
 
@@ -70,7 +87,11 @@ def bounding_hooks(program: Program) -> Iterator[ast.Call]:
     for scope in program.module.scopes.values():
         for call in scope.calls:
             func = call.func
-            if isinstance(func, ast.Attribute) and func.attr == "register_hook" and call.args:
+            if (
+                isinstance(func, ast.Attribute)
+                and func.attr == "register_hook"
+                and call.args
+            ):
                 hook = _function(program, call.args[0], scope)
                 if hook is not None and _bounds_its_argument(program, hook):
                     yield call
@@ -87,10 +108,13 @@ def is_linear_hook(program: Program, call: ast.Call, scope: Scope) -> bool:
     body = hook.body if isinstance(hook, FUNCTIONS) else [ast.Return(hook.body)]
     last = body[-1]
     quiet = all(
-        isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in body[:-1]
+        isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+        for one in body[:-1]
     )
     given = last.value if isinstance(last, ast.Return) else None
-    return quiet and given is not None and _is_multiple(given, parameters[-1].arg)
+    return (
+        quiet and given is not None and _is_multiple(given, parameters[-1].arg)
+    )
 
 
 def _is_multiple(expr: ast.expr, name: str) -> bool:
@@ -100,7 +124,9 @@ def _is_multiple(expr: ast.expr, name: str) -> bool:
         return _is_multiple(expr.operand, name)
     if isinstance(expr, ast.Call):
         return _gives_multiple(expr, name)
-    if not isinstance(expr, ast.BinOp) or not isinstance(expr.op, (ast.Mult, ast.Div)):
+    if not isinstance(expr, ast.BinOp) or not isinstance(
+        expr.op, (ast.Mult, ast.Div)
+    ):
         return False
     left, right = name in names_in(expr.left), name in names_in(expr.right)
     if right and isinstance(expr.op, ast.Div) or left == right:
@@ -111,32 +137,54 @@ def _is_multiple(expr: ast.expr, name: str) -> bool:
 def _gives_multiple(call: ast.Call, name: str) -> bool:
     """`grad.clone()`, `grad.mul(0.1)`."""
     func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr not in MULTIPLES | SAME_VALUES:
+    if (
+        not isinstance(func, ast.Attribute)
+        or func.attr not in MULTIPLES | SAME_VALUES
+    ):
         return False
     given = [*call.args, *(one.value for one in call.keywords)]
-    return _is_multiple(func.value, name) and not any(name in names_in(one) for one in given)
+    return _is_multiple(func.value, name) and not any(
+        name in names_in(one) for one in given
+    )
 
 
-def _function(program: Program, expr: ast.expr, scope: Scope) -> ast.Lambda | Function | None:
+def _function(
+    program: Program, expr: ast.expr, scope: Scope
+) -> ast.Lambda | Function | None:
     if isinstance(expr, ast.Lambda):
         return expr
-    if isinstance(expr, ast.Call) and program.canonical(expr.func) == "functools.partial":
+    if (
+        isinstance(expr, ast.Call)
+        and program.canonical(expr.func) == "functools.partial"
+    ):
         return _function(program, expr.args[0], scope) if expr.args else None
     if isinstance(expr, ast.Call):
         maker = _function(program, expr.func, scope)
         return _made_by(maker) if isinstance(maker, FUNCTIONS) else None
     own = program.graph.function_at(expr, scope)
     there = program.values.abroad(expr, scope) if own is None else None
-    return there[1] if there is not None and isinstance(there[1], FUNCTIONS) else own
+    return (
+        there[1]
+        if there is not None and isinstance(there[1], FUNCTIONS)
+        else own
+    )
 
 
 def _made_by(maker: Function) -> ast.Lambda | Function | None:
     """The function that `reversed_by(coefficient)` makes and gives back."""
     values = returned(maker)
     if len(values) != 1 or isinstance(values[0], ast.Lambda):
-        return values[0] if len(values) == 1 and isinstance(values[0], ast.Lambda) else None
+        return (
+            values[0]
+            if len(values) == 1 and isinstance(values[0], ast.Lambda)
+            else None
+        )
     name = values[0].id if isinstance(values[0], ast.Name) else None
-    made = [one for one in maker.body if isinstance(one, FUNCTIONS) and one.name == name]
+    made = [
+        one
+        for one in maker.body
+        if isinstance(one, FUNCTIONS) and one.name == name
+    ]
     return made[0] if len(made) == 1 else None
 
 
@@ -146,7 +194,12 @@ def _bounds_its_argument(program: Program, hook: ast.Lambda | Function) -> bool:
         return False
     name = parameters[-1].arg
     body = hook.body if isinstance(hook, FUNCTIONS) else [hook.body]
-    calls = (node for part in body for node in shallow(part) if isinstance(node, ast.Call))
+    calls = (
+        node
+        for part in body
+        for node in shallow(part)
+        if isinstance(node, ast.Call)
+    )
     return any(_bounds(call, name) for call in calls)
 
 

@@ -27,16 +27,25 @@ def read_of_values(program: Program, node: ast.Attribute) -> EventKind | None:
         return None
     parents = program.module.parents
     here: ast.AST = node
-    while isinstance(parents[here], ast.Attribute) and parents[here].attr == "data":  # type: ignore[attr-defined]
-        here = parents[here]
     parent = parents[here]
-    if isinstance(parent, ast.Attribute) and parent.attr in CARRIES_SCALE | SHAPES | BOUNDS:
+    while isinstance(parent, ast.Attribute) and parent.attr == "data":
+        here, parent = parent, parents[parent]
+    if (
+        isinstance(parent, ast.Attribute)
+        and parent.attr in CARRIES_SCALE | SHAPES | BOUNDS
+    ):
         return None
-    if isinstance(parent, (ast.If, ast.BoolOp, ast.UnaryOp, ast.IfExp)) or _is_moved(parent, here):
+    if isinstance(
+        parent, (ast.If, ast.BoolOp, ast.UnaryOp, ast.IfExp)
+    ) or _is_moved(parent, here):
         return None
     if _is_rescaled(parent, parents.get(parent)):
         return None
-    return None if isinstance(parent, ast.Call) and is_reducer(parent) else EventKind.READ
+    return (
+        None
+        if isinstance(parent, ast.Call) and is_reducer(parent)
+        else EventKind.READ
+    )
 
 
 def is_gradient(expr: ast.expr) -> bool:
@@ -47,12 +56,20 @@ def is_gradient(expr: ast.expr) -> bool:
 
 def _is_rescaled(parent: ast.AST, above: ast.AST | None) -> bool:
     """`p.grad = p.grad / n`: as linear as `p.grad /= n`."""
-    linear = isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.Div))
-    return linear and isinstance(above, ast.Assign) and all(map(is_gradient, above.targets))
+    linear = isinstance(parent, ast.BinOp) and isinstance(
+        parent.op, (ast.Mult, ast.Div)
+    )
+    return (
+        linear
+        and isinstance(above, ast.Assign)
+        and all(map(is_gradient, above.targets))
+    )
 
 
 def _is_moved(parent: ast.AST, node: ast.AST) -> bool:
     """Kept, not looked at: `saved = p.grad`, `p.grad = q.grad / 2`."""
-    if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.Div)):
+    if isinstance(parent, ast.BinOp) and isinstance(
+        parent.op, (ast.Mult, ast.Div)
+    ):
         return False
     return isinstance(parent, ast.Assign) and parent.value is node

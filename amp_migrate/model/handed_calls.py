@@ -34,19 +34,29 @@ def handed_calls(graph: CallGraph, function: Function) -> Iterator[CallSite]:
 
 def all_followed(graph: CallGraph, function: Function) -> bool:
     """Whether whoever is handed the function is in sight and does no more than call it."""
-    return all(_is_only_called(graph, node) for node in graph.mentions(function))
+    return all(
+        _is_only_called(graph, node) for node in graph.mentions(function)
+    )
 
 
 def _is_only_called(graph: CallGraph, node: ast.expr) -> bool:
     holder = graph.module.parents[node]
-    outer = graph.module.parents[holder] if isinstance(holder, ast.keyword) else holder
+    outer = (
+        graph.module.parents[holder]
+        if isinstance(holder, ast.keyword)
+        else holder
+    )
     if not isinstance(outer, ast.Call) or outer.func is node:
         return False
     taken = graph.function_at(outer.func, graph.module.scope_of(node))
     if taken is None:
         return False
     inner = graph.module.scopes[taken]
-    names = [name for name, value in _Passed(outer, inner).values.items() if value is node]
+    names = [
+        name
+        for name, value in _Passed(outer, inner).values.items()
+        if value is node
+    ]
     reads = [
         read
         for read in graph.module.parents
@@ -60,18 +70,28 @@ def _is_only_called(graph: CallGraph, node: ast.expr) -> bool:
 
 def _is_own(node: ast.expr, scope: Scope) -> bool:
     """`self.train`"""
-    return isinstance(node, ast.Attribute) and _is(node.value, scope.self_name or "")
+    return isinstance(node, ast.Attribute) and _is(
+        node.value, scope.self_name or ""
+    )
 
 
-def _through(graph: CallGraph, node: ast.expr, scope: Scope) -> Iterator[ast.Call]:
+def _through(
+    graph: CallGraph, node: ast.expr, scope: Scope
+) -> Iterator[ast.Call]:
     holder = graph.module.parents[node]
-    outer = graph.module.parents[holder] if isinstance(holder, ast.keyword) else holder
+    outer = (
+        graph.module.parents[holder]
+        if isinstance(holder, ast.keyword)
+        else holder
+    )
     if not isinstance(outer, ast.Call) or outer.func is node:
         return
     taken = graph.function_at(outer.func, scope)
     if taken is not None:
         yield from _by_parameter(graph, outer, node, taken)
-    elif graph.module.canonical(outer.func) in _PARTIAL and outer.args[:1] == [node]:
+    elif graph.module.canonical(outer.func) in _PARTIAL and outer.args[:1] == [
+        node
+    ]:
         yield _called(node, outer.args[1:], outer.keywords)
     elif (given := _tuple_of_arguments(outer)) is not None:
         is_ranked = graph.module.canonical(outer.func) == _SPAWN
@@ -80,7 +100,9 @@ def _through(graph: CallGraph, node: ast.expr, scope: Scope) -> Iterator[ast.Cal
 
 def _tuple_of_arguments(call: ast.Call) -> list[ast.expr] | None:
     """`Thread(target=train, args=(a, b))`, `spawn(train, args=(a, b))`"""
-    found = next((one.value for one in call.keywords if one.arg == "args"), None)
+    found = next(
+        (one.value for one in call.keywords if one.arg == "args"), None
+    )
     return found.elts if isinstance(found, (ast.Tuple, ast.List)) else None
 
 
@@ -102,10 +124,14 @@ class _Passed:
     def __init__(self, call: ast.Call, inner: Scope) -> None:
         assert isinstance(inner.node, FUNCTIONS)
         names = [one.arg for one in inner.parameters()]
-        self.values: dict[str, ast.expr] = dict(zip(names, call.args, strict=False))
+        self.values: dict[str, ast.expr] = dict(
+            zip(names, call.args, strict=False)
+        )
         named = [one for one in call.keywords if one.arg is not None]
         self.values |= {one.arg: one.value for one in named if one.arg in names}
-        positional = len(inner.node.args.posonlyargs) + len(inner.node.args.args)
+        positional = len(inner.node.args.posonlyargs) + len(
+            inner.node.args.args
+        )
         self.rest = call.args[positional:]
         self.more = [one for one in call.keywords if one.arg not in names]
         self._vararg = inner.node.args.vararg
@@ -116,8 +142,14 @@ class _Passed:
         found: list[ast.expr] = []
         for one in call.args:
             if isinstance(one, ast.Starred):
-                is_rest = self._vararg is not None and _is(one.value, self._vararg.arg)
-                found += self.rest if is_rest else [ast.Starred(_unknown(), ast.Load())]
+                is_rest = self._vararg is not None and _is(
+                    one.value, self._vararg.arg
+                )
+                found += (
+                    self.rest
+                    if is_rest
+                    else [ast.Starred(_unknown(), ast.Load())]
+                )
             else:
                 found.append(self._outside(one))
         return found
@@ -141,7 +173,9 @@ def _is(expr: ast.expr, name: str) -> bool:
     return isinstance(expr, ast.Name) and expr.id == name
 
 
-def _called(node: ast.expr, given: list[ast.expr], keywords: list[ast.keyword]) -> ast.Call:
+def _called(
+    node: ast.expr, given: list[ast.expr], keywords: list[ast.keyword]
+) -> ast.Call:
     return ast.Call(node, given, keywords)
 
 

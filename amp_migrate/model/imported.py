@@ -22,7 +22,9 @@ class Imported:
     def variable(self, expr: ast.expr, scope: Scope) -> Variable | None:
         """The program and the bindings of an imported name that is a variable of another file."""
         dotted = dotted_name(expr)
-        return self.variable_named(dotted, scope) if dotted is not None else None
+        return (
+            self.variable_named(dotted, scope) if dotted is not None else None
+        )
 
     def variable_named(self, dotted: str, scope: Scope) -> Variable | None:
         """The same of a dotted name."""
@@ -31,7 +33,10 @@ class Imported:
         origin = scope.module.imports.names.get(head)
         if neighbours is None or origin is None or origin.startswith("torch"):
             return None
-        if not self._is_import(head, scope) or self.module.elsewhere(dotted, scope) is not None:
+        if (
+            not self._is_import(head, scope)
+            or self.module.elsewhere(dotted, scope) is not None
+        ):
             return None
         return neighbours.variable(f"{origin}.{rest}" if rest else origin)
 
@@ -51,7 +56,9 @@ class Imported:
             return self._from_star(expr, scope)
         if canonical.startswith("torch.") or not self.is_import(expr, scope):
             return None
-        linked = self.module.elsewhere(dotted_name(expr) or "", scope) is not None
+        linked = (
+            self.module.elsewhere(dotted_name(expr) or "", scope) is not None
+        )
         return neighbours.find(canonical) if not linked else None
 
     def exported(self, expr: ast.expr, scope: Scope) -> list[Definition]:
@@ -60,25 +67,44 @@ class Imported:
         """
         neighbours = scope.module.neighbours
         canonical = self.module.canonical(expr)
-        if neighbours is None or canonical is None or canonical.startswith("torch."):
+        if (
+            neighbours is None
+            or canonical is None
+            or canonical.startswith("torch.")
+        ):
             return []
-        return neighbours.exported(canonical) if self.is_import(expr, scope) else []
+        return (
+            neighbours.exported(canonical)
+            if self.is_import(expr, scope)
+            else []
+        )
 
     def is_import(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether the head of a dotted name is an import, and nothing else, as seen from there."""
-        return self._is_import((dotted_name(expr) or "").partition(".")[0], scope)
+        return self._is_import(
+            (dotted_name(expr) or "").partition(".")[0], scope
+        )
 
     def _is_import(self, head: str, scope: Scope) -> bool:
         home = scope.lookup(head)
-        return home is None or all(b.how == "import" for b in home.bindings[head])
+        return home is None or all(
+            b.how == "import" for b in home.bindings[head]
+        )
 
     def _from_star(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """A name that only `from losses import *` can have brought."""
-        stars = [s for s in scope.module.imports.stars if not s.startswith("torch")]
+        stars = [
+            s for s in scope.module.imports.stars if not s.startswith("torch")
+        ]
         neighbours = scope.module.neighbours
         if not stars or neighbours is None or not isinstance(expr, ast.Name):
             return None
-        if scope.lookup(expr.id) is not None or self.module.elsewhere(expr.id, scope) is not None:
+        if (
+            scope.lookup(expr.id) is not None
+            or self.module.elsewhere(expr.id, scope) is not None
+        ):
             return None
         found = (neighbours.find(f"{star}.{expr.id}") for star in stars)
-        return next((definition for definition in found if definition is not None), None)
+        return next(
+            (definition for definition in found if definition is not None), None
+        )

@@ -62,7 +62,9 @@ class Value(NamedTuple):
 
     def abroad(self, home: Program) -> Value:
         """The same, seen from another file than `home`, where it was found."""
-        foreign = self.foreign or ((home, self.cls) if self.cls is not None else None)
+        foreign = self.foreign or (
+            (home, self.cls) if self.cls is not None else None
+        )
         return self._replace(cls=None, foreign=foreign, held=None)
 
 
@@ -121,7 +123,10 @@ def _torch_kind(name: str) -> Kind:
         return Kind.MODEL
     if name in SCALERS or name in amp_api.SHARDED_SCALERS:
         return Kind.SCALER
-    if name == "torch.device" or name == "torch.accelerator.current_accelerator":
+    if (
+        name == "torch.device"
+        or name == "torch.accelerator.current_accelerator"
+    ):
         return Kind.DEVICE
     if name in ("torch.cuda.is_available", "torch.accelerator.is_available"):
         return Kind.CUDA_FLAG
@@ -137,8 +142,14 @@ def _torch_kind(name: str) -> Kind:
     if layer is not None and layer.role != "parameters":
         return Kind.CRITERION if layer.role == "criterion" else Kind.MODEL
     # Modules of older and newer versions of torch.
-    is_module = head.startswith("torch.nn") and not head.startswith("torch.nn.utils")
-    if is_module and last[:1].isupper() and last not in ("Parameter", "Module", "Buffer"):
+    is_module = head.startswith("torch.nn") and not head.startswith(
+        "torch.nn.utils"
+    )
+    if (
+        is_module
+        and last[:1].isupper()
+        and last not in ("Parameter", "Module", "Buffer")
+    ):
         return Kind.CRITERION if last.endswith("Loss") else Kind.MODEL
     return Kind.UNKNOWN
 
@@ -146,16 +157,22 @@ def _torch_kind(name: str) -> Kind:
 _OPTIMIZER_NAME = re.compile(
     r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]|solver$|opts?$|^opts?(_|$)"
 )
-_NOT_OPTIMIZER_NAME = re.compile(r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args")
+_NOT_OPTIMIZER_NAME = re.compile(
+    r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args"
+)
 _CRITERION_NAME = re.compile(
     r"(?i)crit(?!ic)|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance"
 )
-_SCHEDULER_NAME = re.compile(r"(?i)sched|warm_?up|lr_?(policy|adjust|decay)|anneal")
+_SCHEDULER_NAME = re.compile(
+    r"(?i)sched|warm_?up|lr_?(policy|adjust|decay)|anneal"
+)
 
 
 def optimizer_name(name: str) -> bool:
     """Whether people call optimizers so (`optimizer_G`, `opt`, `d_optim`, `solver`)."""
-    return bool(_OPTIMIZER_NAME.search(name)) and not _NOT_OPTIMIZER_NAME.search(name)
+    return bool(
+        _OPTIMIZER_NAME.search(name)
+    ) and not _NOT_OPTIMIZER_NAME.search(name)
 
 
 def criterion_name(name: str) -> bool:

@@ -24,10 +24,22 @@ def of_dispatch(program: Program, call: ast.Call, scope: Scope) -> EventKind:
     what runs, and one of these reads gradients.
     """
     func = call.func
-    if isinstance(func, ast.Call) and _is_getattr(func) or _is_found(program, func):
+    if (
+        isinstance(func, ast.Call)
+        and _is_getattr(func)
+        or _is_found(program, func)
+    ):
         return _of_any(program, "methods")
-    if isinstance(func, ast.Subscript) or isinstance(func, ast.Name) and _is_taken(func, scope):
-        return _of_any(program, "kept") if not program.values.of(func, scope) else EventKind.NONE
+    if (
+        isinstance(func, ast.Subscript)
+        or isinstance(func, ast.Name)
+        and _is_taken(func, scope)
+    ):
+        return (
+            _of_any(program, "kept")
+            if not program.values.of(func, scope)
+            else EventKind.NONE
+        )
     return EventKind.NONE
 
 
@@ -37,8 +49,13 @@ def of_property(program: Program, asked: ast.Attribute) -> EventKind:
         return EventKind.NONE
     effect = EventKind.NONE
     for method in program.graph.methods_named(asked.attr):
-        if any(isinstance(one, ast.Name) and one.id == "property" for one in method.decorator_list):
-            effect |= program.effects.of_function(method) & EventKind.READS_GRADIENTS
+        if any(
+            isinstance(one, ast.Name) and one.id == "property"
+            for one in method.decorator_list
+        ):
+            effect |= (
+                program.effects.of_function(method) & EventKind.READS_GRADIENTS
+            )
     return effect
 
 
@@ -52,14 +69,20 @@ def _is_found(program: Program, func: ast.expr) -> bool:
 
 def _is_getattr(func: ast.Call) -> bool:
     """`getattr(callback, event)`; a constant name is an attribute as any other."""
-    named = isinstance(func.func, ast.Name) and func.func.id == "getattr" and len(func.args) > 1
+    named = (
+        isinstance(func.func, ast.Name)
+        and func.func.id == "getattr"
+        and len(func.args) > 1
+    )
     return named and not isinstance(func.args[1], ast.Constant)
 
 
 def _is_taken(func: ast.Name, scope: Scope) -> bool:
     """Whether a name is bound by a loop or a parameter alone."""
     home = scope.lookup(func.id)
-    return home is not None and all(one.how in _LATER for one in home.bindings[func.id])
+    return home is not None and all(
+        one.how in _LATER for one in home.bindings[func.id]
+    )
 
 
 def _of_any(program: Program, which: str) -> EventKind:
@@ -79,8 +102,14 @@ def _reads(program: Program, function: Function, hops: int) -> bool:
     nodes = (node for statement in function.body for node in shallow(statement))
     if any(program.effects.reads_gradients(node) for node in nodes):
         return True
-    called = (program.values.callee(call, scope) for call in scope.calls) if hops else ()
-    return any(one is not None and _reads(program, one, hops - 1) for one in called)
+    called = (
+        (program.values.callee(call, scope) for call in scope.calls)
+        if hops
+        else ()
+    )
+    return any(
+        one is not None and _reads(program, one, hops - 1) for one in called
+    )
 
 
 def _methods(program: Program) -> Iterator[Function]:

@@ -17,7 +17,11 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.project import nearby
-from amp_migrate.project.import_paths import by_search_path, candidates, resolved
+from amp_migrate.project.import_paths import (
+    by_search_path,
+    candidates,
+    resolved,
+)
 
 _HOPS = 6
 _NEVER_OURS = ("torch.", "numpy.", "os.", "torchvision.")
@@ -28,7 +32,9 @@ class LinkedProgram(Program):
 
     module: Linked
 
-    def __init__(self, texts: Mapping[str, str], neighbours: bool = True) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], neighbours: bool = True
+    ) -> None:
         """`texts` by path; see `Linked`."""
         self._index(Linked(texts, neighbours))
 
@@ -36,14 +42,18 @@ class LinkedProgram(Program):
 class Linked(Module):
     """The files of one program, parsed and indexed together."""
 
-    def __init__(self, texts: Mapping[str, str], neighbours: bool = True) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], neighbours: bool = True
+    ) -> None:
         """`texts` by path, the first one foremost; `neighbours`: look at other files on disk, too.
 
         Raises SyntaxError (with its file's name), ValueError or RecursionError.
         """
         self.parents, self.scopes, self.block_lists = {}, {}, {}
         self._canonical = {}
-        self._files = tuple(self._file(text, path, neighbours) for path, text in texts.items())
+        self._files = tuple(
+            self._file(text, path, neighbours) for path, text in texts.items()
+        )
         first = self._files[0]
         self.path, self.tree, self.root, self.neighbours = (
             first.path,
@@ -52,16 +62,22 @@ class Linked(Module):
             first.neighbours,
         )
         self.text = "".join(file.text for file in self._files)
-        self.identifiers = set().union(*(file.identifiers for file in self._files))
+        self.identifiers = set().union(
+            *(file.identifiers for file in self._files)
+        )
         self.import_statements = [
-            statement for file in self._files for statement in file.import_statements
+            statement
+            for file in self._files
+            for statement in file.import_statements
         ]
         self._found: dict[tuple[int, str, int], tuple[Scope, str] | None] = {}
         self._by_path = {resolved(file.path): file for file in self._files}
 
     def _file(self, text: str, path: str, neighbours: bool) -> Module:
         try:
-            return Module(text, path, Neighbours(path) if neighbours else None, self)
+            return Module(
+                text, path, Neighbours(path) if neighbours else None, self
+            )
         except SyntaxError as error:
             error.filename = path
             raise
@@ -82,7 +98,9 @@ class Linked(Module):
         bases, offset = {}, 0
         for file in self._files:
             bases[id(file)] = offset
-            offset += len(file.text.encode()) + 1  # a byte between two files belongs to neither
+            offset += (
+                len(file.text.encode()) + 1
+            )  # a byte between two files belongs to neither
         return bases
 
     def file_of(self, node: ast.AST) -> Module | None:
@@ -98,7 +116,9 @@ class Linked(Module):
         """The library name behind an expression, by the imports of its file."""
         if expr not in self._canonical:
             file = self.file_of(expr)
-            self._canonical[expr] = (file.imports if file else self.imports).canonical(expr)
+            self._canonical[expr] = (
+                file.imports if file else self.imports
+            ).canonical(expr)
         return self._canonical[expr]
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
@@ -127,7 +147,9 @@ class Linked(Module):
         """Where an imported name is bound: the scope of another file, and the name there."""
         head, _, rest = dotted.partition(".")
         home = scope.lookup(head)
-        if home is not None and not all(b.how == "import" for b in home.bindings[head]):
+        if home is not None and not all(
+            b.how == "import" for b in home.bindings[head]
+        ):
             return None
         return next(
             (
@@ -138,7 +160,9 @@ class Linked(Module):
             None,
         )
 
-    def _find(self, file: Module, canonical: str, hops: int) -> tuple[Scope, str] | None:
+    def _find(
+        self, file: Module, canonical: str, hops: int
+    ) -> tuple[Scope, str] | None:
         """Follow a dotted name through re-exports; None where it leaves the program. Remembered:
         names come again.
         """
@@ -147,14 +171,24 @@ class Linked(Module):
             self._found[key] = self._search(file, canonical, hops)
         return self._found[key]
 
-    def _search(self, file: Module, canonical: str, hops: int) -> tuple[Scope, str] | None:
+    def _search(
+        self, file: Module, canonical: str, hops: int
+    ) -> tuple[Scope, str] | None:
         if hops == 0 or canonical.startswith(_NEVER_OURS):
             return None
         for path, attributes in candidates(file.path, canonical):
             target = self._by_path.get(path)
-            if len(attributes) != 1 if target is not None else nearby.changed(path) is None:
+            if (
+                len(attributes) != 1
+                if target is not None
+                else nearby.changed(path) is None
+            ):
                 continue
-            found = self._bound(target, attributes[0], hops) if target is not None else None
+            found = (
+                self._bound(target, attributes[0], hops)
+                if target is not None
+                else None
+            )
             if found is not None or not path.endswith("/__init__.py"):
                 return found
         other = by_search_path(file.path, canonical, self._by_path)
@@ -164,7 +198,9 @@ class Linked(Module):
             else None
         )
 
-    def _bound(self, file: Module, name: str, hops: int) -> tuple[Scope, str] | None:
+    def _bound(
+        self, file: Module, name: str, hops: int
+    ) -> tuple[Scope, str] | None:
         bindings = file.root.bindings.get(name)
         if bindings and bindings[-1].how != "import":
             return file.root, name
@@ -174,7 +210,12 @@ class Linked(Module):
             else [f"{star}.{name}" for star in file.imports.stars]
         )
         return next(
-            (found for origin in onward if (found := self._find(file, origin, hops - 1))), None
+            (
+                found
+                for origin in onward
+                if (found := self._find(file, origin, hops - 1))
+            ),
+            None,
         )
 
     @cached_property
@@ -199,4 +240,8 @@ def _origins(file: Module, head: str, rest: str) -> Iterator[str]:
         yield f"{origin}{tail}"
     else:
         for star in file.imports.stars:
-            yield f"{star}.{head}{tail}" if not star.endswith(".") else f"{star}{head}{tail}"
+            yield (
+                f"{star}.{head}{tail}"
+                if not star.endswith(".")
+                else f"{star}{head}{tail}"
+            )

@@ -30,14 +30,22 @@ def number(expr: ast.expr, scope: Scope, deep: int = _DEEP) -> float | None:
     """
     if deep == 0:
         return None
-    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, (ast.USub, ast.UAdd)):
+    if isinstance(expr, ast.UnaryOp) and isinstance(
+        expr.op, (ast.USub, ast.UAdd)
+    ):
         inner = number(expr.operand, scope, deep - 1)
-        return -inner if inner is not None and isinstance(expr.op, ast.USub) else inner
+        return (
+            -inner
+            if inner is not None and isinstance(expr.op, ast.USub)
+            else inner
+        )
     if isinstance(expr, ast.Constant):
         return _constant(expr.value)
     if isinstance(expr, ast.BinOp):
         return _computed(
-            expr, number(expr.left, scope, deep - 1), number(expr.right, scope, deep - 1)
+            expr,
+            number(expr.left, scope, deep - 1),
+            number(expr.right, scope, deep - 1),
         )
     if (
         isinstance(expr, ast.Call)
@@ -56,19 +64,30 @@ def number(expr: ast.expr, scope: Scope, deep: int = _DEEP) -> float | None:
 def _limit(expr: ast.Attribute, scope: Scope) -> float | None:
     """`torch.finfo(torch.float32).min`; of another tensor's dtype it fits that dtype."""
     made = expr.value
-    if not isinstance(made, ast.Call) or scope.module.canonical(made.func) not in FINFO:
+    if (
+        not isinstance(made, ast.Call)
+        or scope.module.canonical(made.func) not in FINFO
+    ):
         return None
-    dtype = scope.module.canonical(made.args[0]) if made.args else "torch.float32"
+    dtype = (
+        scope.module.canonical(made.args[0]) if made.args else "torch.float32"
+    )
     return FLOAT32_LIMITS.get(expr.attr) if dtype in FLOAT32 else None
 
 
 def _constant(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if isinstance(value, float) or abs(value) < 10**300 else None
+    return (
+        float(value)
+        if isinstance(value, float) or abs(value) < 10**300
+        else None
+    )
 
 
-def _computed(expr: ast.BinOp, left: float | None, right: float | None) -> float | None:
+def _computed(
+    expr: ast.BinOp, left: float | None, right: float | None
+) -> float | None:
     if left is None or right is None:
         return None
     try:
@@ -78,7 +97,9 @@ def _computed(expr: ast.BinOp, left: float | None, right: float | None) -> float
         if isinstance(expr.op, ast.Mult):
             return left * right
         if isinstance(expr.op, (ast.Add, ast.Sub)):
-            return left + right if isinstance(expr.op, ast.Add) else left - right
+            return (
+                left + right if isinstance(expr.op, ast.Add) else left - right
+            )
         return left / right if isinstance(expr.op, ast.Div) else None
     except ArithmeticError:
         return None
@@ -86,26 +107,35 @@ def _computed(expr: ast.BinOp, left: float | None, right: float | None) -> float
 
 def _float_of(expr: ast.expr) -> float | None:
     try:
-        known = isinstance(expr, ast.Constant) and isinstance(expr.value, (str, int, float))
-        return float(expr.value) if known and isinstance(expr, ast.Constant) else None  # type: ignore[arg-type]
+        if not isinstance(expr, ast.Constant):
+            return None
+        value = expr.value
+        return float(value) if isinstance(value, (str, int, float)) else None
     except ValueError:
         return None
 
 
 def _only_value(expr: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
     """What the single assignment to a plain name gives it, and where."""
-    if not isinstance(expr, ast.Name) or (home := scope.lookup(expr.id)) is None:
+    if (
+        not isinstance(expr, ast.Name)
+        or (home := scope.lookup(expr.id)) is None
+    ):
         return None
     bindings = home.bindings[expr.id]
     value = bindings[0].value
     return (
         (value, home)
-        if len(bindings) == 1 and bindings[0].how == "assign" and value is not None
+        if len(bindings) == 1
+        and bindings[0].how == "assign"
+        and value is not None
         else None
     )
 
 
-def is_number(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP) -> bool:
+def is_number(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> bool:
     """Whether `expr` is a plain Python number: a literal, `math.sqrt(d)`, `x.size(-1) ** -0.5`, a
     name of one.
     """
@@ -116,26 +146,44 @@ def is_number(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP)
     if isinstance(expr, ast.UnaryOp):
         return is_number(program, expr.operand, scope, deep - 1)
     if isinstance(expr, ast.BinOp):
-        return all(is_number(program, side, scope, deep - 1) for side in (expr.left, expr.right))
+        return all(
+            is_number(program, side, scope, deep - 1)
+            for side in (expr.left, expr.right)
+        )
     if isinstance(expr, ast.Subscript):
-        return isinstance(expr.value, ast.Attribute) and expr.value.attr == "shape"
+        return (
+            isinstance(expr.value, ast.Attribute) and expr.value.attr == "shape"
+        )
     if isinstance(expr, ast.Call):
         return _calls_number(program, expr)
     return held_as(
-        program, expr, scope, lambda value, home: is_number(program, value, home, deep - 1)
+        program,
+        expr,
+        scope,
+        lambda value, home: is_number(program, value, home, deep - 1),
     )
 
 
 def _calls_number(program: Program, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Name) and call.func.id in _NUMBER_CALLS:
         return True
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("size", "item", "numel"):
+    if isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "size",
+        "item",
+        "numel",
+    ):
         return bool(call.args) or call.func.attr != "size"
     name = program.canonical(call.func) or ""
-    return name.startswith("math.") or name in ("numpy.sqrt", "numpy.log", "numpy.prod")
+    return name.startswith("math.") or name in (
+        "numpy.sqrt",
+        "numpy.log",
+        "numpy.prod",
+    )
 
 
-def is_flag(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP) -> bool:
+def is_flag(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> bool:
     """Whether `expr` is a truth value: a literal, a comparison, a test of the device, a name or
     option with one.
     """
@@ -148,15 +196,23 @@ def is_flag(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP) -
     if isinstance(expr, ast.UnaryOp):
         return isinstance(expr.op, ast.Not)
     if isinstance(expr, ast.BoolOp):
-        return all(is_flag(program, value, scope, deep - 1) for value in expr.values)
+        return all(
+            is_flag(program, value, scope, deep - 1) for value in expr.values
+        )
     if isinstance(expr, ast.IfExp):
-        return all(is_flag(program, side, scope, deep - 1) for side in (expr.body, expr.orelse))
+        return all(
+            is_flag(program, side, scope, deep - 1)
+            for side in (expr.body, expr.orelse)
+        )
     if isinstance(expr, ast.Call):
         return _calls_flag(program, expr)
     if isinstance(expr, ast.Attribute) and expr.attr in _options(program):
         return True
     return held_as(
-        program, expr, scope, lambda value, home: is_flag(program, value, home, deep - 1)
+        program,
+        expr,
+        scope,
+        lambda value, home: is_flag(program, value, home, deep - 1),
     )
 
 
@@ -170,7 +226,9 @@ def _calls_flag(program: Program, call: ast.Call) -> bool:
     ):
         return True
     name = program.canonical(call.func) or ""
-    return name.startswith("torch.") and name.rpartition(".")[2].startswith(("is_", "has_"))
+    return name.startswith("torch.") and name.rpartition(".")[2].startswith(
+        ("is_", "has_")
+    )
 
 
 def _options(program: Program) -> frozenset[str]:
@@ -186,17 +244,24 @@ def _options(program: Program) -> frozenset[str]:
                 names = [
                     one.value
                     for one in call.args
-                    if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                    if isinstance(one, ast.Constant)
+                    and isinstance(one.value, str)
                 ]
                 found |= {
-                    name.lstrip("-").replace("-", "_") for name in names if name.startswith("--")
+                    name.lstrip("-").replace("-", "_")
+                    for name in names
+                    if name.startswith("--")
                 }
     return frozenset(found)
 
 
 def _is_switch(call: ast.Call) -> bool:
     for keyword in call.keywords:
-        action = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        action = (
+            keyword.value.value
+            if isinstance(keyword.value, ast.Constant)
+            else None
+        )
         if keyword.arg == "action" and action in ("store_true", "store_false"):
             return True
         if (
@@ -209,7 +274,10 @@ def _is_switch(call: ast.Call) -> bool:
 
 
 def held_as(
-    program: Program, expr: ast.expr, scope: Scope, wanted: Callable[[ast.expr, Scope], bool]
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+    wanted: Callable[[ast.expr, Scope], bool],
 ) -> bool:
     """Whether all that a name or `self` attribute is bound to, defaults and annotations included,
     is `wanted`.
@@ -224,13 +292,19 @@ def held_as(
         )
     name = dotted_name(expr) or ""
     head, _, attribute = name.partition(".")
-    cls = program.graph.class_around(scope) if attribute and "." not in attribute else None
+    cls = (
+        program.graph.class_around(scope)
+        if attribute and "." not in attribute
+        else None
+    )
     if cls is None or not _is_self(head, scope):
         return False
     owner = program.module.scopes[cls]
     bindings = owner.bindings.get(f"self.{attribute}", [])
     return bool(bindings) and all(
-        _is_wanted(one, program.module.scope_of(one.statement), attribute, wanted)
+        _is_wanted(
+            one, program.module.scope_of(one.statement), attribute, wanted
+        )
         for one in bindings
     )
 
@@ -243,7 +317,10 @@ def _is_self(head: str, scope: Scope) -> bool:
 
 
 def _is_wanted(
-    binding: Binding, home: Scope, name: str, wanted: Callable[[ast.expr, Scope], bool]
+    binding: Binding,
+    home: Scope,
+    name: str,
+    wanted: Callable[[ast.expr, Scope], bool],
 ) -> bool:
     if binding.how == "parameter":
         return _parameter_is(home, name, wanted)
@@ -255,21 +332,35 @@ def _is_wanted(
     )
 
 
-def _parameter_is(home: Scope, name: str, wanted: Callable[[ast.expr, Scope], bool]) -> bool:
+def _parameter_is(
+    home: Scope, name: str, wanted: Callable[[ast.expr, Scope], bool]
+) -> bool:
     if not isinstance(home.node, FUNCTIONS):
         return False
     arguments = home.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = dict(
-        zip((one.arg for one in reversed(positional)), reversed(arguments.defaults), strict=False)
+        zip(
+            (one.arg for one in reversed(positional)),
+            reversed(arguments.defaults),
+            strict=False,
+        )
     )
     defaults |= {
         one.arg: value
-        for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        for one, value in zip(
+            arguments.kwonlyargs, arguments.kw_defaults, strict=True
+        )
         if value is not None
     }
-    annotation = next((one.annotation for one in home.parameters() if one.arg == name), None)
-    if isinstance(annotation, ast.Name) and annotation.id in ("bool", "int", "float"):
+    annotation = next(
+        (one.annotation for one in home.parameters() if one.arg == name), None
+    )
+    if isinstance(annotation, ast.Name) and annotation.id in (
+        "bool",
+        "int",
+        "float",
+    ):
         return wanted(_EXAMPLES[annotation.id], home)
     return name in defaults and wanted(defaults[name], home)
 

@@ -14,9 +14,17 @@ def module_searched(expr: ast.expr) -> ast.expr | None:
     the latter; None for other expressions.
     """
     if isinstance(expr, ast.Subscript):
-        return None if isinstance(expr.value, ast.Subscript) else module_searched(expr.value)
+        return (
+            None
+            if isinstance(expr.value, ast.Subscript)
+            else module_searched(expr.value)
+        )
     if isinstance(expr, ast.Attribute):
         return expr.value if expr.attr == "__dict__" else None
-    if isinstance(expr, ast.Call) and expr.args and dotted_name(expr.func) in ("getattr", "vars"):
+    if (
+        isinstance(expr, ast.Call)
+        and expr.args
+        and dotted_name(expr.func) in ("getattr", "vars")
+    ):
         return expr.args[0]
     return None

@@ -17,7 +17,9 @@ from amp_migrate.model.targets import parts
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-Behind: TypeAlias = "tuple[Program, ast.expr | Function | ast.ClassDef | ast.Lambda]"
+Behind: TypeAlias = (
+    "tuple[Program, ast.expr | Function | ast.ClassDef | ast.Lambda]"
+)
 """A program, and in it the name of a library's callable, or the definition of one of its own."""
 
 BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
@@ -31,12 +33,16 @@ def callables(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
     nothing in sight says what that holds, any binary cross-entropy that the program names.
     """
     func = call.func
-    if program.graph.class_named(func, scope) is not None or _is_library(program, func, scope):
+    if program.graph.class_named(func, scope) is not None or _is_library(
+        program, func, scope
+    ):
         return []
 
     def found() -> list[Behind]:
         behind = list(_behind((program, func, scope), _DEEP))
-        return behind or (_named(program) if _is_open(program, call, scope) else [])
+        return behind or (
+            _named(program) if _is_open(program, call, scope) else []
+        )
 
     return program.remembered((callables, func), found)
 
@@ -54,38 +60,59 @@ def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
     """A variable with an unknown value that is called with outputs and targets."""
     func = call.func
     many = len(call.args) + len(call.keywords) > 1
-    if not many or not isinstance(func, ast.Name) or program.values.of(func, scope):
+    if (
+        not many
+        or not isinstance(func, ast.Name)
+        or program.values.of(func, scope)
+    ):
         return False
     home = scope.lookup(func.id)
-    return home is not None and any(b.how in _BOUND_LATER for b in home.bindings[func.id])
+    return home is not None and any(
+        b.how in _BOUND_LATER for b in home.bindings[func.id]
+    )
 
 
 def _named(program: Program) -> list[Behind]:
     """Every mention of the loss in the program."""
 
     def found() -> list[Behind]:
-        nodes = [n for n in program.module.parents if isinstance(n, (ast.Name, ast.Attribute))]
-        return [(program, n) for n in nodes if program.canonical(n) in {*BCE, _LAYER}]
+        nodes = [
+            n
+            for n in program.module.parents
+            if isinstance(n, (ast.Name, ast.Attribute))
+        ]
+        return [
+            (program, n)
+            for n in nodes
+            if program.canonical(n) in {*BCE, _LAYER}
+        ]
 
     return program.remembered(_named, found)
 
 
 def bce_behind(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
     """Those of them that compute a binary cross-entropy on probabilities."""
-    return [one for one in callables(program, call, scope) if _computes_bce(one)]
+    return [
+        one for one in callables(program, call, scope) if _computes_bce(one)
+    ]
 
 
 def is_library_bce(behind: Behind) -> bool:
     """`F.binary_cross_entropy` or `nn.BCELoss` itself."""
     program, node = behind
-    return isinstance(node, ast.expr) and program.canonical(node) in {*BCE, _LAYER}
+    return isinstance(node, ast.expr) and program.canonical(node) in {
+        *BCE,
+        _LAYER,
+    }
 
 
 def body_of(behind: Behind) -> Function | ast.Lambda | None:
     """The definition that a call of it runs; None for a library's."""
     program, node = behind
     if isinstance(node, ast.ClassDef):
-        return program.graph.method(node, "forward") or program.graph.method(node, "__call__")
+        return program.graph.method(node, "forward") or program.graph.method(
+            node, "__call__"
+        )
     return node if isinstance(node, (*FUNCTIONS, ast.Lambda)) else None
 
 
@@ -93,8 +120,14 @@ def body_effects(behind: Behind) -> EventKind:
     """What running it does, as far as its body is in sight."""
     program, body = behind[0], body_of(behind)
     if isinstance(body, ast.Lambda):
-        return program.effects.of_statement(body.body, program.module.scopes[body])
-    return program.effects.of_function(body) if body is not None else EventKind.NONE
+        return program.effects.of_statement(
+            body.body, program.module.scopes[body]
+        )
+    return (
+        program.effects.of_function(body)
+        if body is not None
+        else EventKind.NONE
+    )
 
 
 def _computes_bce(behind: Behind) -> bool:
@@ -109,7 +142,8 @@ def _behind(part: Part, deep: int) -> tuple[Behind, ...]:
     if deep == 0:
         return ()
     return program.remembered(
-        (_behind, expr, scope, deep), lambda: tuple(dict.fromkeys(_found(part, deep)))
+        (_behind, expr, scope, deep),
+        lambda: tuple(dict.fromkeys(_found(part, deep))),
     )
 
 
@@ -133,8 +167,14 @@ def _found(part: Part, deep: int) -> Iterator[Behind]:
 def _definition(part: Part) -> Behind | None:
     """The class or function that a name is, here or in another file."""
     program, expr, scope = part
-    own = program.graph.class_named(expr, scope) or program.graph.function_at(expr, scope)
-    return (program, own) if own is not None else program.values.abroad(expr, scope)
+    own = program.graph.class_named(expr, scope) or program.graph.function_at(
+        expr, scope
+    )
+    return (
+        (program, own)
+        if own is not None
+        else program.values.abroad(expr, scope)
+    )
 
 
 def _origins(part: Part) -> Iterator[Part]:
@@ -153,16 +193,26 @@ def _made(part: Part) -> Iterator[Part]:
     if isinstance(expr, ast.Call) and _is_class(program, expr.func, scope):
         yield program, expr.func, scope
         return
-    factory = program.values.abroad(expr.func, scope) if isinstance(expr, ast.Call) else None
+    factory = (
+        program.values.abroad(expr.func, scope)
+        if isinstance(expr, ast.Call)
+        else None
+    )
     if factory is not None and not isinstance(factory[1], ast.ClassDef):
         inner = factory[0].scope(factory[1])
         yield from ((factory[0], one, inner) for one in returned(factory[1]))
     else:
-        yield from ((program, one, where) for one, where in parts(program, expr, scope))
+        yield from (
+            (program, one, where) for one, where in parts(program, expr, scope)
+        )
 
 
 def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
-    named = _definition((program, func, scope)) if dotted_name(func) is not None else None
+    named = (
+        _definition((program, func, scope))
+        if dotted_name(func) is not None
+        else None
+    )
     return named is not None and isinstance(named[1], ast.ClassDef)
 
 
@@ -170,7 +220,9 @@ def _attribute(part: Part, expr: ast.Attribute, deep: int) -> Iterator[Behind]:
     """`model.loss`: a method or an attribute of any class that the model may be of."""
     program, _, scope = part
     value = program.values.of(expr.value, scope)
-    owners: list[Behind] = [(program, value.cls)] if value.cls is not None else []
+    owners: list[Behind] = (
+        [(program, value.cls)] if value.cls is not None else []
+    )
     owners += [value.foreign] if value.foreign is not None else []
     owners += _behind((program, expr.value, scope), deep - 1)
     for owner in dict.fromkeys(owners):
@@ -178,18 +230,32 @@ def _attribute(part: Part, expr: ast.Attribute, deep: int) -> Iterator[Behind]:
             yield from _member(owner[0], owner[1], expr.attr, deep - 1)
 
 
-def _member(program: Program, cls: ast.ClassDef, name: str, deep: int) -> Iterator[Behind]:
-    methods = [program.graph.method(one, name) for one in (cls, *program.graph.heirs(cls))]
-    yield from ((program, one) for one in dict.fromkeys(methods) if one is not None)
+def _member(
+    program: Program, cls: ast.ClassDef, name: str, deep: int
+) -> Iterator[Behind]:
+    methods = [
+        program.graph.method(one, name)
+        for one in (cls, *program.graph.heirs(cls))
+    ]
+    yield from (
+        (program, one) for one in dict.fromkeys(methods) if one is not None
+    )
     if methods[0] is not None:
         return
-    for owner in dict.fromkeys([*program.graph.lineage(cls), *program.graph.heirs(cls)]):
+    for owner in dict.fromkeys(
+        [*program.graph.lineage(cls), *program.graph.heirs(cls)]
+    ):
         scope = program.module.scopes[owner]
-        for binding in [*scope.bindings.get(f"self.{name}", ()), *scope.bindings.get(name, ())]:
+        for binding in [
+            *scope.bindings.get(f"self.{name}", ()),
+            *scope.bindings.get(name, ()),
+        ]:
             if binding.value is not None:
                 where = program.module.scope_of(binding.value)
                 yield from _behind((program, binding.value, where), deep)
         for base in owner.bases if deep else ():
-            above = program.values.abroad(base, scope.parent or program.module.root)
+            above = program.values.abroad(
+                base, scope.parent or program.module.root
+            )
             if above is not None and isinstance(above[1], ast.ClassDef):
                 yield from _member(above[0], above[1], name, deep - 1)

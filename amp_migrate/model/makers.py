@@ -30,10 +30,15 @@ class Makers:
 
     def made(self, call: ast.Call, scope: Scope) -> Value:
         """The instance that a call makes; every class that its callee may be counts."""
-        found = [value._replace(origin=call) for value in self._instances(call.func, scope, _DEEP)]
+        found = [
+            value._replace(origin=call)
+            for value in self._instances(call.func, scope, _DEEP)
+        ]
         return self.values.join(found) if found else UNKNOWN
 
-    def _instances(self, maker: ast.expr, scope: Scope, deep: int) -> Iterator[Value]:
+    def _instances(
+        self, maker: ast.expr, scope: Scope, deep: int
+    ) -> Iterator[Value]:
         if deep == 0:
             return
         known = self._class(maker, scope)
@@ -49,7 +54,9 @@ class Makers:
         if whole is not None:
             return Value(whole, None, "torch.optim")
         canonical = self.module.canonical(maker)
-        kind = library_kind(canonical) if canonical is not None else Kind.UNKNOWN
+        kind = (
+            library_kind(canonical) if canonical is not None else Kind.UNKNOWN
+        )
         if kind is not Kind.UNKNOWN:
             return Value(kind, None, canonical)
         cls = self.graph.class_named(maker, scope)
@@ -63,11 +70,19 @@ class Makers:
 
     def _looked_up(self, maker: ast.expr, scope: Scope) -> Value:
         """One of the classes of a module of the project, where these are all of one kind."""
-        searched = module_searched(maker) if isinstance(maker, (ast.Call, ast.Subscript)) else None
+        searched = (
+            module_searched(maker)
+            if isinstance(maker, (ast.Call, ast.Subscript))
+            else None
+        )
         if searched is None:
             return UNKNOWN
         exported = self.values.reaching.imported.exported(searched, scope)
-        kinds = {p.values.class_kind(c) for p, c in exported if isinstance(c, ast.ClassDef)}
+        kinds = {
+            p.values.class_kind(c)
+            for p, c in exported
+            if isinstance(c, ast.ClassDef)
+        }
         kinds -= {Kind.OTHER, Kind.UNKNOWN}
         return Value(kinds.pop()) if len(kinds) == 1 else UNKNOWN
 
@@ -78,7 +93,9 @@ class Makers:
         searched = module_searched(maker)
         return self.module.canonical(searched) if searched is not None else None
 
-    def _sources(self, maker: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    def _sources(
+        self, maker: ast.expr, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
         """The expressions that a maker may be the value of."""
         if isinstance(maker, ast.IfExp):
             yield from ((maker.body, scope), (maker.orelse, scope))
@@ -100,31 +117,55 @@ class Makers:
             yield from self.values.bindings.given(dotted, home)
         for one in [home] if home is not None else self._family(dotted, scope):
             for binding in one.bindings.get(dotted, ()):
-                if binding.how == "assign" and binding.value is not None and binding.index is None:
+                if (
+                    binding.how == "assign"
+                    and binding.value is not None
+                    and binding.index is None
+                ):
                     known = binding.statement in self.module.parents
-                    yield binding.value, self.module.scope_of(binding.statement) if known else one
+                    yield (
+                        binding.value,
+                        self.module.scope_of(binding.statement)
+                        if known
+                        else one,
+                    )
 
     def _family(self, dotted: str, scope: Scope) -> list[Scope]:
         """The classes that may set an attribute of `self`: this one, its bases and its heirs."""
-        around = self.graph.class_around(scope) if dotted.startswith("self.") else None
+        around = (
+            self.graph.class_around(scope)
+            if dotted.startswith("self.")
+            else None
+        )
         if around is None:
             return []
-        classes = dict.fromkeys([*self.graph.lineage(around), *self.graph.heirs(around)])
+        classes = dict.fromkeys(
+            [*self.graph.lineage(around), *self.graph.heirs(around)]
+        )
         return [self.module.scopes[one] for one in classes]
 
-    def _elements(self, table: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    def _elements(
+        self, table: ast.expr, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
         """The values of a table in sight."""
         if isinstance(table, (ast.Dict, ast.List, ast.Tuple)):
-            for value in table.values if isinstance(table, ast.Dict) else table.elts:
+            for value in (
+                table.values if isinstance(table, ast.Dict) else table.elts
+            ):
                 yield value, scope
         elif isinstance(table, (ast.Name, ast.Attribute)):
             for held, where in self._held(table, scope):
                 if not isinstance(held, (ast.Name, ast.Attribute)):
                     yield from self._elements(held, where)
 
-    def _given_back(self, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    def _given_back(
+        self, call: ast.Call, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
         """What a call returns: a function in sight, `partial(cls)`, `table.get(name)`."""
-        if self.module.canonical(call.func) == "functools.partial" and call.args:
+        if (
+            self.module.canonical(call.func) == "functools.partial"
+            and call.args
+        ):
             yield call.args[0], scope
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "get":
             yield from self._elements(call.func.value, scope)

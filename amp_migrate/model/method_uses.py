@@ -22,7 +22,11 @@ class MethodUses:
         if self._methods is None:
             self._methods = self._all_methods()
         home = self._home(name, scope)
-        return self._methods.get((id(home), name), set()) if home is not None else set()
+        return (
+            self._methods.get((id(home), name), set())
+            if home is not None
+            else set()
+        )
 
     def _home(self, name: str, scope: Scope) -> object | None:
         head, _, rest = name.partition(".")
@@ -42,5 +46,7 @@ class MethodUses:
                 ):
                     home = self._home(holder, scope)
                     if home is not None:
-                        found.setdefault((id(home), holder), set()).add(call.func.attr)
+                        found.setdefault((id(home), holder), set()).add(
+                            call.func.attr
+                        )
         return found

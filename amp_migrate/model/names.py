@@ -100,7 +100,9 @@ class Imports(NamedTuple):
         return _normal(f"{origin}.{rest}" if rest else origin)
 
     def _from_star(self, name: str) -> str | None:
-        if name in _CONVENTIONS and any(not module.startswith("torch") for module in self.stars):
+        if name in _CONVENTIONS and any(
+            not module.startswith("torch") for module in self.stars
+        ):
             return _CONVENTIONS[name]
         for module in self.stars:
             losses = module == "torch.nn" and name.endswith("Loss")
@@ -111,7 +113,11 @@ class Imports(NamedTuple):
     def local(self, canonical: str) -> str | None:
         """The shortest name by which this module already knows `canonical`, or None."""
         return min(
-            (name for name, origin in self.names.items() if origin == canonical),
+            (
+                name
+                for name, origin in self.names.items()
+                if origin == canonical
+            ),
             key=len,
             default=None,
         )
@@ -168,6 +174,10 @@ def _by_getattr(expr: ast.expr) -> str | None:
     if expr.func.id != "getattr" or len(expr.args) != 2:
         return None
     holder, name = dotted_name(expr.args[0]), expr.args[1]
-    if holder is None or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+    if (
+        holder is None
+        or not isinstance(name, ast.Constant)
+        or not isinstance(name.value, str)
+    ):
         return None
     return f"{holder}.{name.value}"

@@ -52,8 +52,16 @@ class Neighbours:
         if given:
             return program, given
         near = program.module.neighbours
-        for star in program.module.imports.stars if near is not None and not bindings else ():
-            found = near.variable(f"{star}.{name}", hops - 1) if near is not None else None
+        for star in (
+            program.module.imports.stars
+            if near is not None and not bindings
+            else ()
+        ):
+            found = (
+                near.variable(f"{star}.{name}", hops - 1)
+                if near is not None
+                else None
+            )
             if found is not None:
                 return found
         return None
@@ -71,15 +79,24 @@ class Neighbours:
         near = program.module.neighbours if program is not None else None
         if program is None or near is None:
             return []
-        named = (_definition(program, name, hops) for name in program.module.root.bindings)
+        named = (
+            _definition(program, name, hops)
+            for name in program.module.root.bindings
+        )
         brought = (
-            one for star in program.module.imports.stars for one in near.exported(star, hops - 1)
+            one
+            for star in program.module.imports.stars
+            for one in near.exported(star, hops - 1)
         )
         return [*(one for one in named if one is not None), *brought]
 
     def _home(self, canonical: str) -> tuple[Program, str] | None:
         """The file that a dotted name leads to, and the name there."""
-        places = (one for find in (candidates, in_subfolders) for one in find(self.path, canonical))
+        places = (
+            one
+            for find in (candidates, in_subfolders)
+            for one in find(self.path, canonical)
+        )
         for file, attributes in places:
             program = program_of(file) if len(attributes) == 1 else None
             if program is not None:
@@ -90,10 +107,18 @@ class Neighbours:
         """The classes and functions of a name in the files near this one, of which a module that
         is imported by a computed name may be any.
         """
-        pattern = re.compile(rb"(?m)^(class|def)\s+" + re.escape(name.encode()) + rb"\b")
-        holders = (file for file, text in self._beside() if pattern.search(text))
+        pattern = re.compile(
+            rb"(?m)^(class|def)\s+" + re.escape(name.encode()) + rb"\b"
+        )
+        holders = (
+            file for file, text in self._beside() if pattern.search(text)
+        )
         programs = (program_of(str(file)) for file in holders)
-        found = (_definition(program, name, 1) for program in programs if program is not None)
+        found = (
+            _definition(program, name, 1)
+            for program in programs
+            if program is not None
+        )
         return [one for one in found if one is not None]
 
     def _beside(self) -> Iterator[tuple[Path, bytes]]:
@@ -105,9 +130,18 @@ class Neighbours:
         """
         here = Path(self.path).absolute()
         word, module = name.encode(), re.escape(here.stem.encode())
-        imports = re.compile(rb"(?m)^\s*(from|import)\s[^\n]*\b" + module + rb"\b")
-        users = (file for file, text in self._beside() if word in text and imports.search(text))
-        return next((str(Path(os.path.relpath(file, here.parent))) for file in users), None)
+        imports = re.compile(
+            rb"(?m)^\s*(from|import)\s[^\n]*\b" + module + rb"\b"
+        )
+        users = (
+            file
+            for file, text in self._beside()
+            if word in text and imports.search(text)
+        )
+        return next(
+            (str(Path(os.path.relpath(file, here.parent))) for file in users),
+            None,
+        )
 
 
 def program_of(file: str) -> Program | None:
@@ -122,10 +156,22 @@ def _definition(program: Program, name: str, hops: int) -> Definition | None:
             return program, binding.statement
         if binding.how == "import" and program.module.neighbours is not None:
             origin = program.module.imports.names.get(name)
-            return program.module.neighbours.find(origin, hops - 1) if origin else None
-    for star in program.module.imports.stars if name not in program.module.root.bindings else ():
+            return (
+                program.module.neighbours.find(origin, hops - 1)
+                if origin
+                else None
+            )
+    for star in (
+        program.module.imports.stars
+        if name not in program.module.root.bindings
+        else ()
+    ):
         neighbours = program.module.neighbours
-        found = neighbours.find(f"{star}.{name}", hops - 1) if neighbours is not None else None
+        found = (
+            neighbours.find(f"{star}.{name}", hops - 1)
+            if neighbours is not None
+            else None
+        )
         if found is not None:
             return found
     return None

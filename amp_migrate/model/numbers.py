@@ -21,32 +21,46 @@ _DEEP = 5
 _READS = (ast.Name, ast.Attribute, ast.Subscript)
 
 
-def numbers(program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP) -> tuple[float, ...]:
+def numbers(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> tuple[float, ...]:
     """Those in sight; there may be others."""
     value = number(expr, scope)
     if value is not None:
         return (value,)
     if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
-        return tuple(-one for one in numbers(program, expr.operand, scope, deep))
+        return tuple(
+            -one for one in numbers(program, expr.operand, scope, deep)
+        )
     if deep == 0 or not isinstance(expr, _READS):
         return ()
     key = (numbers, expr, deep)
-    return program.remembered(key, lambda: tuple(_read(program, expr, scope, deep - 1)))
+    return program.remembered(
+        key, lambda: tuple(_read(program, expr, scope, deep - 1))
+    )
 
 
-def _read(program: Program, expr: ast.expr, scope: Scope, deep: int) -> Iterator[float]:
+def _read(
+    program: Program, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[float]:
     """What a name, an attribute or an entry holds."""
     if isinstance(expr, ast.Subscript):
         for shown in _displays(program, expr.value):
             yield from _under(program, shown, expr.slice, deep)
         return
     dotted = dotted_name(expr)
-    abroad = program.reaching.imported.variable_named(dotted, scope) if dotted else None
+    abroad = (
+        program.reaching.imported.variable_named(dotted, scope)
+        if dotted
+        else None
+    )
     if abroad is not None:
         for one in abroad[1]:
             yield from _bound(abroad[0], one, deep)
         return
-    bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    bindings = (
+        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    )
     for one in bindings:
         yield from _bound(program, one, deep)
     if not bindings and isinstance(expr, ast.Attribute):
@@ -59,12 +73,23 @@ def _bound(program: Program, binding: Binding, deep: int) -> Iterator[float]:
         function = _function(program, binding)
         default = default_of(*function) if function is not None else None
         if function is not None and default is not None:
-            yield from numbers(program, default, program.scope(function[0]), deep)
+            yield from numbers(
+                program, default, program.scope(function[0]), deep
+            )
         for expr, where in arguments(program, binding):
             yield from numbers(program, expr, where, deep)
-    elif binding.value is not None and binding.index is None and binding.how == "assign":
+    elif (
+        binding.value is not None
+        and binding.index is None
+        and binding.how == "assign"
+    ):
         if binding.value in program.module.parents:
-            yield from numbers(program, binding.value, program.module.scope_of(binding.value), deep)
+            yield from numbers(
+                program,
+                binding.value,
+                program.module.scope_of(binding.value),
+                deep,
+            )
 
 
 def _function(
@@ -76,7 +101,11 @@ def _function(
     for parent in program.module.ancestors(binding.statement):
         if isinstance(parent, FUNCTIONS):
             bindings = program.scope(parent).bindings
-            names = (n for n, held in bindings.items() if any(one is binding for one in held))
+            names = (
+                n
+                for n, held in bindings.items()
+                if any(one is binding for one in held)
+            )
             name = next(names, None)
             return (parent, name) if name is not None else None
     return None
@@ -87,25 +116,37 @@ def _displays(program: Program, expr: ast.expr) -> Iterator[ast.Dict]:
     pass it.
     """
     dotted = dotted_name(expr)
-    bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    bindings = (
+        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    )
     for one in bindings:
         if one.how == "parameter":
             for given, _ in arguments(program, one):
-                yield from [given] if isinstance(given, ast.Dict) else _displays(program, given)
+                yield from (
+                    [given]
+                    if isinstance(given, ast.Dict)
+                    else _displays(program, given)
+                )
         elif isinstance(one.value, ast.Dict):
             yield one.value
         elif isinstance(one.value, ast.Name):
             yield from _displays(program, one.value)
 
 
-def _under(program: Program, shown: ast.Dict, key: ast.expr, deep: int) -> Iterator[float]:
+def _under(
+    program: Program, shown: ast.Dict, key: ast.expr, deep: int
+) -> Iterator[float]:
     for name, value in zip(shown.keys, shown.values, strict=True):
         if isinstance(name, ast.Constant) and isinstance(key, ast.Constant):
             if name.value == key.value:
-                yield from numbers(program, value, program.module.scope_of(value), deep)
+                yield from numbers(
+                    program, value, program.module.scope_of(value), deep
+                )
 
 
-def _field(program: Program, expr: ast.Attribute, scope: Scope, deep: int) -> Iterator[float]:
+def _field(
+    program: Program, expr: ast.Attribute, scope: Scope, deep: int
+) -> Iterator[float]:
     """`self.config.fill` of an object whose class says what it is."""
     value = program.values.of(expr.value, scope)
     home, cls = value.foreign or (program, value.cls)

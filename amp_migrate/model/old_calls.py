@@ -31,7 +31,11 @@ def _gone(module: Module) -> Iterator[Version]:
 
 
 def _is_next(call: ast.Call) -> bool:
-    return not call.args and isinstance(call.func, ast.Attribute) and call.func.attr == "next"
+    return (
+        not call.args
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "next"
+    )
 
 
 def _iterators(module: Module) -> Iterator[str]:
@@ -41,4 +45,6 @@ def _iterators(module: Module) -> Iterator[str]:
             parent = module.parents[call]
             made = isinstance(call.func, ast.Name) and call.func.id == "iter"
             if made and isinstance(parent, ast.Assign):
-                yield from (f"{dotted_name(target)}.next" for target in parent.targets)
+                yield from (
+                    f"{dotted_name(target)}.next" for target in parent.targets
+                )

@@ -53,13 +53,16 @@ class Owners:
             return among
         if not models or "?" in models:
             return among if only_backward else None
-        claims = {name: {m for m in models if self.claims(name, m)} for name in among}
+        claims = {
+            name: {m for m in models if self.claims(name, m)} for name in among
+        }
         unclaimed = models - {m for claimed in claims.values() for m in claimed}
         generic = [name for name in among if not self._is_specific(name)]
         found = [
             n
             for n in among
-            if claims[n] or (n in generic and unclaimed and self._same_turn(n, models))
+            if claims[n]
+            or (n in generic and unclaimed and self._same_turn(n, models))
         ]
         return found or (among if only_backward else None)
 
@@ -70,7 +73,10 @@ class Owners:
             return turn[0] in model
         built = self._parameters(name)
         if built:
-            return any(_holds(_words(model.rpartition(":")[2]), _words(b)) for b in built)
+            return any(
+                _holds(_words(model.rpartition(":")[2]), _words(b))
+                for b in built
+            )
         return any(_alike(a, b) for a in _core(name) for b in _core(model))
 
     def _is_specific(self, name: str) -> bool:
@@ -90,17 +96,23 @@ class Owners:
             expr, scope = self.optimizers[name]
             origin = self.program.values.of(expr, scope).origin
             found = set()
-            for node in ast.walk(origin) if isinstance(origin, ast.Call) else ():
+            for node in (
+                ast.walk(origin) if isinstance(origin, ast.Call) else ()
+            ):
                 if isinstance(node, ast.Attribute) and node.attr in {
                     "parameters",
                     "named_parameters",
                 }:
                     dotted = dotted_name(node.value)
                     found.add(dotted or "?")
-            self._built[name] = frozenset() if "?" in found else frozenset(found)
+            self._built[name] = (
+                frozenset() if "?" in found else frozenset(found)
+            )
         return self._built[name]
 
-    def of_models(self, models: Iterable[str], among: list[str]) -> list[str] | None:
+    def of_models(
+        self, models: Iterable[str], among: list[str]
+    ) -> list[str] | None:
         """Optimizers of the parameters that an expression mentions; None where that cannot be
         told.
         """
@@ -112,7 +124,10 @@ class Owners:
 
 def _holds(path: tuple[str, ...], part: tuple[str, ...]) -> bool:
     """`agent.model.encoder` holds `model`, `model.encoder` and `encoder`."""
-    return any(path[i : i + len(part)] == part for i in range(len(path) - len(part) + 1))
+    return any(
+        path[i : i + len(part)] == part
+        for i in range(len(path) - len(part) + 1)
+    )
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -123,8 +138,13 @@ def _core(name: str) -> list[str]:
     """The words of a name that tell which of several it is: `optimizer_G` -> `g`."""
     last = name.rpartition(":")[2].rpartition(".")[2]
     spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", last)
-    words = [w for w in re.split(r"[^A-Za-z]+", spaced.lower()) if w not in _ROLE]
-    return [re.sub(r"^(net|optim|opt)(?=.)|(net|optim|opt|optimizer)$", "", w) or w for w in words]
+    words = [
+        w for w in re.split(r"[^A-Za-z]+", spaced.lower()) if w not in _ROLE
+    ]
+    return [
+        re.sub(r"^(net|optim|opt)(?=.)|(net|optim|opt|optimizer)$", "", w) or w
+        for w in words
+    ]
 
 
 def _alike(a: str, b: str) -> bool:

@@ -28,15 +28,25 @@ class Precision:
         fact = self.of(expr, scope)
         if not fact.is_half:
             return None
-        return {DType.FLOAT16: "float16", DType.BFLOAT16: "bfloat16"}.get(fact.dtypes, "half")
+        return {DType.FLOAT16: "float16", DType.BFLOAT16: "bfloat16"}.get(
+            fact.dtypes, "half"
+        )
 
     def of(self, expr: ast.expr, scope: Scope) -> Fact:
         """All that is known of an expression."""
-        return self.inference.of(expr, scope) if self.regions.regions else Fact(DType.FLOAT)
+        return (
+            self.inference.of(expr, scope)
+            if self.regions.regions
+            else Fact(DType.FLOAT)
+        )
 
     def _own(self, node: ast.AST) -> str | None:
         region = self.regions.at(node)
-        return None if region is None or region.enabled is False else region.dtype or "half"
+        return (
+            None
+            if region is None or region.enabled is False
+            else region.dtype or "half"
+        )
 
     def _where(self, node: ast.AST) -> str | None:
         region = self.regions.enabled_around(node)
@@ -50,7 +60,8 @@ def says_float(expr: ast.expr) -> bool:
             if expr.func.attr in ("float", "double"):
                 return True
             if expr.func.attr == "to" and any(
-                (dotted_name(one) or "").endswith(("float32", ".float")) for one in expr.args
+                (dotted_name(one) or "").endswith(("float32", ".float"))
+                for one in expr.args
             ):
                 return True
         expr = expr.func if isinstance(expr, ast.Call) else expr.value

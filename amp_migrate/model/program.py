@@ -28,7 +28,9 @@ T = TypeVar("T")
 class Program:
     """One parsed module and its answers about names, calls, values and effects."""
 
-    def __init__(self, text: str, path: str, neighbours: Neighbours | None = None) -> None:
+    def __init__(
+        self, text: str, path: str, neighbours: Neighbours | None = None
+    ) -> None:
         """Parse and index `text`; `neighbours` finds what it imports. Raises SyntaxError,
         ValueError or RecursionError.
         """
@@ -92,7 +94,13 @@ class Program:
     @cached_property
     def training_scopes(self) -> tuple[Scope, ...]:
         """Scopes that call `backward` themselves, in source order."""
-        scopes = (s for s in self.module.scopes.values() if not isinstance(s.node, ast.ClassDef))
-        firsts = [(own[0], s) for s in scopes if (own := self.effects.backwards(s))]
+        scopes = (
+            s
+            for s in self.module.scopes.values()
+            if not isinstance(s.node, ast.ClassDef)
+        )
+        firsts = [
+            (own[0], s) for s in scopes if (own := self.effects.backwards(s))
+        ]
         firsts.sort(key=lambda one: (one[0].lineno, one[0].col_offset))
         return tuple(scope for _, scope in firsts)

@@ -30,7 +30,11 @@ def fields_of(node: ast.AST) -> list[tuple[str, object]]:
 
 def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     """Every node of a tree but the first, with the node above it."""
-    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    return {
+        child: parent
+        for parent in ast.walk(tree)
+        for child in ast.iter_child_nodes(parent)
+    }
 
 
 def any_in(node: ast.AST, *kinds: type[ast.AST]) -> bool:
@@ -59,7 +63,11 @@ def calls_in(node: ast.AST) -> list[ast.Call]:
 
 def constants_in(node: ast.AST) -> set[object]:
     """Every literal value."""
-    return {inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)}
+    return {
+        inner.value
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Constant)
+    }
 
 
 def asks_for_absence(test: ast.expr) -> bool:

@@ -125,9 +125,13 @@ class Reaching:
         """The bindings of `dotted` that may be there when `statement` has run to its end."""
         scope = self.scope_at(statement)
         position = self.flow(scope).ends.get(statement)
-        return UNKNOWN if position is None else self.found(scope, dotted, position)
+        return (
+            UNKNOWN if position is None else self.found(scope, dotted, position)
+        )
 
-    def is_bound(self, node: ast.expr | ast.stmt, dotted: str, *, after: bool = False) -> bool:
+    def is_bound(
+        self, node: ast.expr | ast.stmt, dotted: str, *, after: bool = False
+    ) -> bool:
         """Whether `dotted` may be read at `node` (or `after` that statement) without changing
         what the program does: it is bound there, or read a few statements later in any case (from
         the next statement on, where `node` is an expression).
@@ -152,12 +156,16 @@ class Reaching:
     def found(self, scope: Scope, dotted: str, position: int) -> Reach:
         """The same at a position of the scope's journal."""
         key = normal_key(dotted, scope.self_name)
-        return self._bounded(scope, key, self.flow(scope).journal.at(key, position))
+        return self._bounded(
+            scope, key, self.flow(scope).journal.at(key, position)
+        )
 
     def flow(self, scope: Scope) -> BodyFlow:
         """The flow of one body, walked when it is first asked for."""
         if scope not in self._flows:
-            self._flows[scope] = BodyFlow(self.module, scope, self.events, self.calls.set_by)
+            self._flows[scope] = BodyFlow(
+                self.module, scope, self.events, self.calls.set_by
+            )
         return self._flows[scope]
 
     @cached_property
@@ -173,7 +181,10 @@ class Reaching:
 
     def _scope_at(self, node: ast.AST) -> Scope:
         scope = self.module.scope_of(node)
-        while isinstance(scope.node, (*FUNCTIONS, ast.Lambda)) and scope.parent is not None:
+        while (
+            isinstance(scope.node, (*FUNCTIONS, ast.Lambda))
+            and scope.parent is not None
+        ):
             above: ast.AST = node
             while self.module.parents[above] is not scope.node:
                 above = self.module.parents[above]
@@ -190,7 +201,10 @@ class Reaching:
             return None
         inner: ast.AST = node
         for parent in self.module.ancestors(node):
-            if isinstance(parent, _COMPREHENSIONS) and inner is not parent.generators[0].iter:
+            if (
+                isinstance(parent, _COMPREHENSIONS)
+                and inner is not parent.generators[0].iter
+            ):
                 for generator in parent.generators:
                     bound = self._bound_at(generator, name)
                     if bound is not None:
@@ -205,7 +219,9 @@ class Reaching:
         found = (b for key, b in self.events.bindings_at(node) if key == name)
         return next(found, None)
 
-    def _walrus(self, node: ast.AST, statement: ast.stmt, name: str) -> Reach | None:
+    def _walrus(
+        self, node: ast.AST, statement: ast.stmt, name: str
+    ) -> Reach | None:
         """`(x := f()) and x.y`: bound earlier in the same header."""
         if node is statement or "." in name:
             return None
@@ -216,16 +232,23 @@ class Reaching:
             and isinstance(event.binding.statement, ast.NamedExpr)
             and _ends_before(event.binding.statement, node)
         ]
-        return Reach((earlier[-1],), certain=True, complete=True) if earlier else None
+        return (
+            Reach((earlier[-1],), certain=True, complete=True)
+            if earlier
+            else None
+        )
 
-    def _bound_in_header(self, statement: ast.stmt, node: ast.AST) -> list[Bind]:
+    def _bound_in_header(
+        self, statement: ast.stmt, node: ast.AST
+    ) -> list[Bind]:
         """What `:=` binds in the header around `node`; few have any, and all are asked often."""
         if statement not in self._named:
             events = self.flow(self.scope_at(node)).headers.get(statement, ())
             self._named[statement] = [
                 event
                 for event in events
-                if isinstance(event, Bind) and isinstance(event.binding.statement, ast.NamedExpr)
+                if isinstance(event, Bind)
+                and isinstance(event.binding.statement, ast.NamedExpr)
             ]
         return self._named[statement]
 
@@ -267,7 +290,9 @@ class Reaching:
         """Follow loops, calls and objects back to bindings."""
         plain = [item for item in items if isinstance(item, Binding)]
         if len(plain) == len(items):
-            return _Left(tuple(reversed(plain)), True, True, entry=False, proved=False)
+            return _Left(
+                tuple(reversed(plain)), True, True, entry=False, proved=False
+            )
         flow = self.flow(scope)
         bindings: dict[Binding, None] = {}
         certain = complete = True
@@ -286,7 +311,9 @@ class Reaching:
             elif isinstance(item, Entry):
                 entries.add(item.proved)
             elif isinstance(item, Phi):
-                waiting += _as_proved(flow.phis[item.loop, item.key], item.proved)
+                waiting += _as_proved(
+                    flow.phis[item.loop, item.key], item.proved
+                )
             else:
                 part = (
                     self._of_call(scope, item)
@@ -297,12 +324,24 @@ class Reaching:
                 certain &= item.proved or part.certain
                 complete &= part.complete
                 if isinstance(item, Called) and part.entry:
-                    waiting += _as_proved(item.before, item.proved or part.proved)
-        return _Left(tuple(bindings), certain, complete, bool(entries), entries == {True})
+                    waiting += _as_proved(
+                        item.before, item.proved or part.proved
+                    )
+        return _Left(
+            tuple(bindings), certain, complete, bool(entries), entries == {True}
+        )
 
     def _of_object(self, scope: Scope, key: str, item: OfObject) -> _Left:
-        found = self.entry.of_object(item.binding, item.holder, scope, key[len(item.holder) + 1 :])
-        return _Left(found.bindings, found.certain, found.complete, entry=False, proved=False)
+        found = self.entry.of_object(
+            item.binding, item.holder, scope, key[len(item.holder) + 1 :]
+        )
+        return _Left(
+            found.bindings,
+            found.certain,
+            found.complete,
+            entry=False,
+            proved=False,
+        )
 
     def _of_call(self, scope: Scope, item: Called) -> _Left:
         """What any of the methods that a call may run leaves in an attribute."""
@@ -324,8 +363,12 @@ class Reaching:
         """
         question = (scope, key)
         if question not in self._left:
-            self._left[question] = _Left((), True, True, entry=False, proved=False)
-            self._left[question] = self.left(scope, key, self.flow(scope).at_exit(key))
+            self._left[question] = _Left(
+                (), True, True, entry=False, proved=False
+            )
+            self._left[question] = self.left(
+                scope, key, self.flow(scope).at_exit(key)
+            )
         return self._left[question]
 
 
@@ -338,7 +381,9 @@ def _as_proved(items: Iterable[Item], proved: bool) -> list[Item]:
 def _ordered(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
     """In source order, those of other files as they come."""
     unique = list(dict.fromkeys(bindings))
-    return tuple(sorted(unique, key=lambda b: getattr(b.statement, "lineno", 0)))
+    return tuple(
+        sorted(unique, key=lambda b: getattr(b.statement, "lineno", 0))
+    )
 
 
 def _ends_before(first: ast.expr, node: ast.AST) -> bool:

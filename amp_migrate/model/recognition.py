@@ -16,7 +16,14 @@ from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.gradient_uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, heads, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    blocks,
+    heads,
+    shallow,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -134,15 +141,29 @@ class Events:
         name = dotted_name(expr)
         around = self.program.graph.class_around(scope)
         home = scope.lookup(name) if name else None
-        if name and around is not None and name.partition(".")[0] == scope.self_name:
-            home, name = self.program.module.scopes[around], "self." + name.partition(".")[2]
+        if (
+            name
+            and around is not None
+            and name.partition(".")[0] == scope.self_name
+        ):
+            home, name = (
+                self.program.module.scopes[around],
+                "self." + name.partition(".")[2],
+            )
         made = (
-            [b.value for b in home.bindings.get(name, ()) if isinstance(b.value, ast.Call)]
+            [
+                b.value
+                for b in home.bindings.get(name, ())
+                if isinstance(b.value, ast.Call)
+            ]
             if home and name
             else []
         )
         makers = [_last(call.func) for call in made]
-        return any(maker[:1].isupper() and "GradScaler" not in maker for maker in makers)
+        return any(
+            maker[:1].isupper() and "GradScaler" not in maker
+            for maker in makers
+        )
 
     def what(self, call: ast.AST, scope: Scope) -> EventKind | None:
         """The event that a call (or a `.grad` read) is, if any; helpers in sight are none
@@ -180,14 +201,23 @@ class Events:
             return EventKind.SCALER_CREATED
         return self._of_reader(node, scope)
 
-    def _is_bare_step(self, call: ast.Call, func: ast.Attribute, scope: Scope) -> bool:
+    def _is_bare_step(
+        self, call: ast.Call, func: ast.Attribute, scope: Scope
+    ) -> bool:
         value = self.program.values.of(func.value, scope)
-        if value.cls is not None and self.program.graph.method(value.cls, "step") is not None:
+        if (
+            value.cls is not None
+            and self.program.graph.method(value.cls, "step") is not None
+        ):
             return False  # runs code in sight, or wraps an optimizer in its own way
         if value.kind is Kind.WRAPPER:
             return False
         given = any(self.is_scaler(k.value, scope) for k in call.keywords)
-        return not call.args and not given and self.program.effects.is_step(call, scope)
+        return (
+            not call.args
+            and not given
+            and self.program.effects.is_step(call, scope)
+        )
 
     def _makes(self, call: ast.Call, scope: Scope) -> bool:
         """A constructor, not a function that returns a scaler."""
@@ -207,9 +237,15 @@ class Events:
     def _of_reader(self, call: ast.Call, scope: Scope) -> EventKind | None:
         """Clippers and norms out of sight, and what bounds a gradient in place."""
         last = _last(call.func)
-        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        holder = (
+            call.func.value if isinstance(call.func, ast.Attribute) else None
+        )
         if last in BOUNDS:
-            return EventKind.CLIP if holder is not None and is_gradient(holder) else None
+            return (
+                EventKind.CLIP
+                if holder is not None and is_gradient(holder)
+                else None
+            )
         if not (call.args or call.keywords):
             return None
         found = called_reader(self.program.module, call.func, last)
@@ -225,7 +261,11 @@ class Events:
         holds events.
         """
         function = self._run_by(call, scope)
-        return function if function is not None and self.of_function(function) else None
+        return (
+            function
+            if function is not None and self.of_function(function)
+            else None
+        )
 
     def _run_by(self, call: ast.Call, scope: Scope) -> Function | None:
         function = self.in_sight(call, scope)
@@ -243,12 +283,18 @@ class Events:
     def in_sight(self, call: ast.Call, scope: Scope) -> Function | None:
         """The definition behind a call; asked for names that are defined at all."""
         return (
-            self.program.values.callee(call, scope) if _last(call.func) in self._defined else None
+            self.program.values.callee(call, scope)
+            if _last(call.func) in self._defined
+            else None
         )
 
     @cached_property
     def _defined(self) -> set[str]:
-        return {node.name for node in self.program.module.scopes if isinstance(node, FUNCTIONS)}
+        return {
+            node.name
+            for node in self.program.module.scopes
+            if isinstance(node, FUNCTIONS)
+        }
 
     def of_function(self, function: Function) -> Trait:
         """Events that calling a function in sight may cause, through what it calls; generators
@@ -282,7 +328,11 @@ class Events:
                 for statement in function.body:
                     for node in shallow(statement):
                         traits |= self._itself(node, scope) & EVENTS
-                        callee = self._run_by(node, scope) if isinstance(node, ast.Call) else None
+                        callee = (
+                            self._run_by(node, scope)
+                            if isinstance(node, ast.Call)
+                            else None
+                        )
                         callees += [callee] if callee is not None else []
             self._owns[function] = _Own(traits, tuple(callees))
         return self._owns[function]
@@ -290,14 +340,20 @@ class Events:
     def _is_apart(self, function: Function, scope: Scope) -> bool:
         owner = scope.owner
         if owner is not None and isinstance(owner.node, ast.ClassDef):
-            bases = [self.program.canonical(b) or dotted_name(b) or "" for b in owner.node.bases]
+            bases = [
+                self.program.canonical(b) or dotted_name(b) or ""
+                for b in owner.node.bases
+            ]
             if any(
-                b.startswith("torch.optim") or b.endswith(("Optimizer", "GradScaler"))
+                b.startswith("torch.optim")
+                or b.endswith(("Optimizer", "GradScaler"))
                 for b in bases
             ):
                 return True
         return any(
-            isinstance(n, (ast.Yield, ast.YieldFrom)) for s in function.body for n in shallow(s)
+            isinstance(n, (ast.Yield, ast.YieldFrom))
+            for s in function.body
+            for n in shallow(s)
         )
 
     def of_block(self, block: Iterable[ast.stmt], scope: Scope) -> Trait:
@@ -321,7 +377,12 @@ class Events:
         found = [node]
         for one in found:
             if not isinstance(one, (*FUNCTIONS, ast.ClassDef)):
-                found += [s for block in blocks(one) for s in block if id(s) not in self._traits]
+                found += [
+                    s
+                    for block in blocks(one)
+                    for s in block
+                    if id(s) not in self._traits
+                ]
         return found
 
     def _sum(self, node: ast.AST, scope: Scope) -> Trait:
@@ -338,10 +399,16 @@ class Events:
 
     def _trait(self, node: ast.AST, scope: Scope) -> Trait:
         found = self._itself(node, scope)
-        if found or not isinstance(node, ast.Call) or self.what(node, scope) is not None:
+        if (
+            found
+            or not isinstance(node, ast.Call)
+            or self.what(node, scope) is not None
+        ):
             return found
         function = self.callee(node, scope)
-        return self.of_function(function) if function is not None else Trait.NONE
+        return (
+            self.of_function(function) if function is not None else Trait.NONE
+        )
 
     def _itself(self, node: ast.AST, scope: Scope) -> Trait:
         """The traits of one node without what it calls."""
@@ -353,7 +420,9 @@ class Events:
             return Trait.NONE
         what = self.what(node, scope)
         if what is None:
-            ends = isinstance(node, ast.Call) and ends_program(node, self.program)
+            ends = isinstance(node, ast.Call) and ends_program(
+                node, self.program
+            )
             return Trait.END if ends else Trait.NONE
         if what in {
             EventKind.SCALE,
@@ -377,7 +446,9 @@ def ends_program(call: ast.Call, program: Program) -> bool:
 def is_disabled(call: ast.Call) -> bool:
     """`GradScaler(..., enabled=False)`, `autocast(..., enabled=False)`."""
     return any(
-        k.arg == "enabled" and isinstance(k.value, ast.Constant) and not k.value.value
+        k.arg == "enabled"
+        and isinstance(k.value, ast.Constant)
+        and not k.value.value
         for k in call.keywords
     )
 
@@ -390,7 +461,10 @@ def _is_scaled(node: ast.AST) -> bool:
 
 
 def _mentions_gradient(call: ast.Call) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(call))
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "grad"
+        for node in ast.walk(call)
+    )
 
 
 def _last(func: ast.expr) -> str:

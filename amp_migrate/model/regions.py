@@ -25,7 +25,12 @@ HALVES = {
     "torch.HalfTensor": "float16",
     "torch.bfloat16": "bfloat16",
 }
-_DEFAULTS = {"cuda": "float16", "mps": "float16", "cpu": "bfloat16", "xpu": "float16"}
+_DEFAULTS = {
+    "cuda": "float16",
+    "mps": "float16",
+    "cpu": "bfloat16",
+    "xpu": "float16",
+}
 
 
 class Region(NamedTuple):
@@ -56,7 +61,9 @@ class RegionIndex:
         self._around: dict[ast.AST, Region] = {}
         if program.uses.of(*NEW, *OLD):
             for place, call in opened(program):
-                self._around[place] = self.region(program.canonical(call.func) or "", call)
+                self._around[place] = self.region(
+                    program.canonical(call.func) or "", call
+                )
         self.regions: list[Region] = list(self._around.values())
         self._inherited: dict[ast.AST, list[Region]] | None = None
 
@@ -87,7 +94,9 @@ class RegionIndex:
             return _DEFAULTS.get(device or "")
         return HALVES.get(self.program.canonical(dtype) or "")
 
-    def _choices(self, dtype: ast.expr | None, call: ast.Call) -> frozenset[str]:
+    def _choices(
+        self, dtype: ast.expr | None, call: ast.Call
+    ) -> frozenset[str]:
         if dtype is None:
             return frozenset()
         scope = self.module.scope_of(call)
@@ -134,7 +143,14 @@ class RegionIndex:
 
     def enabled_around(self, node: ast.AST) -> Region | None:
         """A region that is, or may be, on where `node` runs."""
-        return next((region for region in self.around(node) if region.enabled is not False), None)
+        return next(
+            (
+                region
+                for region in self.around(node)
+                if region.enabled is not False
+            ),
+            None,
+        )
 
     def _inherit(self) -> dict[ast.AST, list[Region]]:
         """Functions in sight that are called from enabled regions, transitively, with those
@@ -170,7 +186,11 @@ class RegionIndex:
 
     def _free_calls(self, function: Function) -> Iterator[ast.Call]:
         """Calls in a function that no region of its own covers."""
-        return (call for call in self.program.scope(function).calls if self.at(call) is None)
+        return (
+            call
+            for call in self.program.scope(function).calls
+            if self.at(call) is None
+        )
 
 
 def _literal(expr: ast.expr | None) -> str | None:

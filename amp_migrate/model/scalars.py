@@ -19,8 +19,12 @@ def is_scalar(program: Program, expr: ast.expr, scope: Scope) -> bool:
     name = dotted_name(expr)
     if name is None:
         return _is_reduced(program, expr, scope)
-    values = [binding.value for binding in program.reaching.at(expr, name).bindings]
-    return bool(values) and all(value and _is_reduced(program, value, scope) for value in values)
+    values = [
+        binding.value for binding in program.reaching.at(expr, name).bindings
+    ]
+    return bool(values) and all(
+        value and _is_reduced(program, value, scope) for value in values
+    )
 
 
 def _is_reduced(program: Program, expr: ast.expr, scope: Scope) -> bool:
@@ -37,7 +41,9 @@ def _is_number(expr: ast.expr) -> bool:
     if isinstance(expr, ast.Call):
         name = dotted_name(expr.func) or ""
         return name == "len" or bool(expr.args) and name.endswith(".size")
-    return isinstance(expr, ast.Constant) and isinstance(expr.value, (int, float))
+    return isinstance(expr, ast.Constant) and isinstance(
+        expr.value, (int, float)
+    )
 
 
 def _gives_scalar(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -59,4 +65,7 @@ def _reduces(call: ast.Call) -> bool:
     """Whether nothing that is given switches the mean off: `reduction` and `reduce` have names
     wherever they are used.
     """
-    return not any(keyword.arg in ("reduction", "reduce", None) for keyword in call.keywords)
+    return not any(
+        keyword.arg in ("reduction", "reduce", None)
+        for keyword in call.keywords
+    )

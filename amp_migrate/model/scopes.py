@@ -66,7 +66,11 @@ class Scope:
     @cached_property
     def owner(self) -> Scope | None:
         """The class of a method."""
-        return self.parent if self.parent and isinstance(self.parent.node, ast.ClassDef) else None
+        return (
+            self.parent
+            if self.parent and isinstance(self.parent.node, ast.ClassDef)
+            else None
+        )
 
     @cached_property
     def self_name(self) -> str | None:
@@ -89,7 +93,11 @@ class Scope:
         """All parameters but `*args` and `**kwargs`."""
         if not isinstance(self.node, (*FUNCTIONS, ast.Lambda)):
             return []
-        return [*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs]
+        return [
+            *self.node.args.posonlyargs,
+            *self.node.args.args,
+            *self.node.args.kwonlyargs,
+        ]
 
     def lookup(self, name: str) -> Scope | None:
         """The scope that binds `name` as seen from here; class bodies are not seen from their

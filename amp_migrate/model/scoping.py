@@ -12,9 +12,23 @@ if TYPE_CHECKING:
 
 # Contexts and operators are left out; the others hold text and numbers in every type of node.
 _NO_NODES = frozenset(
-    {"ctx", "op", "attr", "id", "type_comment", "asname", "level", "module", "simple", "is_async"}
+    {
+        "ctx",
+        "op",
+        "attr",
+        "id",
+        "type_comment",
+        "asname",
+        "level",
+        "module",
+        "simple",
+        "is_async",
+    }
 )
-_CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Name: (), ast.Constant: ()}
+_CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Name: (),
+    ast.Constant: (),
+}
 _DEEPEST = 1_500
 """Levels of nesting: enough for a thousand `elif`, each of which is one."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -31,12 +45,18 @@ class ScopeBuilder:
 
         Raises RecursionError where it is nested more deeply than other analyses can bear.
         """
-        stack: list[tuple[ast.AST, Scope, int]] = [(self.module.tree, self.module.root, 0)]
-        handlers = {getattr(ast, kind): getattr(self, name) for kind, name in _HANDLERS}
+        stack: list[tuple[ast.AST, Scope, int]] = [
+            (self.module.tree, self.module.root, 0)
+        ]
+        handlers = {
+            getattr(ast, kind): getattr(self, name) for kind, name in _HANDLERS
+        }
         parents, identifiers = self.module.parents, self.module.identifiers
         while stack:
             node, scope, depth = stack.pop()
-            if type(node) is ast.Name:  # most nodes are names, which have no children
+            if (
+                type(node) is ast.Name
+            ):  # most nodes are names, which have no children
                 identifiers.add(node.id)
                 continue
             handler = handlers.get(type(node))
@@ -52,8 +72,14 @@ class ScopeBuilder:
             if below > _DEEPEST:
                 raise RecursionError("nested too deeply")
             if isinstance(node, _SCOPES):
-                inner, outside = self.module.scopes[node], _evaluated_outside(node)
-                stack.extend((c, scope if c in outside else inner, below) for c in children)
+                inner, outside = (
+                    self.module.scopes[node],
+                    _evaluated_outside(node),
+                )
+                stack.extend(
+                    (c, scope if c in outside else inner, below)
+                    for c in children
+                )
             else:
                 stack.extend((child, scope, below) for child in children)
 
@@ -69,13 +95,20 @@ class ScopeBuilder:
                     self.module.block_lists.update(dict.fromkeys(value, value))
                     found += value
                 else:
-                    found += [child for child in value if isinstance(child, ast.AST)]
+                    found += [
+                        child for child in value if isinstance(child, ast.AST)
+                    ]
             elif isinstance(value, ast.AST):
                 found.append(value)
         return found
 
     def _bind(
-        self, scope: Scope, target: ast.expr, statement: ast.AST, value: ast.expr | None, how: str
+        self,
+        scope: Scope,
+        target: ast.expr,
+        statement: ast.AST,
+        value: ast.expr | None,
+        how: str,
     ) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(scope, target, statement, value, how)
@@ -83,14 +116,24 @@ class ScopeBuilder:
             self._bind(scope, target.value, statement, None, how)
         elif isinstance(target, ast.Name):
             self._add(scope, target.id, statement, value, how, None)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+        elif isinstance(target, ast.Attribute) and isinstance(
+            target.value, ast.Name
+        ):
             self._bind_attribute(scope, target, statement, value, how, None)
-        elif isinstance(target, ast.Subscript) and value is not None and how == "assign":
-            self._store(scope, target.value, Stored(statement, target.slice, value))
+        elif (
+            isinstance(target, ast.Subscript)
+            and value is not None
+            and how == "assign"
+        ):
+            self._store(
+                scope, target.value, Stored(statement, target.slice, value)
+            )
 
     def _store(self, scope: Scope, holder: ast.expr, stored: Stored) -> None:
         home, name = scope, holder.id if isinstance(holder, ast.Name) else None
-        if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name):
+        if isinstance(holder, ast.Attribute) and isinstance(
+            holder.value, ast.Name
+        ):
             home, name = self._home_of(scope, holder)
         elif name is not None:
             home = self._declared(scope, name)
@@ -106,15 +149,21 @@ class ScopeBuilder:
         how: str,
     ) -> None:
         elements = (
-            value.elts if isinstance(value, (ast.Tuple, ast.List)) and how == "assign" else None
+            value.elts
+            if isinstance(value, (ast.Tuple, ast.List)) and how == "assign"
+            else None
         )
         for index, element in enumerate(target.elts):
             if elements is not None and len(elements) == len(target.elts):
                 self._bind(scope, element, statement, elements[index], how)
             elif isinstance(element, ast.Name):
                 self._add(scope, element.id, statement, value, how, index)
-            elif isinstance(element, ast.Attribute) and isinstance(element.value, ast.Name):
-                self._bind_attribute(scope, element, statement, value, how, index)
+            elif isinstance(element, ast.Attribute) and isinstance(
+                element.value, ast.Name
+            ):
+                self._bind_attribute(
+                    scope, element, statement, value, how, index
+                )
             else:
                 self._bind(scope, element, statement, None, how)
 
@@ -128,7 +177,9 @@ class ScopeBuilder:
         index: int | None,
     ) -> None:
         home = self._declared(scope, name)
-        home.bindings.setdefault(name, []).append(Binding(statement, value, how, index))
+        home.bindings.setdefault(name, []).append(
+            Binding(statement, value, how, index)
+        )
 
     def _declared(self, scope: Scope, name: str) -> Scope:
         """The scope that a name assigned in `scope` belongs to."""
@@ -148,7 +199,9 @@ class ScopeBuilder:
         home, name = self._home_of(scope, target)
         self._add(home, name, statement, value, how, index)
 
-    def _home_of(self, scope: Scope, target: ast.Attribute) -> tuple[Scope, str]:
+    def _home_of(
+        self, scope: Scope, target: ast.Attribute
+    ) -> tuple[Scope, str]:
         """`self.x` is kept in the class under `self.x`; other attributes are kept where they are
         set, as `a.x`.
         """
@@ -164,15 +217,24 @@ class ScopeBuilder:
         self.module.import_statements.append(node)
         for alias in node.names:
             self._add(
-                scope, alias.asname or alias.name.partition(".")[0], node, None, "import", None
+                scope,
+                alias.asname or alias.name.partition(".")[0],
+                node,
+                None,
+                "import",
+                None,
             )
 
     def _on_ImportFrom(self, node: ast.ImportFrom, scope: Scope) -> None:
         self.module.import_statements.append(node)
         for alias in node.names:
-            self._add(scope, alias.asname or alias.name, node, None, "import", None)
+            self._add(
+                scope, alias.asname or alias.name, node, None, "import", None
+            )
 
-    def _on_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+    def _on_FunctionDef(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope
+    ) -> None:
         self._add(scope, node.name, node, None, "def", None)
         self._open(node, scope, node.name)
 
@@ -187,7 +249,10 @@ class ScopeBuilder:
 
     def _open(
         self,
-        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda,
+        node: ast.FunctionDef
+        | ast.AsyncFunctionDef
+        | ast.ClassDef
+        | ast.Lambda,
         scope: Scope,
         name: str,
     ) -> None:
@@ -196,10 +261,16 @@ class ScopeBuilder:
         self.module.scopes[node] = inner
         self.module.identifiers.add(name)
         if not isinstance(node, ast.ClassDef):
-            for argument in [*inner.parameters(), node.args.vararg, node.args.kwarg]:
+            for argument in [
+                *inner.parameters(),
+                node.args.vararg,
+                node.args.kwarg,
+            ]:
                 if argument is not None:
                     self.module.identifiers.add(argument.arg)
-                    self._add(inner, argument.arg, argument, None, "parameter", None)
+                    self._add(
+                        inner, argument.arg, argument, None, "parameter", None
+                    )
 
     def _on_Global(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
         scope.outer.update(node.names)
@@ -230,13 +301,17 @@ class ScopeBuilder:
 
     def _on_withitem(self, node: ast.withitem, scope: Scope) -> None:
         if node.optional_vars is not None:
-            self._bind(scope, node.optional_vars, node, node.context_expr, "with")
+            self._bind(
+                scope, node.optional_vars, node, node.context_expr, "with"
+            )
 
     def _on_ExceptHandler(self, node: ast.ExceptHandler, scope: Scope) -> None:
         if node.name:
             self._add(scope, node.name, node, None, "except", None)
 
-    def _on_MatchAs(self, node: ast.MatchAs | ast.MatchStar, scope: Scope) -> None:
+    def _on_MatchAs(
+        self, node: ast.MatchAs | ast.MatchStar, scope: Scope
+    ) -> None:
         if node.name:
             self._add(scope, node.name, node, None, "match", None)
 
@@ -249,7 +324,11 @@ class ScopeBuilder:
     def _on_Call(self, node: ast.Call, scope: Scope) -> None:
         scope.calls.append(node)
         func = node.func
-        if isinstance(func, ast.Attribute) and func.attr == "append" and len(node.args) == 1:
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == "append"
+            and len(node.args) == 1
+        ):
             self._store(scope, func.value, Stored(node, None, node.args[0]))
 
     def _on_Expr(self, node: ast.Expr, scope: Scope) -> None:
@@ -274,7 +353,10 @@ def _set_by_call(call: ast.expr) -> tuple[ast.Attribute, ast.expr] | None:
     if not isinstance(call, ast.Call) or call.keywords:
         return None
     func, given = call.func, call.args
-    if isinstance(func, ast.Attribute) and func.attr in ("add_module", "register_module"):
+    if isinstance(func, ast.Attribute) and func.attr in (
+        "add_module",
+        "register_module",
+    ):
         given = [func.value, *given]
     elif not (isinstance(func, ast.Name) and func.id == "setattr"):
         return None
@@ -282,11 +364,17 @@ def _set_by_call(call: ast.expr) -> tuple[ast.Attribute, ast.expr] | None:
         return None
     name = given[1].value
     is_name = isinstance(name, str) and name.isidentifier()
-    return (ast.Attribute(given[0], str(name), ast.Store()), given[2]) if is_name else None
+    return (
+        (ast.Attribute(given[0], str(name), ast.Store()), given[2])
+        if is_name
+        else None
+    )
 
 
 _HANDLERS = tuple(
-    (name.removeprefix("_on_"), name) for name in vars(ScopeBuilder) if name.startswith("_on_")
+    (name.removeprefix("_on_"), name)
+    for name in vars(ScopeBuilder)
+    if name.startswith("_on_")
 )
 
 
@@ -297,7 +385,9 @@ def child_fields(node: ast.AST) -> tuple[str, ...]:
     kind = type(node)
     found = _CHILD_FIELDS.get(kind)
     if found is None:
-        found = _CHILD_FIELDS[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
+        found = _CHILD_FIELDS[kind] = tuple(
+            name for name in kind._fields if name not in _NO_NODES
+        )
     return found
 
 

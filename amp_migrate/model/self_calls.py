@@ -55,12 +55,26 @@ class SelfCalls:
             return self.inherited(cls, name)
         if not isinstance(holder, ast.Name) or holder.id != scope.self_name:
             base = self.graph.class_named(holder, scope)
-            return self.inherited(base, name, itself=True) if base else self._abroad(holder, name)
+            return (
+                self.inherited(base, name, itself=True)
+                if base
+                else self._abroad(holder, name)
+            )
         own = self.inherited(cls, name, itself=True)
-        heirs = (self._defined(heir, name) for heir in self.graph.heirs(cls) if heir is not cls)
-        return own + [Method(self.reaching, method) for method in heirs if method is not None]
+        heirs = (
+            self._defined(heir, name)
+            for heir in self.graph.heirs(cls)
+            if heir is not cls
+        )
+        return own + [
+            Method(self.reaching, method)
+            for method in heirs
+            if method is not None
+        ]
 
-    def inherited(self, cls: ast.ClassDef, name: str, itself: bool = False) -> list[Method]:
+    def inherited(
+        self, cls: ast.ClassDef, name: str, itself: bool = False
+    ) -> list[Method]:
         """The method of a class that comes first in its lineage, bases in other files included."""
         for home, owner in ancestry(self.reaching, cls, itself):
             method = self._defined(owner, name)
@@ -69,27 +83,40 @@ class SelfCalls:
         return []
 
     def _defined(self, cls: ast.ClassDef, name: str) -> Function | None:
-        found = (node for node in cls.body if isinstance(node, FUNCTIONS) and node.name == name)
+        found = (
+            node
+            for node in cls.body
+            if isinstance(node, FUNCTIONS) and node.name == name
+        )
         return next(found, None)
 
     def _abroad(self, base: ast.expr, name: str) -> list[Method]:
         """The method of a class that another file of the project defines."""
         if base not in self.module.parents:
             return []
-        definition = self.imported.definition(base, self.module.scope_of(base).root)
+        definition = self.imported.definition(
+            base, self.module.scope_of(base).root
+        )
         if definition is None or not isinstance(definition[1], ast.ClassDef):
             return []
-        return definition[0].reaching.calls.inherited(definition[1], name, itself=True)
+        return definition[0].reaching.calls.inherited(
+            definition[1], name, itself=True
+        )
 
     def set_by(self, call: ast.Call, scope: Scope) -> frozenset[str]:
         """The attributes, as `self.x`, that a call of a method of the same object may set."""
-        sets = (method.reaching.calls.sets(method.function) for method in self.methods(call, scope))
+        sets = (
+            method.reaching.calls.sets(method.function)
+            for method in self.methods(call, scope)
+        )
         return frozenset().union(*sets)
 
     def sets(self, function: Function) -> frozenset[str]:
         """The attributes that a method may set, by itself or by methods that it calls."""
         if function not in self._sets:
-            self._sets[function] = frozenset()  # where it calls itself, it adds nothing
+            self._sets[function] = (
+                frozenset()
+            )  # where it calls itself, it adds nothing
             scope = self.module.scopes[function]
             own = self._own_sets().get(scope, set())
             inner = (

@@ -24,13 +24,18 @@ def held(program: Program, name: ast.expr, scope: Scope) -> tuple[Part, ...]:
     """The expressions whose values a name or attribute may hold: of a loop's target, what it
     iterates over.
     """
-    return program.remembered((held, name, scope), lambda: tuple(_held(program, name, scope)))
+    return program.remembered(
+        (held, name, scope), lambda: tuple(_held(program, name, scope))
+    )
 
 
 def _held(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
     for binding in program.reaching.at(name, dotted_name(name) or "").bindings:
         # A base class of another file binds it there, where nothing of this program is asked.
-        if binding.value is not None and binding.value in program.module.parents:
+        if (
+            binding.value is not None
+            and binding.value in program.module.parents
+        ):
             yield program, binding.value, program.module.scope_of(binding.value)
         elif binding.how == "parameter":
             yield from _given(program, binding)

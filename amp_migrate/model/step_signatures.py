@@ -14,5 +14,9 @@ def takes_no_closure(program: Program, optimizer: Value) -> bool:
     """Whether the own step of a class in sight takes something else than a closure."""
     home, cls = optimizer.foreign or (program, optimizer.cls)
     step = home.graph.method(cls, "step") if cls is not None else None
-    names = [one.arg for one in home.scope(step).parameters()[1:]] if step is not None else []
+    names = (
+        [one.arg for one in home.scope(step).parameters()[1:]]
+        if step is not None
+        else []
+    )
     return bool(names) and "closure" not in names

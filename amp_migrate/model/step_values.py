@@ -10,7 +10,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 
 
-def is_value_used(program: Program, call: ast.Call, optimizer: ast.expr, scope: Scope) -> bool:
+def is_value_used(
+    program: Program, call: ast.Call, optimizer: ast.expr, scope: Scope
+) -> bool:
     """Whether the program uses what `call`, a step of `optimizer`, gives back, and that may be
     more than None.
     """
@@ -41,13 +43,25 @@ def _is_nothing(expr: ast.expr, scope: Scope) -> bool:
     if isinstance(expr, ast.Call):
         func = expr.func
         is_step = isinstance(func, ast.Attribute) and func.attr == "step"
-        return is_step or isinstance(func, ast.Name) and _is_parameter(func.id, scope)
+        return (
+            is_step
+            or isinstance(func, ast.Name)
+            and _is_parameter(func.id, scope)
+        )
     if isinstance(expr, ast.IfExp):
         return _is_nothing(expr.body, scope) and _is_nothing(expr.orelse, scope)
-    bindings = scope.bindings.get(expr.id, []) if isinstance(expr, ast.Name) else []
-    values = [one.value for one in bindings if one.how == "assign" and one.index is None]
+    bindings = (
+        scope.bindings.get(expr.id, []) if isinstance(expr, ast.Name) else []
+    )
+    values = [
+        one.value
+        for one in bindings
+        if one.how == "assign" and one.index is None
+    ]
     return len(values) == len(bindings) > 0 and all(
-        value is not None and not isinstance(value, ast.Name) and _is_nothing(value, scope)
+        value is not None
+        and not isinstance(value, ast.Name)
+        and _is_nothing(value, scope)
         for value in values
     )
 

@@ -36,4 +36,8 @@ class _Bare(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.Try | None:
         """Gone where it tried imports alone."""
         self.generic_visit(node)
-        return node if any(not isinstance(s, ast.Pass) for s in node.body) else None
+        return (
+            node
+            if any(not isinstance(s, ast.Pass) for s in node.body)
+            else None
+        )

@@ -9,7 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import Imports, imports_of
-from amp_migrate.model.scopes import FUNCTIONS, Binding, Function, Scope, ScopeNode
+from amp_migrate.model.scopes import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    ScopeNode,
+)
 from amp_migrate.model.scoping import ScopeBuilder, child_fields, children
 from amp_migrate.model.span import Span
 
@@ -60,7 +66,9 @@ class Module:
             self.tree = ast.parse(text)
         self.parents: dict[ast.AST, ast.AST] = whole.parents if whole else {}
         self.scopes: dict[ast.AST, Scope] = whole.scopes if whole else {}
-        self.block_lists: dict[ast.stmt, list[ast.stmt]] = whole.block_lists if whole else {}
+        self.block_lists: dict[ast.stmt, list[ast.stmt]] = (
+            whole.block_lists if whole else {}
+        )
         self._canonical: dict[ast.expr, str | None] = {}
         self.identifiers: set[str] = set()
         self.import_statements: list[ast.Import | ast.ImportFrom] = []
@@ -217,7 +225,9 @@ def _flattened(node: ast.AST) -> tuple[ast.AST, ...]:
             value = getattr(here, name, None)
             if isinstance(value, list):
                 children += [
-                    c for c in value if isinstance(c, ast.AST) and not isinstance(c, _NESTED)
+                    c
+                    for c in value
+                    if isinstance(c, ast.AST) and not isinstance(c, _NESTED)
                 ]
             elif isinstance(value, ast.AST) and not isinstance(value, _NESTED):
                 children.append(value)
@@ -232,7 +242,11 @@ def returned(function: Function) -> list[ast.expr]:
     if known is None:
         own = (one for one in function.body if not isinstance(one, _NESTED))
         nodes = (n for statement in own for n in shallow(statement))
-        known = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+        known = [
+            n.value
+            for n in nodes
+            if isinstance(n, ast.Return) and n.value is not None
+        ]
         function.__dict__["_returned"] = known
     return known
 
@@ -240,13 +254,23 @@ def returned(function: Function) -> list[ast.expr]:
 def is_abstract(function: Function) -> bool:
     """A method that only says that others define it."""
     last = function.body[-1]
-    return isinstance(last, ast.Raise) and all(isinstance(s, ast.Expr) for s in function.body[:-1])
+    return isinstance(last, ast.Raise) and all(
+        isinstance(s, ast.Expr) for s in function.body[:-1]
+    )
 
 
 def fields_of(cls: ast.ClassDef, name: str) -> list[ast.expr]:
     """The annotations of `name: type`, a field without a value."""
-    declared = (one for one in cls.body if isinstance(one, ast.AnnAssign) and one.value is None)
-    named = (one for one in declared if isinstance(one.target, ast.Name) and one.target.id == name)
+    declared = (
+        one
+        for one in cls.body
+        if isinstance(one, ast.AnnAssign) and one.value is None
+    )
+    named = (
+        one
+        for one in declared
+        if isinstance(one.target, ast.Name) and one.target.id == name
+    )
     return [one.annotation for one in named]
 
 
@@ -258,4 +282,8 @@ def returned_at(function: Function, index: int) -> list[ast.expr]:
 
 def names_read(node: ast.AST) -> set[str]:
     """Names loaded anywhere in `node`."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {
+        n.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }

@@ -19,32 +19,45 @@ if TYPE_CHECKING:
 _DEEP = 8
 
 
-def targets(program: Program, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
+def targets(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Function, ...]:
     """What `call` runs; a call of a model runs the `forward` of every class that its body names.
 
     So does a call that is handed a model or a loss: `self.compute_loss(self.criterion, x, y)`.
     """
-    return program.remembered((targets, call, scope), lambda: tuple(_targets(program, call, scope)))
+    return program.remembered(
+        (targets, call, scope), lambda: tuple(_targets(program, call, scope))
+    )
 
 
-def _targets(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
+def _targets(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[Function]:
     yield from program.values.callees(call, scope)
     for cls in dict.fromkeys(_classes(program, call, scope)):
         yield from forwards(program, cls)
 
 
-def _classes(program: Program, call: ast.Call, scope: Scope) -> Iterator[ast.ClassDef]:
+def _classes(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[ast.ClassDef]:
     """The classes of the modules that a call runs, or is handed."""
     value = program.values.of(call.func, scope)
     if value.cls is not None:
         yield value.cls
-    is_open = value.kind is Kind.UNKNOWN and program.canonical(call.func) is None
+    is_open = (
+        value.kind is Kind.UNKNOWN and program.canonical(call.func) is None
+    )
     if value.kind is Kind.MODEL or is_open:
         yield from made_classes(program, call.func, scope)
     for given in [*call.args, *(one.value for one in call.keywords)]:
         if isinstance(given, (ast.Name, ast.Attribute)):
             handed = program.values.of(given, scope)
-            if handed.kind in (Kind.MODEL, Kind.CRITERION) and handed.cls is not None:
+            if (
+                handed.kind in (Kind.MODEL, Kind.CRITERION)
+                and handed.cls is not None
+            ):
                 yield handed.cls
 
 
@@ -91,7 +104,9 @@ def _makers(
         yield from makers(program, *part, deep - 1)
 
 
-def parts(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+def parts(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
     """The expressions that an expression gets its value from, with their scopes."""
     if isinstance(expr, ast.Call):
         function = program.graph.function_at(expr.func, scope)
@@ -99,7 +114,10 @@ def parts(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.
             inner = program.scope(function)
             yield from ((one, inner) for one in returned(function))
             return
-        if isinstance(expr.func, ast.Attribute) and dotted_name(expr.func) is None:
+        if (
+            isinstance(expr.func, ast.Attribute)
+            and dotted_name(expr.func) is None
+        ):
             yield expr.func.value, scope
         yield expr.func, scope
         yield from ((arg, scope) for arg in expr.args)
@@ -109,7 +127,9 @@ def parts(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.
         yield from ((value, scope) for value in expr.values)
     elif isinstance(expr, (ast.List, ast.Tuple)):
         yield from ((value, scope) for value in expr.elts)
-    elif isinstance(expr, (ast.Subscript, ast.Attribute, ast.NamedExpr, ast.Await)):
+    elif isinstance(
+        expr, (ast.Subscript, ast.Attribute, ast.NamedExpr, ast.Await)
+    ):
         yield expr.value, scope
     elif isinstance(expr, ast.BoolOp):
         yield from ((value, scope) for value in expr.values)
@@ -121,13 +141,19 @@ def parts(program: Program, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.
 
 def forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
     """`forward` of a class and of every module class that its body names (its layers)."""
-    yield from program.remembered((forwards, cls), lambda: list(_found_forwards(program, cls)))
+    yield from program.remembered(
+        (forwards, cls), lambda: list(_found_forwards(program, cls))
+    )
 
 
 def _found_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
     scope = program.module.scopes[cls]
     names = (node for node in ast.walk(cls) if isinstance(node, ast.Name))
-    named = [found for node in names if (found := program.graph.class_named(node, scope))]
+    named = [
+        found
+        for node in names
+        if (found := program.graph.class_named(node, scope))
+    ]
     for owner in dict.fromkeys([cls, *named]):
         for name in ("forward", "__call__"):
             method = program.graph.method(owner, name)

@@ -54,7 +54,9 @@ class TopLevelUses:
         outermost: ast.stmt | None = None
         here: Scope | None = scope
         while here is not None and here.parent is not None:
-            outermost = here.node if isinstance(here.node, _DEFINITIONS) else None
+            outermost = (
+                here.node if isinstance(here.node, _DEFINITIONS) else None
+            )
             here = here.parent
         return outermost
 
@@ -64,7 +66,12 @@ class TopLevelUses:
         """
         if self._named is None:
             self._named = {}
-            bases = {b for n in self.module.scopes if isinstance(n, ast.ClassDef) for b in n.bases}
+            bases = {
+                b
+                for n in self.module.scopes
+                if isinstance(n, ast.ClassDef)
+                for b in n.bases
+            }
             for node in self.module.parents:
                 if isinstance(node, ast.Name) and node not in bases:
                     for definition in self._read_by(node):
@@ -81,7 +88,11 @@ class TopLevelUses:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        roots = {id(s.root): s.root for s in self.module.scopes.values() if s.parent is None}
+        roots = {
+            id(s.root): s.root
+            for s in self.module.scopes.values()
+            if s.parent is None
+        }
         return frozenset(
             name
             for root in roots.values()

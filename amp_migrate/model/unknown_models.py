@@ -28,14 +28,20 @@ if TYPE_CHECKING:
 _SAY_NO_CLASS = (None, "torch.nn.Module", *layers.WRAPPERS)
 
 
-def possible(program: Program, call: ast.Call, scope: Scope) -> Iterator[Function]:
+def possible(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[Function]:
     """What `call` may run in this program, where the class of the model is not known."""
     method = _method(program, call, scope)
     if method is not None:
         for cls in module_classes(program):
             yield from _bodies(program, cls, method)
     func = call.func
-    own = program.values.of(func.value, scope).cls if isinstance(func, ast.Attribute) else None
+    own = (
+        program.values.of(func.value, scope).cls
+        if isinstance(func, ast.Attribute)
+        else None
+    )
     if own is not None and isinstance(func, ast.Attribute):
         said = program.graph.method(own, func.attr)
         if said is not None and is_abstract(said):
@@ -52,7 +58,9 @@ def methods_abroad(
     if isinstance(func, ast.Attribute):
         foreign = program.values.of(func.value, scope).foreign
         if foreign is not None:
-            yield from ((foreign[0], one) for one in _of_class(*foreign, func.attr))
+            yield from (
+                (foreign[0], one) for one in _of_class(*foreign, func.attr)
+            )
             return
     method = _method(program, call, scope)
     if method is not None:
@@ -60,19 +68,32 @@ def methods_abroad(
             yield from ((home, one) for one in _bodies(home, cls, method))
 
 
-def _of_class(program: Program, cls: ast.ClassDef, method: str) -> Iterator[Function]:
+def _of_class(
+    program: Program, cls: ast.ClassDef, method: str
+) -> Iterator[Function]:
     """The method of a class and of its heirs; where it is left to others, that of any module class
     of its file, for an annotation promises no more.
     """
-    family = [cls, *(heir for heir in program.graph.heirs(cls) if heir is not cls)]
-    found = dict.fromkeys(body for one in family for body in _bodies(program, one, method))
+    family = [
+        cls,
+        *(heir for heir in program.graph.heirs(cls) if heir is not cls),
+    ]
+    found = dict.fromkeys(
+        body for one in family for body in _bodies(program, one, method)
+    )
     yield from found
     if found and all(map(is_abstract, found)):
         for one in module_classes(program):
-            yield from (body for body in _bodies(program, one, method) if body not in found)
+            yield from (
+                body
+                for body in _bodies(program, one, method)
+                if body not in found
+            )
 
 
-def _bodies(program: Program, cls: ast.ClassDef, method: str) -> Iterator[Function]:
+def _bodies(
+    program: Program, cls: ast.ClassDef, method: str
+) -> Iterator[Function]:
     if method == "forward":
         yield from forwards(program, cls)
         return
@@ -84,24 +105,36 @@ def _bodies(program: Program, cls: ast.ClassDef, method: str) -> Iterator[Functi
 def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
     """The method that a call runs of a model whose class is not known; None for other calls."""
     func = call.func
-    if program.canonical(func) is not None or program.values.callee(call, scope) is not None:
+    if (
+        program.canonical(func) is not None
+        or program.values.callee(call, scope) is not None
+    ):
         return None
     runs = program.effects.forward_of(call, scope)
     if not runs & (EventKind.FORWARD | EventKind.CALLABLE):
         return None
-    if isinstance(func, ast.Attribute) and program.values.is_model(func.value, scope):
+    if isinstance(func, ast.Attribute) and program.values.is_model(
+        func.value, scope
+    ):
         return func.attr if _is_unknown(program, func.value, scope) else None
     return "forward" if _is_unknown(program, func, scope) else None
 
 
 def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
     value = program.values.of(expr, scope)
-    if value.cls is not None or value.foreign is not None or value.name not in _SAY_NO_CLASS:
+    if (
+        value.cls is not None
+        or value.foreign is not None
+        or value.name not in _SAY_NO_CLASS
+    ):
         return False
     if value.kind not in (Kind.MODEL, Kind.UNKNOWN):
         return False
     made = makers(program, expr, scope)
-    return all(isinstance(one, ast.expr) and _says_no_class(program, one) for one in made)
+    return all(
+        isinstance(one, ast.expr) and _says_no_class(program, one)
+        for one in made
+    )
 
 
 def _says_no_class(program: Program, name: ast.expr) -> bool:
@@ -129,7 +162,9 @@ def module_classes(program: Program) -> list[ast.ClassDef]:
 
     def found() -> list[ast.ClassDef]:
         kind = program.values.class_kind
-        return [cls for cls in program.graph.classes() if kind(cls) is Kind.MODEL]
+        return [
+            cls for cls in program.graph.classes() if kind(cls) is Kind.MODEL
+        ]
 
     return program.remembered(module_classes, found)
 
@@ -140,11 +175,27 @@ def _imported_classes(program: Program) -> list[tuple[Program, ast.ClassDef]]:
     """
 
     def found() -> list[tuple[Program, ast.ClassDef]]:
-        named = [one for scope in program.module.scopes.values() for one in _named(program, scope)]
-        named += [one for file in program.module.files for one in _in_tables(file)]
-        named += [one for file in program.module.files for one in _in_modules(program, file)]
-        named += [one for file in program.module.files for one in _evaluated(program, file)]
-        return list(dict.fromkeys(pair for one in named for pair in _classes_of(*one)))
+        named = [
+            one
+            for scope in program.module.scopes.values()
+            for one in _named(program, scope)
+        ]
+        named += [
+            one for file in program.module.files for one in _in_tables(file)
+        ]
+        named += [
+            one
+            for file in program.module.files
+            for one in _in_modules(program, file)
+        ]
+        named += [
+            one
+            for file in program.module.files
+            for one in _evaluated(program, file)
+        ]
+        return list(
+            dict.fromkeys(pair for one in named for pair in _classes_of(*one))
+        )
 
     return program.remembered(_imported_classes, found)
 
@@ -154,11 +205,18 @@ def _named(program: Program, scope: Scope) -> Iterator[Definition]:
         one = program.values.abroad(call.func, scope)
         if one is not None:
             yield one
-        elif isinstance(call.func, ast.Attribute) and scope.module.neighbours is not None:
+        elif (
+            isinstance(call.func, ast.Attribute)
+            and scope.module.neighbours is not None
+        ):
             if _is_computed_module(program, call.func.value):
                 own = {resolved(file.path) for file in program.module.files}
                 near = scope.module.neighbours.definers(call.func.attr)
-                yield from (one for one in near if resolved(one[0].module.path) not in own)
+                yield from (
+                    one
+                    for one in near
+                    if resolved(one[0].module.path) not in own
+                )
 
 
 def _is_computed_module(program: Program, expr: ast.expr) -> bool:
@@ -166,9 +224,14 @@ def _is_computed_module(program: Program, expr: ast.expr) -> bool:
     if isinstance(expr, ast.Call):
         return program.canonical(expr.func) in _IMPORTERS
     dotted = dotted_name(expr)
-    bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    bindings = (
+        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    )
     values = [one.value for one in bindings if one.how == "assign"]
-    return any(isinstance(one, ast.Call) and _is_computed_module(program, one) for one in values)
+    return any(
+        isinstance(one, ast.Call) and _is_computed_module(program, one)
+        for one in values
+    )
 
 
 _IMPORTERS = ("importlib.import_module", "importlib.__import__")
@@ -180,37 +243,63 @@ def _in_modules(program: Program, file: Module) -> Iterator[Definition]:
     """
     own = {resolved(one.path) for one in program.module.files}
     for node in nodes_in(file.tree):
-        searched = module_searched(node) if isinstance(node, (ast.Call, ast.Attribute)) else None
+        searched = (
+            module_searched(node)
+            if isinstance(node, (ast.Call, ast.Attribute))
+            else None
+        )
         if searched is not None:
             scope = program.module.scope_of(node)
             found = program.reaching.imported.exported(searched, scope)
-            yield from (one for one in found if resolved(one[0].module.path) not in own)
+            yield from (
+                one for one in found if resolved(one[0].module.path) not in own
+            )
 
 
 def _evaluated(program: Program, file: Module) -> Iterator[Definition]:
     """What `eval(name)` may be: any name that the file imports, and what imported modules hold."""
-    scopes = (one for one in program.module.scopes.values() if one.module is file)
+    scopes = (
+        one for one in program.module.scopes.values() if one.module is file
+    )
     calls = (call for scope in scopes for call in scope.calls)
-    if file.neighbours is None or not any(dotted_name(call.func) == "eval" for call in calls):
+    if file.neighbours is None or not any(
+        dotted_name(call.func) == "eval" for call in calls
+    ):
         return
     own = {resolved(one.path) for one in program.module.files}
     for origin in file.imports.names.values():
         found = file.neighbours.find(origin)
-        several = [found] if found is not None else file.neighbours.exported(origin)
-        yield from (one for one in several if resolved(one[0].module.path) not in own)
+        several = (
+            [found] if found is not None else file.neighbours.exported(origin)
+        )
+        yield from (
+            one for one in several if resolved(one[0].module.path) not in own
+        )
 
 
 def _in_tables(file: Module) -> Iterator[Definition]:
     """The classes that the variables hold which a file imports: `MODELS["unet"]()`."""
-    for origin in file.imports.names.values() if file.neighbours is not None else ():
-        found = file.neighbours.variable(origin) if file.neighbours is not None else None
+    for origin in (
+        file.imports.names.values() if file.neighbours is not None else ()
+    ):
+        found = (
+            file.neighbours.variable(origin)
+            if file.neighbours is not None
+            else None
+        )
         home, bindings = found if found is not None else (None, ())
         for value in (one.value for one in bindings if one.value is not None):
             for node in ast.walk(value):
-                if home is not None and isinstance(node, (ast.Name, ast.Attribute)):
+                if home is not None and isinstance(
+                    node, (ast.Name, ast.Attribute)
+                ):
                     scope = home.module.root
                     own = home.graph.class_named(node, scope)
-                    one = (home, own) if own is not None else home.values.abroad(node, scope)
+                    one = (
+                        (home, own)
+                        if own is not None
+                        else home.values.abroad(node, scope)
+                    )
                     if one is not None:
                         yield one
 

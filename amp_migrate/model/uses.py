@@ -36,10 +36,14 @@ class Uses:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._known = {
-            local: self._is_ours(origin) for local, origin in module.imports.names.items()
+            local: self._is_ours(origin)
+            for local, origin in module.imports.names.items()
         }
         self._all = tuple(
-            sorted(self._find(), key=lambda use: (use.node.lineno, use.node.col_offset))
+            sorted(
+                self._find(),
+                key=lambda use: (use.node.lineno, use.node.col_offset),
+            )
         )
 
     def _is_ours(self, origin: str) -> bool:
@@ -49,9 +53,14 @@ class Uses:
         parents = self.module.parents
         stars = bool(self.module.imports.stars)
         for node in parents:
-            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            if not isinstance(node, ast.Name) or not isinstance(
+                node.ctx, ast.Load
+            ):
                 continue
-            if not (self._known.get(node.id) or (stars and node.id not in self._known)):
+            if not (
+                self._known.get(node.id)
+                or (stars and node.id not in self._known)
+            ):
                 continue
             whole: ast.Attribute | ast.Name = node
             while isinstance(above := parents[whole], ast.Attribute):
@@ -60,7 +69,9 @@ class Uses:
             if use is not None:
                 yield use
 
-    def _use(self, whole: ast.Attribute | ast.Name, root: ast.Name) -> Use | None:
+    def _use(
+        self, whole: ast.Attribute | ast.Name, root: ast.Name
+    ) -> Use | None:
         name = self.module.canonical(whole)
         if name is None or not self._is_ours(name):
             return None
@@ -69,21 +80,32 @@ class Uses:
         if home is not None and not self._is_import(home.bindings[root.id]):
             return None
         above = self.module.parents[whole]
-        call = above if isinstance(above, ast.Call) and above.func is whole else None
+        call = (
+            above
+            if isinstance(above, ast.Call) and above.func is whole
+            else None
+        )
         return Use(name, whole, scope, call)
 
     def _is_import(self, bindings: list[Binding]) -> bool:
         """Whether a name is imported, but for what stands in for it where the import fails."""
         imports = [one.statement for one in bindings if one.how == "import"]
         return all(
-            one.how == "import" or self._stands_in(one.statement, imports) for one in bindings
+            one.how == "import" or self._stands_in(one.statement, imports)
+            for one in bindings
         )
 
     def _stands_in(self, statement: ast.AST, imports: list[ast.AST]) -> bool:
         """Whether a handler of the `try` that holds one of the imports holds the statement."""
         above = self.module.parents.get(statement)
-        around = self.module.parents.get(above) if isinstance(above, ast.ExceptHandler) else None
-        return isinstance(around, ast.Try) and any(one in around.body for one in imports)
+        around = (
+            self.module.parents.get(above)
+            if isinstance(above, ast.ExceptHandler)
+            else None
+        )
+        return isinstance(around, ast.Try) and any(
+            one in around.body for one in imports
+        )
 
     def all(self) -> tuple[Use, ...]:
         """Every use."""
@@ -99,7 +121,11 @@ class Uses:
 
     def calls(self, *names: str) -> Iterator[tuple[ast.Call, Scope]]:
         """The calls of exactly these names."""
-        return ((use.call, use.scope) for use in self.of(*names) if use.call is not None)
+        return (
+            (use.call, use.scope)
+            for use in self.of(*names)
+            if use.call is not None
+        )
 
     def is_guarded(self, node: ast.AST) -> bool:
         """Whether the program has asked first where `node` stands: under `try`, `hasattr` or a
@@ -107,7 +133,9 @@ class Uses:
         """
         inner = node
         for above in self.module.ancestors(node):
-            if isinstance(above, ast.Try) and any(_catches(handler) for handler in above.handlers):
+            if isinstance(above, ast.Try) and any(
+                _catches(handler) for handler in above.handlers
+            ):
                 return True
             if (
                 isinstance(above, (ast.If, ast.IfExp))
@@ -126,7 +154,9 @@ class Uses:
         assert isinstance(root, ast.Name)
         home = use.scope.lookup(root.id)
         statements = (
-            [binding.statement for binding in home.bindings[root.id]] if home is not None else []
+            [binding.statement for binding in home.bindings[root.id]]
+            if home is not None
+            else []
         )
         return any(self.is_guarded(statement) for statement in statements)
 
@@ -135,7 +165,9 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     """Whether a handler is for things that are not installed."""
     if handler.type is None:
         return True
-    names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+    names = {
+        node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)
+    }
     return bool(
         names
         & {
@@ -175,7 +207,9 @@ def argument_of(call: ast.Call, position: int, name: str) -> ast.expr | None:
         if keyword.arg == name:
             return keyword.value
     before = call.args[: position + 1]
-    if position < len(call.args) and not any(isinstance(one, ast.Starred) for one in before):
+    if position < len(call.args) and not any(
+        isinstance(one, ast.Starred) for one in before
+    ):
         return call.args[position]
     return None
 
@@ -198,6 +232,10 @@ def viewed(module: Module, expr: ast.expr, views: Collection[str]) -> ast.expr:
             expr = parent
         elif isinstance(parent, ast.Attribute) and parent.attr in views:
             called = module.parents[parent]
-            expr = called if isinstance(called, ast.Call) and called.func is parent else parent
+            expr = (
+                called
+                if isinstance(called, ast.Call) and called.func is parent
+                else parent
+            )
         else:
             return expr

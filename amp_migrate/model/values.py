@@ -26,7 +26,14 @@ from amp_migrate.model.kinds import (
 from amp_migrate.model.method_uses import MethodUses
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.reaching import Reaching
-from amp_migrate.model.syntax import Binding, Function, Module, Scope, fields_of, returned
+from amp_migrate.model.syntax import (
+    Binding,
+    Function,
+    Module,
+    Scope,
+    fields_of,
+    returned,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.model.neighbours import Definition
@@ -50,7 +57,9 @@ _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.BinOp)
 class Values:
     """Answers `kind` for the expressions of one module."""
 
-    def __init__(self, module: Module, graph: CallGraph, reaching: Reaching) -> None:
+    def __init__(
+        self, module: Module, graph: CallGraph, reaching: Reaching
+    ) -> None:
         self.module = module
         self.graph = graph
         self.reaching = reaching
@@ -83,7 +92,9 @@ class Values:
             whole = self.element(self.of(expr.value, scope), scope)
             return whole or self.contents.under(expr.value, expr.slice, scope)
         if isinstance(expr, ast.IfExp):
-            return self.join([self.of(expr.body, scope), self.of(expr.orelse, scope)])
+            return self.join(
+                [self.of(expr.body, scope), self.of(expr.orelse, scope)]
+            )
         if isinstance(expr, (ast.BoolOp, ast.Compare, ast.UnaryOp)):
             return self._truth(expr, scope)
         if isinstance(expr, (ast.List, ast.Tuple)):
@@ -98,14 +109,22 @@ class Values:
             return self.of(expr.value, scope)
         if isinstance(expr, ast.JoinedStr):
             return Value(Kind.DEVICE_NAME, expr) if _says_cuda(expr) else OTHER
-        return self._joined_lists(expr, scope) if isinstance(expr, ast.BinOp) else UNKNOWN
+        return (
+            self._joined_lists(expr, scope)
+            if isinstance(expr, ast.BinOp)
+            else UNKNOWN
+        )
 
     def _joined_lists(self, expr: ast.BinOp, scope: Scope) -> Value:
         """`[Style()] * 4 + [nn.MSELoss()]`: of lists of models, one that holds any of them."""
         if not isinstance(expr.op, (ast.Add, ast.Mult)):
             return OTHER
         sides = [self.of(one, scope) for one in (expr.left, expr.right)]
-        models = [one for one in sides if one.kind is Kind.MODEL and isinstance(one.origin, _LISTS)]
+        models = [
+            one
+            for one in sides
+            if one.kind is Kind.MODEL and isinstance(one.origin, _LISTS)
+        ]
         return Value(Kind.MODEL, expr) if models else OTHER
 
     def _constant(self, expr: ast.Constant) -> Value:
@@ -117,7 +136,9 @@ class Values:
             return UNKNOWN
         return OTHER
 
-    def _truth(self, expr: ast.BoolOp | ast.Compare | ast.UnaryOp, scope: Scope) -> Value:
+    def _truth(
+        self, expr: ast.BoolOp | ast.Compare | ast.UnaryOp, scope: Scope
+    ) -> Value:
         parts = (
             expr.values
             if isinstance(expr, ast.BoolOp)
@@ -138,19 +159,32 @@ class Values:
         """What a name is that may hold any of `values`."""
         known = [v for v in values if v]
         telling = [v for v in known if v.kind is not Kind.OTHER]
-        special = [v for v in telling if v.kind in (Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)]
+        special = [
+            v
+            for v in telling
+            if v.kind in (Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
+        ]
         if special:
-            return special[0]  # `optimizer = Noam(optimizer)` is a wrapper from then on
+            return special[
+                0
+            ]  # `optimizer = Noam(optimizer)` is a wrapper from then on
         if {Kind.DEVICE, Kind.DEVICE_NAME} <= {v.kind for v in telling}:
             return next(
                 v for v in telling if v.kind is Kind.DEVICE_NAME
             )  # what reads a name reads a device as well
         return telling[0] if telling else known[0] if known else UNKNOWN
 
-    def container(self, elements: list[ast.expr], expr: ast.expr, scope: Scope) -> Value:
+    def container(
+        self, elements: list[ast.expr], expr: ast.expr, scope: Scope
+    ) -> Value:
         """A list, tuple or dict of `elements`, made by `expr`."""
-        inner = [self.of(e.value if isinstance(e, ast.Starred) else e, scope) for e in elements]
-        if inner and all(v.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for v in inner):
+        inner = [
+            self.of(e.value if isinstance(e, ast.Starred) else e, scope)
+            for e in elements
+        ]
+        if inner and all(
+            v.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for v in inner
+        ):
             return Value(Kind.OPTIMIZERS, expr, name=inner[0].name)
         if inner and all(v.kind is Kind.MODEL for v in inner):
             return Value(Kind.MODEL, expr, held=_alike(inner))
@@ -170,7 +204,9 @@ class Values:
         found = self._reaching(expr, expr.id, scope) if not itself else None
         return self._name(expr.id, scope) if found is None else found
 
-    def _reaching(self, expr: ast.expr, dotted: str, scope: Scope) -> Value | None:
+    def _reaching(
+        self, expr: ast.expr, dotted: str, scope: Scope
+    ) -> Value | None:
         """What the bindings of the same body leave in a name or attribute; None where it may
         come from elsewhere, too.
         """
@@ -179,38 +215,54 @@ class Values:
             return None
         here = self.reaching.scope_at(expr)
         last = dotted.rpartition(".")[2] if "." in dotted else dotted
-        return self.join(self.bindings.of(b, last, self._around(b, here)) for b in reach.bindings)
+        return self.join(
+            self.bindings.of(b, last, self._around(b, here))
+            for b in reach.bindings
+        )
 
     def _around(self, binding: Binding, here: Scope) -> Scope:
         """The scope that evaluates what a binding assigns."""
         node = binding.statement
-        return self.module.scope_of(node) if node in self.module.parents else here
+        return (
+            self.module.scope_of(node) if node in self.module.parents else here
+        )
 
     def _name(self, name: str, scope: Scope) -> Value:
         home = scope.lookup(name)
         if home is None:
             return UNKNOWN
         own = home.owner
-        if own is not None and name == home.self_name and isinstance(own.node, ast.ClassDef):
+        if (
+            own is not None
+            and name == home.self_name
+            and isinstance(own.node, ast.ClassDef)
+        ):
             return self.instance(own.node, None)
         return self.join(
-            self.bindings.of(binding, name, home) for binding in home.bindings[name]
+            self.bindings.of(binding, name, home)
+            for binding in home.bindings[name]
         ) or self._linked(name, scope)
 
     def _linked(self, dotted: str, scope: Scope) -> Value:
         """A variable of another file of this program."""
         origin = self.module.elsewhere(dotted, scope)
-        return self._name(origin[1], origin[0]) if origin is not None else UNKNOWN
+        return (
+            self._name(origin[1], origin[0]) if origin is not None else UNKNOWN
+        )
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Value:
         canonical = self.module.canonical(expr)
         library = canonical is not None and canonical.startswith("torch.")
         if library and self.reaching.imported.is_import(expr, scope):
             return OTHER
-        if canonical is not None and (linked := self._linked(dotted_name(expr) or "", scope)):
+        if canonical is not None and (
+            linked := self._linked(dotted_name(expr) or "", scope)
+        ):
             return linked
         dotted = dotted_name(expr)
-        reaching = self._reaching(expr, dotted, scope) if dotted is not None else None
+        reaching = (
+            self._reaching(expr, dotted, scope) if dotted is not None else None
+        )
         if reaching:
             return reaching
         holder = self.of(expr.value, scope)
@@ -222,7 +274,9 @@ class Values:
             return holder
         if holder.kind is Kind.DEVICE and expr.attr == "type":
             return Value(Kind.DEVICE_NAME, expr)
-        if found := self._stored(expr, scope) or self.contents.attribute(expr, scope):
+        if found := self._stored(expr, scope) or self.contents.attribute(
+            expr, scope
+        ):
             return found
         if expr.attr == "device" and not _is_settings(expr):
             return Value(Kind.DEVICE, expr)
@@ -234,7 +288,10 @@ class Values:
         here: Scope | None = scope
         while here is not None and dotted is not None:
             if dotted in here.bindings:
-                return self.join(self.bindings.of(b, dotted, here) for b in here.bindings[dotted])
+                return self.join(
+                    self.bindings.of(b, dotted, here)
+                    for b in here.bindings[dotted]
+                )
             here = here.parent
         return UNKNOWN
 
@@ -244,9 +301,15 @@ class Values:
         found = []
         for owner in dict.fromkeys(family):
             scope = self.module.scopes[owner]
-            for binding in [*scope.bindings.get(f"self.{name}", ()), *scope.bindings.get(name, ())]:
+            for binding in [
+                *scope.bindings.get(f"self.{name}", ()),
+                *scope.bindings.get(name, ()),
+            ]:
                 found.append(self._attribute_binding(binding, name, scope))
-            found += [self.bindings.annotated(one, scope) for one in fields_of(owner, name)]
+            found += [
+                self.bindings.annotated(one, scope)
+                for one in fields_of(owner, name)
+            ]
         return self.join(found) or self._property(cls, name)
 
     def _property(self, cls: ast.ClassDef, name: str) -> Value:
@@ -257,7 +320,9 @@ class Values:
         inner = self.module.scopes[method]
         return self.join(self.of(value, inner) for value in returned(method))
 
-    def _attribute_binding(self, binding: Binding, name: str, scope: Scope) -> Value:
+    def _attribute_binding(
+        self, binding: Binding, name: str, scope: Scope
+    ) -> Value:
         if binding.value is None:
             return UNKNOWN
         return self.bindings.of(binding, name, self._around(binding, scope))
@@ -269,7 +334,9 @@ class Values:
     def class_kind(self, cls: ast.ClassDef) -> Kind:
         """What instances of a class of this program are."""
         if cls not in self._class_kinds:
-            self._class_kinds[cls] = Kind.OBJECT  # for files whose classes derive from each other
+            self._class_kinds[cls] = (
+                Kind.OBJECT
+            )  # for files whose classes derive from each other
             self._class_kinds[cls] = self.classes.of(cls)
         return self._class_kinds[cls]
 
@@ -309,19 +376,28 @@ class Values:
         if optimizer_name(last) or scheduler_name(last):
             return False
         used = self.methods_used(name, scope)
-        return bool(used & _MODEL_METHODS) and not criterion_name(last) and "step" not in used
+        return (
+            bool(used & _MODEL_METHODS)
+            and not criterion_name(last)
+            and "step" not in used
+        )
 
 
 def _says_cuda(expr: ast.JoinedStr) -> bool:
     first = expr.values[0] if expr.values else None
-    return isinstance(first, ast.Constant) and str(first.value).startswith("cuda")
+    return isinstance(first, ast.Constant) and str(first.value).startswith(
+        "cuda"
+    )
 
 
 def _alike(models: list[Value]) -> Value | None:
     """What each of some models is; None where they differ, or nothing tells."""
     first = models[0].held or models[0]
     told = (first.name, first.cls, first.foreign)
-    same = all((v.name, v.cls, v.foreign) == told for v in (m.held or m for m in models))
+    same = all(
+        (v.name, v.cls, v.foreign) == told
+        for v in (m.held or m for m in models)
+    )
     return first if same and any(told) else None
 
 
@@ -330,5 +406,14 @@ def _is_settings(expr: ast.Attribute) -> bool:
     name = (dotted_name(expr.value) or "").rpartition(".")[2].lower()
     return name in ("self", "cls") or any(
         part in name
-        for part in ("arg", "opt", "config", "cfg", "conf", "params", "hparams", "flags")
+        for part in (
+            "arg",
+            "opt",
+            "config",
+            "cfg",
+            "conf",
+            "params",
+            "hparams",
+            "flags",
+        )
     )

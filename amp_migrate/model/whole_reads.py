@@ -15,14 +15,38 @@ from amp_migrate.model.calls import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
-_BY_KEY = {"get", "pop", "setdefault", "update", "clear", "__getitem__", "__contains__"}
+_BY_KEY = {
+    "get",
+    "pop",
+    "setdefault",
+    "update",
+    "clear",
+    "__getitem__",
+    "__contains__",
+}
 _AS_WHOLE = {"items", "values", "keys", "popitem", "__iter__", "__len__"}
-_COPIES = {"copy.copy", "copy.deepcopy", "dict", "OrderedDict", "collections.OrderedDict"}
+_COPIES = {
+    "copy.copy",
+    "copy.deepcopy",
+    "dict",
+    "OrderedDict",
+    "collections.OrderedDict",
+}
 _COUNTED = frozenset(
     "set frozenset list tuple sorted len iter next zip enumerate map filter max min vars".split()
 )
-_SHOWN = frozenset("print isinstance type bool id str repr hasattr callable".split())
-_ENDS = (ast.Expr, ast.If, ast.While, ast.Assert, ast.FormattedValue, ast.UnaryOp, ast.Delete)
+_SHOWN = frozenset(
+    "print isinstance type bool id str repr hasattr callable".split()
+)
+_ENDS = (
+    ast.Expr,
+    ast.If,
+    ast.While,
+    ast.Assert,
+    ast.FormattedValue,
+    ast.UnaryOp,
+    ast.Delete,
+)
 _PASSED_UP = (ast.BoolOp, ast.NamedExpr, ast.Await, ast.IfExp)
 _BUDGET = 2_000
 
@@ -50,7 +74,9 @@ def reader_of_files(program: Program) -> Reader | None:
     """The first that reads as a whole what is loaded from a file that may be a checkpoint."""
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.canonical(call.func) == "torch.load" and not _is_other_file(program, call):
+            if program.canonical(
+                call.func
+            ) == "torch.load" and not _is_other_file(program, call):
                 walk = _Walk(_Held(program, call, ()), loaded=True)
                 found = list(walk.readers())
                 if found and not walk.weights:
@@ -93,9 +119,13 @@ class _Walk:
             if not (is_bounded and self._use(held)):
                 yield Reader(held.program, held.node)
 
-    def _up(self, held: _Held, node: ast.AST, path: tuple[object, ...] | None = None) -> bool:
+    def _up(
+        self, held: _Held, node: ast.AST, path: tuple[object, ...] | None = None
+    ) -> bool:
         assert isinstance(node, ast.expr)
-        self._waiting.append(held._replace(node=node, path=held.path if path is None else path))
+        self._waiting.append(
+            held._replace(node=node, path=held.path if path is None else path)
+        )
         return True
 
     def _use(self, held: _Held) -> bool:
@@ -107,11 +137,18 @@ class _Walk:
         if isinstance(parent, ast.Attribute):
             return self._attribute(held, parent)
         if isinstance(parent, ast.Compare):
-            return all(isinstance(o, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for o in parent.ops)
+            return all(
+                isinstance(o, (ast.In, ast.NotIn, ast.Is, ast.IsNot))
+                for o in parent.ops
+            )
         if isinstance(parent, (ast.Call, ast.keyword)):
             return self._handed(held, parent)
         if isinstance(parent, ast.Dict):
-            key = parent.keys[parent.values.index(node)] if node in parent.values else None
+            key = (
+                parent.keys[parent.values.index(node)]
+                if node in parent.values
+                else None
+            )
             inner = (literal(key), *held.path) if key is not None else held.path
             return self._up(held, parent, inner)
         if isinstance(parent, _PASSED_UP):
@@ -126,7 +163,11 @@ class _Walk:
         return isinstance(parent, _ENDS) or self._kept(held, parent)
 
     def _entry(self, held: _Held, read: ast.expr, key: ast.expr | None) -> bool:
-        if held.path and literal(key) == held.path[0] and not isinstance(read, ast.Name):
+        if (
+            held.path
+            and literal(key) == held.path[0]
+            and not isinstance(read, ast.Name)
+        ):
             return self._up(held, read, held.path[1:])
         return True
 
@@ -143,17 +184,23 @@ class _Walk:
         around = held.program.module.parents[call]
         if asked.attr == "keys" and self._is_only_asked(around):
             return True
-        return isinstance(around, (ast.For, ast.comprehension)) and self._is_renamed(held, around)
+        return isinstance(
+            around, (ast.For, ast.comprehension)
+        ) and self._is_renamed(held, around)
 
     def _is_only_asked(self, around: ast.AST) -> bool:
         """`"ema" in state.keys()`, `print(state.keys())`"""
         if isinstance(around, ast.Compare):
-            return all(isinstance(one, (ast.In, ast.NotIn)) for one in around.ops)
+            return all(
+                isinstance(one, (ast.In, ast.NotIn)) for one in around.ops
+            )
         func = around.func if isinstance(around, ast.Call) else None
         is_shown = isinstance(func, ast.Name) and func.id in _SHOWN
         return isinstance(around, ast.FormattedValue) or is_shown
 
-    def _is_renamed(self, held: _Held, loop: ast.For | ast.comprehension) -> bool:
+    def _is_renamed(
+        self, held: _Held, loop: ast.For | ast.comprehension
+    ) -> bool:
         """`{k.replace(".module", ""): v for k, v in state.items()}`: so are weights read; of a
         checkpoint, whose entries are of many kinds, nothing would come.
         """
@@ -176,24 +223,38 @@ class _Walk:
 
     def _kept(self, held: _Held, parent: ast.AST) -> bool:
         """`state = ...`, `self.state = ...`, `start, state = ...`"""
-        targets = getattr(parent, "targets", None) or [getattr(parent, "target", None)]
+        targets = getattr(parent, "targets", None) or [
+            getattr(parent, "target", None)
+        ]
         return all(self._set(held, target, parent) for target in targets)
 
     def _set(self, held: _Held, target: ast.expr | None, by: ast.AST) -> bool:
         if isinstance(target, ast.Name):
-            self._hold(held, held.program.module.scope_of(target), target.id, by)
+            self._hold(
+                held, held.program.module.scope_of(target), target.id, by
+            )
         elif isinstance(target, ast.Attribute):
             self._hold_attribute(held.program, target.attr, held.path)
         elif isinstance(target, (ast.Tuple, ast.List)) and held.path:
             index = held.path[0]
             is_one = isinstance(index, int) and index < len(target.elts)
-            part = target.elts[index] if is_one and isinstance(index, int) else None
-            return self._set(held._replace(path=held.path[1:]), part, by) if part else True
+            part = (
+                target.elts[index]
+                if is_one and isinstance(index, int)
+                else None
+            )
+            return (
+                self._set(held._replace(path=held.path[1:]), part, by)
+                if part
+                else True
+            )
         else:
             return False
         return True
 
-    def _hold(self, held: _Held, scope: Scope, name: str, by: ast.AST | None = None) -> None:
+    def _hold(
+        self, held: _Held, scope: Scope, name: str, by: ast.AST | None = None
+    ) -> None:
         """Follow the reads of a name, of those in its own body what `by` binds."""
         program, home = held.program, scope.lookup(name) or scope
         if (by or home, name, held.path) in self._seen:
@@ -201,25 +262,45 @@ class _Walk:
         self._seen.add((by or home, name, held.path))
         module = program.module
         for node in list(module.parents):
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            if (
+                isinstance(node, ast.Name)
+                and node.id == name
+                and isinstance(node.ctx, ast.Load)
+            ):
                 if module.scope_of(node).lookup(name) is home:
-                    found = program.reaching.at(node, name).bindings if by is not None else ()
+                    found = (
+                        program.reaching.at(node, name).bindings
+                        if by is not None
+                        else ()
+                    )
                     if not found or any(one.statement is by for one in found):
                         self._waiting.append(held._replace(node=node))
 
-    def _hold_attribute(self, program: Program, name: str, path: tuple[object, ...]) -> None:
+    def _hold_attribute(
+        self, program: Program, name: str, path: tuple[object, ...]
+    ) -> None:
         if (program, name, path) in self._seen:
             return
         self._seen.add((program, name, path))
         for node in list(program.module.parents):
-            is_read = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-            if is_read and isinstance(node, ast.Attribute) and node.attr == name:
+            is_read = isinstance(node, ast.Attribute) and isinstance(
+                node.ctx, ast.Load
+            )
+            if (
+                is_read
+                and isinstance(node, ast.Attribute)
+                and node.attr == name
+            ):
                 self._waiting.append(_Held(program, node, path))
 
     # -- what it is handed to
 
     def _handed(self, held: _Held, parent: ast.Call | ast.keyword) -> bool:
-        call = held.program.module.parents[parent] if isinstance(parent, ast.keyword) else parent
+        call = (
+            held.program.module.parents[parent]
+            if isinstance(parent, ast.keyword)
+            else parent
+        )
         if isinstance(parent, ast.keyword) and parent.arg is None:
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 if call.func.id == "dict":
@@ -228,12 +309,18 @@ class _Walk:
         if not isinstance(call, ast.Call):
             return False  # `class Net(Base, state=state)`
         func = call.func
-        name = held.program.canonical(func) or (func.id if isinstance(func, ast.Name) else "")
+        name = held.program.canonical(func) or (
+            func.id if isinstance(func, ast.Name) else ""
+        )
         if name in _COPIES:
             return self._up(held, call)
         if name in _COUNTED:
             return bool(held.path)
-        if isinstance(func, ast.Attribute) and func.attr == "load_state_dict" and not held.path:
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == "load_state_dict"
+            and not held.path
+        ):
             self.weights = True
             return True
         return name in _SHOWN or self._followed(held, call)

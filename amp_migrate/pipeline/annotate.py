@@ -28,7 +28,9 @@ def _with_comment(text: str, found: Found) -> str:
     line = lines[found.new_line - 1]
     indent = line[: len(line) - len(line.lstrip())]
     end = "\r" if line.endswith("\r") else ""
-    lines.insert(found.new_line - 1, f"{indent}{MARK}{found.construct.why}{end}")
+    lines.insert(
+        found.new_line - 1, f"{indent}{MARK}{found.construct.why}{end}"
+    )
     return "\n".join(lines)
 
 

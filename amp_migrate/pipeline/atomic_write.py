@@ -72,7 +72,9 @@ def _put(staged: Sequence[Staged], changes: Sequence[Change]) -> None:
             raise
 
 
-def _put_back(staged: Sequence[Staged], changes: Sequence[Change], reason: BaseException) -> None:
+def _put_back(
+    staged: Sequence[Staged], changes: Sequence[Change], reason: BaseException
+) -> None:
     """Give files their old bytes back, which are all staged before the first goes back: a full
     disk stops none half-way.
     """
@@ -119,12 +121,16 @@ def _check(target: Path, expected: bytes) -> None:
         raise reading(error) from None
     # The mode is asked as well: the superuser may write anything, but a read-only file was meant to
     # stay as it is.
-    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(target, os.W_OK):
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(
+        target, os.W_OK
+    ):
         raise SourceError(
             "cannot be written: it is read-only; change its mode (chmod u+w); it is unchanged"
         )
     if current != expected:
-        raise SourceError("another program changed it in the meantime; run again")
+        raise SourceError(
+            "another program changed it in the meantime; run again"
+        )
 
 
 def _staged(target: Path, data: bytes) -> Staged:

@@ -7,7 +7,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +24,24 @@ from amp_migrate.display import shown
 from amp_migrate.pipeline import atomic_write
 from amp_migrate.pipeline import one_file as rewrite
 from amp_migrate.pipeline import workers as parallel
-from amp_migrate.pipeline.grouping import apart, conflicts, joined, merged, tasks_of
-from amp_migrate.pipeline.interrupts import held_interrupt, termination_as_interrupt
+from amp_migrate.pipeline.grouping import (
+    apart,
+    conflicts,
+    joined,
+    merged,
+    tasks_of,
+)
+from amp_migrate.pipeline.interrupts import (
+    held_interrupt,
+    termination_as_interrupt,
+)
 from amp_migrate.pipeline.one_file import Rewritten
-from amp_migrate.pipeline.programs import Task, Together, first_look, rewrite_task
+from amp_migrate.pipeline.programs import (
+    Task,
+    Together,
+    first_look,
+    rewrite_task,
+)
 from amp_migrate.project.discovery import Found, surroundings
 from amp_migrate.project.errors import SourceError
 from amp_migrate.project.module_graph import Index, Project
@@ -49,7 +70,10 @@ class Batch:
         }
         with held_interrupt():
             done = _commit(new)
-        results = [done.get(real, one) for real, one in zip(self.reals, self.results, strict=True)]
+        results = [
+            done.get(real, one)
+            for real, one in zip(self.reals, self.results, strict=True)
+        ]
         return replace(self, results=tuple(results))
 
 
@@ -102,7 +126,11 @@ class _Run:
         return sum(self._concerns(found) for found in self.files)
 
     def _concerns(self, found: Found) -> bool:
-        return self.asked is None or found.real in self.asked or found.error is not None
+        return (
+            self.asked is None
+            or found.real in self.asked
+            or found.error is not None
+        )
 
     def ordered(self) -> tuple[Rewritten, ...]:
         """What is settled, in the order of the files."""
@@ -128,7 +156,9 @@ class _Run:
                 else:
                     held.append(look)
                 advance()
-        for task, done in self._planned(tasks_of(related, self.sizes, self.project)):
+        for task, done in self._planned(
+            tasks_of(related, self.sizes, self.project)
+        ):
             if done.broken and len(task.paths) > 1:
                 held += [one for _, one in self._planned(apart(task, related))]
             else:
@@ -150,9 +180,14 @@ class _Run:
             return
         for task, done in self._each(rewrite_task, tasks):
             [real] = task.paths
-            yield real, done if done.needed else Together({real: done.members[real]})
+            yield (
+                real,
+                done if done.needed else Together({real: done.members[real]}),
+            )
 
-    def _planned(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Together]]:
+    def _planned(
+        self, tasks: Sequence[Task]
+    ) -> Iterator[tuple[Task, Together]]:
         yield from self._each(rewrite_task, tasks)
 
     def _each(
@@ -161,19 +196,26 @@ class _Run:
         """Call `function` on every task, in workers where that pays."""
         # The largest first, so that the last worker is not left alone with it.
         order = sorted(tasks, key=lambda task: -self._size(task))
-        call = functools.partial(function, settings=self.settings, project=self.project)
+        call = functools.partial(
+            function, settings=self.settings, project=self.project
+        )
         workers = parallel.workers_for([self._size(task) for task in order])
         with contextlib.closing(parallel.each(call, order, workers)) as results:
             for position, result in results:
                 task = order[position]
                 if isinstance(result, parallel.Died):
-                    buried = {real: _buried(Path(self._name(real)), result) for real in task.paths}
+                    buried = {
+                        real: _buried(Path(self._name(real)), result)
+                        for real in task.paths
+                    }
                     yield task, Together(buried)
                 else:
                     yield task, result
 
     def _size(self, task: Task) -> int:
-        return sum(self.sizes.get(real, 0) for real in (*task.paths, *task.related))
+        return sum(
+            self.sizes.get(real, 0) for real in (*task.paths, *task.related)
+        )
 
     def _sift(self) -> tuple[dict[str, int], Project]:
         """Settle what needs no parser; the sizes of the rest by resolved path, and who imports
@@ -184,7 +226,9 @@ class _Run:
         others: list[Found] = []
         for number, found in enumerate(self.files):
             if found.error:
-                self.done[number] = rewrite.failed(shown(found.path), found.error)
+                self.done[number] = rewrite.failed(
+                    shown(found.path), found.error
+                )
             elif not self._concerns(found):
                 others.append(found)
             else:
@@ -201,11 +245,17 @@ class _Run:
         for real in files:
             index.add(real, read_nearby(real) or b"")
 
-    def _with_surroundings(self, index: Index, training: Iterable[str]) -> Project:
+    def _with_surroundings(
+        self, index: Index, training: Iterable[str]
+    ) -> Project:
         """Files beside those that were named are not rewritten, but may call what is in them."""
         self._index(index, surroundings(training, index.known))
         return index.project(
-            {found.real: str(found.path) for found in self.files if not found.error}
+            {
+                found.real: str(found.path)
+                for found in self.files
+                if not found.error
+            }
         )
 
     def _name(self, real: str) -> str:
@@ -213,22 +263,39 @@ class _Run:
         index = self.index_of.get(real)
         return str(self.files[index].path) if index is not None else real
 
-    def _settle(self, results: Mapping[str, Rewritten], chains: Iterable[list[str]]) -> None:
+    def _settle(
+        self, results: Mapping[str, Rewritten], chains: Iterable[list[str]]
+    ) -> None:
         for chain in chains if self.write else ():
             with held_interrupt():
                 self._note(_commit({real: results[real] for real in chain}))
-        chained = {real for chain in chains for real in chain} if self.write else set()
-        self._note({real: one for real, one in results.items() if real not in chained})
+        chained = (
+            {real for chain in chains for real in chain}
+            if self.write
+            else set()
+        )
+        self._note(
+            {real: one for real, one in results.items() if real not in chained}
+        )
 
     def _note(self, results: Mapping[str, Rewritten]) -> None:
         for real, result in results.items():
             index = self.index_of.get(real)
             outcome = result.outcome
-            tells = outcome.status in ("migrated", "failed") or bool(outcome.notes)
-            if index is None or not (self._concerns(self.files[index]) or tells):
+            tells = outcome.status in ("migrated", "failed") or bool(
+                outcome.notes
+            )
+            if index is None or not (
+                self._concerns(self.files[index]) or tells
+            ):
                 continue
             known = self.done.get(index)
-            if known is None or outcome.status != "unchanged" or outcome.loops or outcome.notes:
+            if (
+                known is None
+                or outcome.status != "unchanged"
+                or outcome.loops
+                or outcome.notes
+            ):
                 self.done[index] = (
                     result
                     if self.keep and not self.write
@@ -249,7 +316,8 @@ def _buried(path: Path, died: parallel.Died) -> Rewritten:
 def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:
     """Put the new bytes of files that belong together on disk, all of them or none."""
     changes = [
-        atomic_write.Change(Path(real), one.after, one.before) for real, one in results.items()
+        atomic_write.Change(Path(real), one.after, one.before)
+        for real, one in results.items()
     ]
     try:
         atomic_write.replace_all(changes)
@@ -259,7 +327,9 @@ def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:
             f"left as it is, because {_shown(at, results)} belongs to it and could not be written"
         )
         return {
-            real: rewrite.failed(one.outcome.path, error if at in (None, real) else left)
+            real: rewrite.failed(
+                one.outcome.path, error if at in (None, real) else left
+            )
             for real, one in results.items()
         }
     return results
@@ -267,7 +337,11 @@ def _commit(results: Mapping[str, Rewritten]) -> Mapping[str, Rewritten]:
 
 def _shown(real: str | None, results: Mapping[str, Rewritten]) -> str | None:
     """A file as the user named it."""
-    return results[real].outcome.path if real is not None and real in results else real
+    return (
+        results[real].outcome.path
+        if real is not None and real in results
+        else real
+    )
 
 
 @contextlib.contextmanager

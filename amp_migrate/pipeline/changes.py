@@ -113,7 +113,9 @@ CONSTRUCTS = (
         "custom autograd function told how to run under autocast",
         "autocast does not see into a custom function",
     ),
-    _construct("import", r"^(import|from) ", "import added", "the new lines need it"),
+    _construct(
+        "import", r"^(import|from) ", "import added", "the new lines need it"
+    ),
     Construct(
         "float32",
         re.compile(r"\.float\(\)"),
@@ -134,9 +136,14 @@ _PARAMETER = Construct(
     "parameter added",
     "the scaler goes wherever its optimizer goes",
 )
-_OLD_NAMES = re.compile(r"\b(torch\.(cuda|cpu)\.amp|apex)\b|\bamp\.(initialize|scale_loss)\b")
+_OLD_NAMES = re.compile(
+    r"\b(torch\.(cuda|cpu)\.amp|apex)\b|\bamp\.(initialize|scale_loss)\b"
+)
 _RENAMED = Construct(
-    "renamed", _OLD_NAMES, "old name replaced by today's", "PyTorch has deprecated the old name"
+    "renamed",
+    _OLD_NAMES,
+    "old name replaced by today's",
+    "PyTorch has deprecated the old name",
 )
 
 
@@ -152,7 +159,9 @@ def changes(before: str, after: str) -> tuple[Change, ...]:
     """Everything that differs between two texts of a module, in the order of `before`'s lines."""
     found: dict[Change, None] = {}
     for run in _runs(before, after):
-        known = [Change(one.line, *one.construct.told) for one in run.constructs()]
+        known = [
+            Change(one.line, *one.construct.told) for one in run.constructs()
+        ]
         found.update(dict.fromkeys(known or run.quoted()))
     return tuple(found)
 
@@ -170,7 +179,9 @@ def _runs(before: str, after: str) -> Iterator[_Run]:
     new = [line.strip() for line in after.split("\n")]
     for tag, low, high, start, end in opcodes(old, new):
         if tag != "equal":
-            yield _Run(tuple(old[low:high]), tuple(new[start:end]), low + 1, start + 1)
+            yield _Run(
+                tuple(old[low:high]), tuple(new[start:end]), low + 1, start + 1
+            )
 
 
 class _Run(NamedTuple):

@@ -20,7 +20,9 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def with_deep_stack(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+def with_deep_stack(
+    function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> _T:
     """Call `function` in a thread with a large stack, and wait for its result.
 
     Where the system has no room for such a thread, the function is called as it is. What it raises

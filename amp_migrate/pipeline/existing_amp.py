@@ -13,7 +13,11 @@ from amp_migrate.outcome import COMPLETED, FileOutcome, LoopOutcome, Note
 from amp_migrate.pipeline.lint.fix import fix
 from amp_migrate.rewrite.proof.respelling import same_amp
 
-SPELLINGS = ("deprecated-cuda-amp", "rename-changes-nested-dtype", "deprecated-state-getters")
+SPELLINGS = (
+    "deprecated-cuda-amp",
+    "rename-changes-nested-dtype",
+    "deprecated-state-getters",
+)
 """Rules whose fixes say the same thing in another way; the result is proved to be the same
 program.
 """
@@ -54,7 +58,9 @@ REPAIRS: tuple[str, ...] = (
 _NAMED = re.compile(r"autocast|GradScaler|custom_[fb]wd")
 
 
-def repaired(outcome: FileOutcome, text: str, settings: Settings) -> FileOutcome:
+def repaired(
+    outcome: FileOutcome, text: str, settings: Settings
+) -> FileOutcome:
     """`outcome` with the AMP that `text`, or the migrator's output, had before: respelled and
     completed.
 
@@ -62,7 +68,11 @@ def repaired(outcome: FileOutcome, text: str, settings: Settings) -> FileOutcome
     notes. The cells of a notebook stay as they are: `lint` tells of each by itself.
     """
     start = text if outcome.output is None else outcome.output
-    if outcome.status == "failed" or _NAMED.search(text) is None or outcome.path.endswith(".ipynb"):
+    if (
+        outcome.status == "failed"
+        or _NAMED.search(text) is None
+        or outcome.path.endswith(".ipynb")
+    ):
         return outcome
     new, notes = respelled(start, outcome.path, settings)
     new, mended = completed(new, outcome.path, settings)
@@ -71,7 +81,11 @@ def repaired(outcome: FileOutcome, text: str, settings: Settings) -> FileOutcome
     notes += [_note(finding) for finding in mended]
     loops = tuple(_told(loop, mended) for loop in outcome.loops)
     return dataclasses.replace(
-        outcome, status="migrated", loops=loops, notes=(*outcome.notes, *notes), output=new
+        outcome,
+        status="migrated",
+        loops=loops,
+        notes=(*outcome.notes, *notes),
+        output=new,
     )
 
 
@@ -84,15 +98,25 @@ def _told(loop: LoopOutcome, mended: list[Finding]) -> LoopOutcome:
     )
     if loop.reason != "already-amp" and not begun:
         return loop
-    own = [f for f in mended if f.scope == loop.scope or f.scope.startswith(f"{loop.scope}.")]
-    done = dict.fromkeys(f"{f.rule} ({f.fix.message})" for f in own if f.fix is not None)
+    own = [
+        f
+        for f in mended
+        if f.scope == loop.scope or f.scope.startswith(f"{loop.scope}.")
+    ]
+    done = dict.fromkeys(
+        f"{f.rule} ({f.fix.message})" for f in own if f.fix is not None
+    )
     if not done:
         return loop
     said = f"{loop.message}, " if begun else COMPLETED
-    return dataclasses.replace(loop, status="migrated", reason=None, message=said + ", ".join(done))
+    return dataclasses.replace(
+        loop, status="migrated", reason=None, message=said + ", ".join(done)
+    )
 
 
-def respelled(text: str, path: str, settings: Settings) -> tuple[str, list[Note]]:
+def respelled(
+    text: str, path: str, settings: Settings
+) -> tuple[str, list[Note]]:
     """`text` with the names of `torch.amp`, where the project says that its torch has them and
     that is provably the same program.
     """
@@ -103,7 +127,9 @@ def respelled(text: str, path: str, settings: Settings) -> tuple[str, list[Note]
     return (new, notes) if new == text or same_amp(text, new) else (text, [])
 
 
-def completed(text: str, path: str, settings: Settings) -> tuple[str, list[Finding]]:
+def completed(
+    text: str, path: str, settings: Settings
+) -> tuple[str, list[Finding]]:
     """`text` with what its AMP lacks, and what was found."""
     return _fixed(text, path, settings, REPAIRS)
 

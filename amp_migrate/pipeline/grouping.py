@@ -20,7 +20,9 @@ class _Group(NamedTuple):
 
 
 def tasks_of(
-    related: Mapping[str, tuple[str, ...]], training: Collection[str], project: Project
+    related: Mapping[str, tuple[str, ...]],
+    training: Collection[str],
+    project: Project,
 ) -> list[Task]:
     """The programs that files belong to, by resolved path.
 
@@ -34,7 +36,9 @@ def tasks_of(
     """
 
     def binds(file: str) -> bool:
-        return file in training or any(one in training for one in project.imports.get(file, ()))
+        return file in training or any(
+            one in training for one in project.imports.get(file, ())
+        )
 
     groups: dict[int, _Group] = {}
     of: dict[str, int] = {}
@@ -44,14 +48,23 @@ def tasks_of(
         for file in binding:
             other = groups.get(of.get(file, -1))
             if other is not None and other is not group:
-                joint = _Group(other.seeds | group.seeds, other.files | group.files)
+                joint = _Group(
+                    other.seeds | group.seeds, other.files | group.files
+                )
                 if len(joint.files) <= MOST_FILES:
-                    groups = {key: one for key, one in groups.items() if one is not other}
+                    groups = {
+                        key: one
+                        for key, one in groups.items()
+                        if one is not other
+                    }
                     group = joint
         groups[number] = group
         of.update((file, number) for file in filter(binds, group.files))
     return [
-        Task(tuple(one.seeds), tuple(file for file in one.files if file not in one.seeds))
+        Task(
+            tuple(one.seeds),
+            tuple(file for file in one.files if file not in one.seeds),
+        )
         for one in groups.values()
     ]
 
@@ -77,7 +90,12 @@ def apart(task: Task, related: Mapping[str, tuple[str, ...]]) -> list[Task]:
     """The same files each with what it asked for itself, where they did not come out together."""
     return [
         Task(
-            (seed,), tuple(file for file in _closure(seed, related[seed], related) if file != seed)
+            (seed,),
+            tuple(
+                file
+                for file in _closure(seed, related[seed], related)
+                if file != seed
+            ),
         )
         for seed in task.paths
     ]
@@ -98,9 +116,9 @@ def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
             by_file.setdefault(real, []).append(index)
     for real, users in by_file.items():
         for one, other in itertools.combinations(users, 2):
-            if held[one].changed[real].after != held[other].changed[real].after and not _covers(
-                held[one], held[other]
-            ):
+            if held[one].changed[real].after != held[other].changed[
+                real
+            ].after and not _covers(held[one], held[other]):
                 parent[_root(parent, one)] = _root(parent, other)
     groups: dict[int, list[Together]] = {}
     for index in parent.keys() | set(parent.values()):
@@ -112,7 +130,9 @@ def _covers(one: Together, other: Together) -> bool:
     """Whether the larger program holds all files of the smaller one, so that it was planned with
     them.
     """
-    large, small = sorted((one.members.keys(), other.members.keys()), key=len, reverse=True)
+    large, small = sorted(
+        (one.members.keys(), other.members.keys()), key=len, reverse=True
+    )
     return len(large) > len(small) and large >= small
 
 
@@ -125,12 +145,20 @@ def _root(parent: dict[int, int], index: int) -> int:
 def merged(groups: Iterable[Iterable[Together]]) -> list[Task]:
     """Tasks in which programs that are in conflict are planned as one."""
     return [
-        Task(tuple(dict.fromkeys(real for program in group for real in program.members)))
+        Task(
+            tuple(
+                dict.fromkeys(
+                    real for program in group for real in program.members
+                )
+            )
+        )
         for group in groups
     ]
 
 
-def joined(programs: Iterable[Together]) -> tuple[dict[str, Rewritten], list[list[str]]]:
+def joined(
+    programs: Iterable[Together],
+) -> tuple[dict[str, Rewritten], list[list[str]]]:
     """One result for each file, and the files that have to be written together."""
     ordered = sorted(programs, key=lambda p: -len(p.members))
     results: dict[str, Rewritten] = {}
@@ -138,8 +166,14 @@ def joined(programs: Iterable[Together]) -> tuple[dict[str, Rewritten], list[lis
     for program in ordered:
         changed = program.changed
         shared = [real for real in changed if real in results]
-        if changed and all(results[real].after == changed[real].after for real in shared):
-            touched = [chain for chain in chains if any(real in chain for real in shared)]
+        if changed and all(
+            results[real].after == changed[real].after for real in shared
+        ):
+            touched = [
+                chain
+                for chain in chains
+                if any(real in chain for real in shared)
+            ]
             own = [real for real in changed if real not in results]
             chains = [chain for chain in chains if chain not in touched] + [
                 [*itertools.chain(*touched), *own]
@@ -148,7 +182,9 @@ def joined(programs: Iterable[Together]) -> tuple[dict[str, Rewritten], list[lis
     for program in ordered:
         for real, one in program.members.items():
             known = results.get(real)
-            if known is None or (known.outcome.status != "migrated" and _tells_more(one, known)):
+            if known is None or (
+                known.outcome.status != "migrated" and _tells_more(one, known)
+            ):
                 results[real] = one
     return results, chains
 

@@ -33,7 +33,9 @@ def held_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _handled(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handled(
+    number: int, handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
     # Only the main thread of a program may set handlers, and only there do signals arrive.
     if threading.current_thread() is not threading.main_thread():
         yield

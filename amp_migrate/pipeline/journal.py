@@ -28,7 +28,9 @@ NAME = ".amp-migrate-unfinished.json"
 MARK = ".amp-migrate-"
 """What stands in the name of every temporary file, between that of its target and a random part."""
 _LARGEST = 4 * 2**20
-_LEFTOVER = re.compile(rf"\..+{re.escape(MARK)}\w{{8}}\.tmp|{re.escape(NAME)}\.\w{{8}}\.tmp")
+_LEFTOVER = re.compile(
+    rf"\..+{re.escape(MARK)}\w{{8}}\.tmp|{re.escape(NAME)}\.\w{{8}}\.tmp"
+)
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
@@ -95,7 +97,9 @@ def _written(place: Path, staged: Sequence[Staged]) -> int:
         for one in staged
     ]
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f"{NAME}.", suffix=".tmp", dir=place.parent)
+        handle, temporary = tempfile.mkstemp(
+            prefix=f"{NAME}.", suffix=".tmp", dir=place.parent
+        )
     except OSError as error:
         raise writing(error) from None
     try:
@@ -122,7 +126,9 @@ def _from(folder: Path, path: Path) -> str:
 
 
 def finish(
-    folders: Iterable[Path], write: bool = True, roots: Sequence[Path] | None = None
+    folders: Iterable[Path],
+    write: bool = True,
+    roots: Sequence[Path] | None = None,
 ) -> list[str]:
     """Complete what an earlier run left half-done in `folders`; what was done about it, in words.
 
@@ -175,19 +181,27 @@ class _Entry(NamedTuple):
     @property
     def renamed(self) -> bool:
         """Whether the new content took the name; somebody may have gone on from there."""
-        return self.state == "new" or (self.state == "changed" and not self.ready)
+        return self.state == "new" or (
+            self.state == "changed" and not self.ready
+        )
 
 
 def _finished(place: Path, write: bool, roots: Sequence[Path]) -> str:
     name = shown(place)
     try:
-        with os.fdopen(regular_files.opened(place, _LARGEST, follow=False), "rb") as file:
+        with os.fdopen(
+            regular_files.opened(place, _LARGEST, follow=False), "rb"
+        ) as file:
             if not locked(file.fileno()):
                 return f"{name}: another run is writing these files now"
             if not os.fstat(file.fileno()).st_nlink:
                 return ""  # another run has just finished
             given = json.loads(file.read(_LARGEST))
-            return _healed(place, [_entry(one, place.parent, roots) for one in given], write)
+            return _healed(
+                place,
+                [_entry(one, place.parent, roots) for one in given],
+                write,
+            )
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -208,7 +222,10 @@ def _healed(place: Path, entries: Sequence[_Entry], write: bool) -> str:
     renamed = [one for one in entries if one.renamed]
     waiting = [one for one in entries if one.state != "new"] if renamed else []
     if any(one.state == "changed" or not one.ready for one in waiting):
-        rewritten, rest = _names(renamed), _names(one for one in entries if not one.renamed)
+        rewritten, rest = (
+            _names(renamed),
+            _names(one for one in entries if not one.renamed),
+        )
         return (
             f"{shown(place)}: an earlier run was cut off between files that belong together, and "
             "they "
@@ -218,13 +235,16 @@ def _healed(place: Path, entries: Sequence[_Entry], write: bool) -> str:
         )
     if not write:
         told = (
-            "an earlier run was cut off while it wrote; run without --check and --diff to finish it"
+            "an earlier run was cut off while it wrote; run without --check "
+            "and --diff to finish it"
         )
         return f"{shown(place)}: {told}" if waiting else ""
     return _completed(place, entries, waiting)
 
 
-def _completed(place: Path, entries: Sequence[_Entry], waiting: Sequence[_Entry]) -> str:
+def _completed(
+    place: Path, entries: Sequence[_Entry], waiting: Sequence[_Entry]
+) -> str:
     """Rename what waits; where nothing was renamed yet, or all was put back, the files stay as
     they are.
     """
@@ -233,12 +253,15 @@ def _completed(place: Path, entries: Sequence[_Entry], waiting: Sequence[_Entry]
             one.new.replace(one.old)
     except OSError as error:
         return (
-            f"{shown(place)}: an earlier run was cut off and cannot be finished: {writing(error)}"
+            f"{shown(place)}: an earlier run was cut off and cannot be "
+            f"finished: {writing(error)}"
         )
     for one in entries:
         if one.ready and one not in waiting:
             one.new.unlink(missing_ok=True)
-    for folder in dict.fromkeys((place.parent, *(one.old.parent for one in entries))):
+    for folder in dict.fromkeys(
+        (place.parent, *(one.old.parent for one in entries))
+    ):
         with contextlib.suppress(OSError):
             (folder / NAME).unlink(missing_ok=True)
     return (
@@ -248,11 +271,15 @@ def _completed(place: Path, entries: Sequence[_Entry], waiting: Sequence[_Entry]
     )
 
 
-def _entry(given: dict[str, str], folder: Path, roots: Sequence[Path]) -> _Entry:
+def _entry(
+    given: dict[str, str], folder: Path, roots: Sequence[Path]
+) -> _Entry:
     """Raises ValueError for what no run of ours has written: a journal may come with somebody
     else's project.
     """
-    new, old = (Path(os.path.normpath(folder / given[key])) for key in ("new", "old"))
+    new, old = (
+        Path(os.path.normpath(folder / given[key])) for key in ("new", "old")
+    )
     if old.is_symlink() or old.parent.resolve() != old.parent:
         raise ValueError("through a link")
     if not any(old.is_relative_to(root) for root in roots):
@@ -275,7 +302,9 @@ def _names(entries: Iterable[_Entry]) -> str:
 
 def _hash(path: Path) -> str:
     try:
-        return hashlib.sha256(regular_files.read(path, follow=False)).hexdigest()
+        return hashlib.sha256(
+            regular_files.read(path, follow=False)
+        ).hexdigest()
     except OSError:
         return ""
 

@@ -22,7 +22,9 @@ from amp_migrate.project.module_graph import Project
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
-def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = True) -> FileOutcome:
+def migrate_text(
+    text: str, path: str, settings: Settings, *, guarded: bool = True
+) -> FileOutcome:
     """Plan and rewrite one module by itself.
 
     `text` has no byte order mark and its own line ends. Nothing is written here;
@@ -30,7 +32,9 @@ def migrate_text(text: str, path: str, settings: Settings, *, guarded: bool = Tr
     own use.
     """
     try:
-        return migrate_texts({path: text}, settings, guarded=guarded).outcomes[path]
+        return migrate_texts({path: text}, settings, guarded=guarded).outcomes[
+            path
+        ]
     finally:
         forget()
 
@@ -58,14 +62,22 @@ def migrate_texts(
         if hold and joint.company:
             return joint
         return replace(
-            joint, outcomes={p: repaired(o, texts[p], settings) for p, o in joint.outcomes.items()}
+            joint,
+            outcomes={
+                p: repaired(o, texts[p], settings)
+                for p, o in joint.outcomes.items()
+            },
         )
-    if not any("backward" in text or names_framework(text) for text in texts.values()):
+    if not any(
+        "backward" in text or names_framework(text) for text in texts.values()
+    ):
         return Joint({path: FileOutcome(path, "unchanged") for path in texts})
     try:
         program = program_of(texts)
     except SyntaxError as error:
-        path = next((p for p in texts if p == error.filename), next(iter(texts)))
+        path = next(
+            (p for p in texts if p == error.filename), next(iter(texts))
+        )
         others = {other: FileOutcome(other, "unchanged") for other in texts}
         return Joint({**others, path: _syntax(path, error)})
     return _proved(program, texts, settings, project, guarded, switches, hold)
@@ -103,14 +115,19 @@ def _stable(
     project: Project | None,
 ) -> dict[str, FileOutcome]:
     """The outcomes, as far as a second run changes nothing."""
-    outputs = {path: outcome.output or texts[path] for path, outcome in outcomes.items()}
+    outputs = {
+        path: outcome.output or texts[path]
+        for path, outcome in outcomes.items()
+    }
     if outputs == texts:
         return outcomes
     again = migrate_texts(outputs, settings, project, guarded=False).outcomes
     return all_or_none(outcomes, unstable(outputs, outcomes, again))
 
 
-def company_of(texts: Mapping[str, str], settings: Settings, project: Project) -> tuple[str, ...]:
+def company_of(
+    texts: Mapping[str, str], settings: Settings, project: Project
+) -> tuple[str, ...]:
     """Other files (resolved) that loops of these might be migrated with; a plan, without text or
     proof.
     """
@@ -152,7 +169,9 @@ def _with_apex(
     if not any("apex" in text for text in texts.values()):
         return None
 
-    def migrate(texts: Mapping[str, str], settings: Settings, switches: Switches) -> Joint:
+    def migrate(
+        texts: Mapping[str, str], settings: Settings, switches: Switches
+    ) -> Joint:
         return migrate_texts(texts, settings, project, switches=switches)
 
     return migrate_apex(texts, settings, project, migrate)

@@ -19,7 +19,11 @@ class RuleFailedError(Exception):
 
 
 def brought_in(
-    original: str, output: str, path: str, settings: Settings, program: Program | None = None
+    original: str,
+    output: str,
+    path: str,
+    settings: Settings,
+    program: Program | None = None,
 ) -> list[Finding]:
     """Findings of severity error in `output` beyond those in `original`, matched by rule and
     scope. `program` is the model of the output, where there is one; the original is then seen
@@ -28,11 +32,16 @@ def brought_in(
     failed: list[str] = []
     after = _errors(output, path, settings, failed, program)
     if failed:
-        raise RuleFailedError(f"{path}: the rule {failed[0]} failed on the output")
+        raise RuleFailedError(
+            f"{path}: the rule {failed[0]} failed on the output"
+        )
     if not after:
         return []
     neighbours = program.module.neighbours if program is not None else None
-    before = Counter(_key(one) for one in _errors(original, path, settings, [], None, neighbours))
+    before = Counter(
+        _key(one)
+        for one in _errors(original, path, settings, [], None, neighbours)
+    )
     new = []
     for finding in after:
         key = _key(finding)
@@ -62,11 +71,17 @@ def _errors(
         program = program or Program(text, path, neighbours)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    plain = settings._replace(select=(), ignore=(), extend_select=(), per_file_ignores=())
+    plain = settings._replace(
+        select=(), ignore=(), extend_select=(), per_file_ignores=()
+    )
     found = []
     for check in all_checks():
         rule = check.rule
-        if rule.default and rule.severity == "error" and rule.applies(settings.target_torch):
+        if (
+            rule.default
+            and rule.severity == "error"
+            and rule.applies(settings.target_torch)
+        ):
             try:
                 found += list(check.run(program, plain))
             except Exception as error:

@@ -77,9 +77,13 @@ def _rewritten(path: str, data: bytes, settings: Settings) -> Rewritten:
         from amp_migrate.pipeline.migrate import migrate_text
 
         source = decode(data, path)
-        outcome = told(migrate_text(source.text, path, settings), source.text, settings)
+        outcome = told(
+            migrate_text(source.text, path, settings), source.text, settings
+        )
         outcome = source.placed(outcome)
-        after = data if outcome.output is None else source.encode(outcome.output)
+        after = (
+            data if outcome.output is None else source.encode(outcome.output)
+        )
     except SourceError as error:
         return failed(path, error)
     except SyntaxError as error:
@@ -88,9 +92,8 @@ def _rewritten(path: str, data: bytes, settings: Settings) -> Rewritten:
         return failed(path, nested())
     except (KeyboardInterrupt, SystemExit):
         raise
-    except (
-        BaseException
-    ) as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
+    except BaseException as error:
+        # One file's mishap must not cost the others; a panic in LibCST is no Exception.
         return crashed(path, error)
     return Rewritten(settled(outcome), data, after, source.encoding)
 
@@ -102,7 +105,9 @@ def told(outcome: FileOutcome, text: str, settings: Settings) -> FileOutcome:
     output = outcome.output
     if settings.annotate:
         output = annotated(text, output)
-    return dataclasses.replace(outcome, output=output, changes=changes(text, outcome.output))
+    return dataclasses.replace(
+        outcome, output=output, changes=changes(text, outcome.output)
+    )
 
 
 def settled(outcome: FileOutcome) -> FileOutcome:
@@ -110,14 +115,18 @@ def settled(outcome: FileOutcome) -> FileOutcome:
     is migrated.
     """
     loops = tuple(
-        loop for loop in outcome.loops if outcome.status != "failed" or loop.status != "migrated"
+        loop
+        for loop in outcome.loops
+        if outcome.status != "failed" or loop.status != "migrated"
     )
     return dataclasses.replace(outcome, loops=loops, output=None)
 
 
 def nested() -> SourceError:
     """A file that no parser gets through."""
-    return SourceError("nested too deeply to be read; split its longest expression, or exclude it")
+    return SourceError(
+        "nested too deeply to be read; split its longest expression, or exclude it"
+    )
 
 
 def crashed(path: str, error: BaseException) -> Rewritten:

@@ -75,7 +75,9 @@ class Task(NamedTuple):
     related: tuple[str, ...] = ()
 
 
-def first_look(task: Task, settings: Settings, project: Project) -> Together | tuple[str, ...]:
+def first_look(
+    task: Task, settings: Settings, project: Project
+) -> Together | tuple[str, ...]:
     """What becomes of a file by itself; or the other files with which more of it may be migrated,
     and then it is planned with these.
     """
@@ -85,13 +87,17 @@ def first_look(task: Task, settings: Settings, project: Project) -> Together | t
         _forget()
 
 
-def _first_look(real: str, settings: Settings, project: Project) -> Together | tuple[str, ...]:
+def _first_look(
+    real: str, settings: Settings, project: Project
+) -> Together | tuple[str, ...]:
     path = project.writable.get(real, real)
     try:
         texts = {real: _read(path)}
     except SourceError as error:
         return Together({real: failed(path, error)})
-    look = _migrated(texts, _for_program((path,), settings, project), project, hold=True)
+    look = _migrated(
+        texts, _for_program((path,), settings, project), project, hold=True
+    )
     return look.company or Together(look.members, needed=False)
 
 
@@ -109,7 +115,10 @@ class _Text:
 
 
 def rewrite_together(
-    paths: Sequence[str], settings: Settings, project: Project, related: Sequence[str] = ()
+    paths: Sequence[str],
+    settings: Settings,
+    project: Project,
+    related: Sequence[str] = (),
 ) -> Together:
     """Migrate the files at `paths` in memory, with as many others of `project` as their loops need.
 
@@ -118,7 +127,9 @@ def rewrite_together(
     migrator does wrong: that is told of the file.
     """
     try:
-        return with_deep_stack(_rewritten_together, paths, settings, project, related)
+        return with_deep_stack(
+            _rewritten_together, paths, settings, project, related
+        )
     finally:
         _forget()
 
@@ -130,7 +141,10 @@ def _forget() -> None:
 
 
 def _rewritten_together(
-    paths: Sequence[str], settings: Settings, project: Project, related: Sequence[str]
+    paths: Sequence[str],
+    settings: Settings,
+    project: Project,
+    related: Sequence[str],
 ) -> Together:
     settings = _for_program(paths, settings, project)
     texts: dict[str, _Text] = {}
@@ -139,25 +153,39 @@ def _rewritten_together(
             texts[_real(path)] = _read(path)
         except SourceError as error:
             return Together(
-                {_real(p): failed(p, error) if p == path else _unchanged(p) for p in paths}
+                {
+                    _real(p): failed(p, error) if p == path else _unchanged(p)
+                    for p in paths
+                }
             )
     alone = None if related else _migrated(texts, settings, project)
-    grown = _grown(texts, related if alone is None else alone.company, settings, project)
+    grown = _grown(
+        texts, related if alone is None else alone.company, settings, project
+    )
     if alone is not None and len(grown) == len(texts):
         return Together(alone.members, needed=False)
     best = _migrated(grown, settings, project)
     # Whoever names one file wants no other one rewritten.
-    locked = any(real not in texts and real not in project.writable for real in best.changed)
+    locked = any(
+        real not in texts and real not in project.writable
+        for real in best.changed
+    )
     if alone is None and not (locked or best.broken):
         return Together(best.members)
     alone = alone or _migrated(texts, settings, project)
     best = _better(alone, alone if locked else best, len(paths))
-    needed = any(best.members[real].after != one.after for real, one in alone.members.items())
+    needed = any(
+        best.members[real].after != one.after
+        for real, one in alone.members.items()
+    )
     return Together(best.members, needed, whole=not locked)
 
 
 def _grown(
-    texts: Mapping[str, _Text], company: Sequence[str], settings: Settings, project: Project
+    texts: Mapping[str, _Text],
+    company: Sequence[str],
+    settings: Settings,
+    project: Project,
 ) -> dict[str, _Text]:
     """The files with those that they ask for, and those that these ask for, as long as it is a
     program and no library.
@@ -176,7 +204,9 @@ def _grown(
     return grown
 
 
-def _company(texts: Mapping[str, _Text], settings: Settings, project: Project) -> tuple[str, ...]:
+def _company(
+    texts: Mapping[str, _Text], settings: Settings, project: Project
+) -> tuple[str, ...]:
     """The files that those at hand ask for; none where planning them fails, which the rewrite will
     tell of.
     """
@@ -184,7 +214,9 @@ def _company(texts: Mapping[str, _Text], settings: Settings, project: Project) -
 
     try:
         return company_of(
-            {text.path: text.source.text for text in texts.values()}, settings, project
+            {text.path: text.source.text for text in texts.values()},
+            settings,
+            project,
         )
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -192,7 +224,9 @@ def _company(texts: Mapping[str, _Text], settings: Settings, project: Project) -
         return ()
 
 
-def _for_program(paths: Sequence[str], settings: Settings, project: Project) -> Settings:
+def _for_program(
+    paths: Sequence[str], settings: Settings, project: Project
+) -> Settings:
     """Settings with the oldest torch that the program's own requirements name, where the user
     named none.
     """
@@ -200,12 +234,20 @@ def _for_program(paths: Sequence[str], settings: Settings, project: Project) -> 
         return settings
     folders = [Path(_real(path)).parent for path in paths]
     found = (target_for(folder, project.top or folder) for folder in folders)
-    bounds = [bound for one in found if (bound := one or settings.admitted_torch) is not None]
+    bounds = [
+        bound
+        for one in found
+        if (bound := one or settings.admitted_torch) is not None
+    ]
     return settings._replace(target_torch=min(bounds)) if bounds else settings
 
 
 def _changed(members: Mapping[str, Rewritten]) -> dict[str, Rewritten]:
-    return {real: one for real, one in members.items() if one.outcome.status == "migrated"}
+    return {
+        real: one
+        for real, one in members.items()
+        if one.outcome.status == "migrated"
+    }
 
 
 @dataclass(frozen=True)
@@ -219,11 +261,17 @@ class _Round:
 
     @property
     def broken(self) -> bool:
-        return any(one.outcome.status == "failed" for one in self.members.values())
+        return any(
+            one.outcome.status == "failed" for one in self.members.values()
+        )
 
 
 def _migrated(
-    texts: Mapping[str, _Text], settings: Settings, project: Project, *, hold: bool = False
+    texts: Mapping[str, _Text],
+    settings: Settings,
+    project: Project,
+    *,
+    hold: bool = False,
 ) -> _Round:
     """Migrate files as one program; with `hold`, only plan them where they ask for others."""
     first = next(iter(texts.values()))
@@ -239,7 +287,10 @@ def _migrated(
         if hold and joint.company:
             return _Round({}, joint.company)
         members = {
-            real: _placed(text, told(joint.outcomes[text.path], text.source.text, settings))
+            real: _placed(
+                text,
+                told(joint.outcomes[text.path], text.source.text, settings),
+            )
             for real, text in texts.items()
         }
     except SyntaxError as error:
@@ -248,9 +299,8 @@ def _migrated(
         return _lost(texts, failed(first.path, nested()))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except (
-        BaseException
-    ) as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
+    except BaseException as error:
+        # One file's mishap must not cost the others; a panic in LibCST is no Exception.
         return _lost(texts, crashed(first.path, error))
     return _Round(members, joint.company)
 
@@ -262,7 +312,10 @@ def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
         if outcome.output is None:
             return Rewritten(placed, encoding=text.source.encoding)
         return Rewritten(
-            placed, text.data, text.source.encode(outcome.output), text.source.encoding
+            placed,
+            text.data,
+            text.source.encode(outcome.output),
+            text.source.encoding,
         )
     except SourceError as error:
         return failed(text.path, error)
@@ -270,7 +323,12 @@ def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
 
 def _lost(texts: Mapping[str, _Text], first: Rewritten) -> _Round:
     reals = list(texts)
-    return _Round({reals[0]: first, **{real: _unchanged(texts[real].path) for real in reals[1:]}})
+    return _Round(
+        {
+            reals[0]: first,
+            **{real: _unchanged(texts[real].path) for real in reals[1:]},
+        }
+    )
 
 
 def _better(alone: _Round, joint: _Round, asked: int) -> _Round:
@@ -281,7 +339,9 @@ def _better(alone: _Round, joint: _Round, asked: int) -> _Round:
         return joint
     own = list(alone.members)[:asked]
     members = {
-        r: joint.members[r] if alone.members[r].outcome.status != "migrated" else alone.members[r]
+        r: joint.members[r]
+        if alone.members[r].outcome.status != "migrated"
+        else alone.members[r]
         for r in own
     }
     return _Round(members)

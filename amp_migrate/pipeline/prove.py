@@ -22,7 +22,8 @@ from amp_migrate.rewrite.proof.protocol import UNFOLLOWED, mistakes_of
 from amp_migrate.rewrite.proof.together import call_faults
 
 _WOULD_BREAK = (
-    "the loop keeps gradients, or uses them, in a way that the scaler's protocol does not allow"
+    "the loop keeps gradients, or uses them, in a way that the scaler's "
+    "protocol does not allow"
 )
 _UNFOLLOWED = (
     "more paths lead through the training step than can be followed, so nothing proves that each "
@@ -40,7 +41,13 @@ def unstable(
     """The first file that a second run changes again, which gave `again` for these outputs."""
     for path, outcome in again.items():
         for failure in stable(outputs[path], outcome.output):
-            return guarded(path, failure.line, failure.check, failure.message, outcomes[path])
+            return guarded(
+                path,
+                failure.line,
+                failure.check,
+                failure.message,
+                outcomes[path],
+            )
     return None
 
 
@@ -60,16 +67,24 @@ def new_mistakes(
         for loop in plan.loops
         if loop.status == "migrated"
     ]
-    outputs = {path: outcome.output for path, outcome in outcomes.items() if outcome.output}
+    outputs = {
+        path: outcome.output
+        for path, outcome in outcomes.items()
+        if outcome.output
+    }
     unproved = _unproved(texts, outputs, plans)
     for path, output in outputs.items():
         # The second run and the proof have built the model of an output that stands alone.
-        program = program_of(outputs) if len(texts) == 1 else Program(output, path)
+        program = (
+            program_of(outputs) if len(texts) == 1 else Program(output, path)
+        )
         mistakes = _mistakes_in(program, texts[path], settings, plans[path])
         for rule, scope, message in [*mistakes, *unproved.get(path, ())]:
             own = [loop for file, loop in migrated if file == path]
             named = [
-                loop for loop in own if scope == loop.scope or scope.startswith(f"{loop.scope}.")
+                loop
+                for loop in own
+                if scope == loop.scope or scope.startswith(f"{loop.scope}.")
             ]
             for file, loop in [(path, one) for one in named or own] or migrated:
                 found[file, loop.scope] = Refusal(
@@ -79,30 +94,49 @@ def new_mistakes(
 
 
 def _unproved(
-    texts: Mapping[str, str], outputs: Mapping[str, str], plans: Mapping[str, Plan]
+    texts: Mapping[str, str],
+    outputs: Mapping[str, str],
+    plans: Mapping[str, Plan],
 ) -> dict[str, list[tuple[str, str, str]]]:
     """The reason, scope and message of each addition that may fail, by path."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     if outputs:
         introduced = {path: plan.introduced for path, plan in plans.items()}
-        for one in unproved(program_of({**texts, **outputs}), texts, introduced):
-            what = f"`{one.expression}` cannot be proved to work there: " if one.expression else ""
+        for one in unproved(
+            program_of({**texts, **outputs}), texts, introduced
+        ):
+            what = (
+                f"`{one.expression}` cannot be proved to work there: "
+                if one.expression
+                else ""
+            )
             message = f"line {one.line} of the rewrite: {what}{one.why}"
-            found.setdefault(one.path, []).append(("addition-not-proved", one.scope, message))
+            found.setdefault(one.path, []).append(
+                ("addition-not-proved", one.scope, message)
+            )
         for path, message in _torn({**texts, **outputs}, plans):
             near = path if path in outputs else next(iter(outputs))
-            found.setdefault(near, []).append(("addition-not-proved", "", message))
+            found.setdefault(near, []).append(
+                ("addition-not-proved", "", message)
+            )
     return found
 
 
-def _torn(outputs: Mapping[str, str], plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
+def _torn(
+    outputs: Mapping[str, str], plans: Mapping[str, Plan]
+) -> Iterator[tuple[str, str]]:
     """Calls in one file that do not fit what another one has become, with the path of theirs."""
-    names = frozenset().union(*(plan.introduced.parameters for plan in plans.values()))
+    names = frozenset().union(
+        *(plan.introduced.parameters for plan in plans.values())
+    )
     if len(outputs) == 1 or not names:
         return
 
     for path, failure in call_faults(outputs, names):
-        yield path, f"{Path(path).name}:{failure.line} of the rewrite: {failure.message}"
+        yield (
+            path,
+            f"{Path(path).name}:{failure.line} of the rewrite: {failure.message}",
+        )
 
 
 def _mistakes_in(

@@ -107,9 +107,13 @@ class _Worker:
 
     def __init__(self, function: bytes) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-I", "-c", _BOOT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
-        with contextlib.suppress(OSError):  # where it has died already, reading will tell
+        with contextlib.suppress(
+            OSError
+        ):  # where it has died already, reading will tell
             known = pickle.dumps((_search_path(), gc.get_threshold()))
             self._pipe(self.process.stdin).write(known + function)
 
@@ -148,7 +152,9 @@ class _Pool:
     function: bytes
     tasks: Sequence[Any]
     waiting: deque[int] = field(init=False)
-    results: queue.SimpleQueue[tuple[int, Any]] = field(default_factory=queue.SimpleQueue)
+    results: queue.SimpleQueue[tuple[int, Any]] = field(
+        default_factory=queue.SimpleQueue
+    )
     alive: set[_Worker] = field(default_factory=set)
     threads: list[threading.Thread] = field(default_factory=list)
     closed: bool = False

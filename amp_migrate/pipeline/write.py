@@ -12,19 +12,28 @@ from amp_migrate.planner.plan import Plan
 from amp_migrate.rewrite.proof import check
 
 
-def written(program: Program, plans: Mapping[str, Plan]) -> dict[str, FileOutcome]:
+def written(
+    program: Program, plans: Mapping[str, Plan]
+) -> dict[str, FileOutcome]:
     """The files of a program by their plans, in memory, each by itself."""
-    return {file.path: _file(file, plans[file.path]) for file in program.module.files}
+    return {
+        file.path: _file(file, plans[file.path])
+        for file in program.module.files
+    }
 
 
 def all_or_none(
     outcomes: Mapping[str, FileOutcome], failed: FileOutcome | None = None
 ) -> dict[str, FileOutcome]:
     """The outcomes; where one of them, or `failed`, cannot be written, then none is."""
-    failed = failed or next((o for o in outcomes.values() if o.status == "failed"), None)
+    failed = failed or next(
+        (o for o in outcomes.values() if o.status == "failed"), None
+    )
     if failed is None:
         return dict(outcomes)
-    return {path: _given_up(outcome, failed) for path, outcome in outcomes.items()}
+    return {
+        path: _given_up(outcome, failed) for path, outcome in outcomes.items()
+    }
 
 
 def _file(file: Module, plan: Plan) -> FileOutcome:
@@ -56,10 +65,16 @@ def _file(file: Module, plan: Plan) -> FileOutcome:
 
 
 def _status(plan: Plan) -> FileStatus:
-    return "refused" if any(loop.status == "refused" for loop in plan.loops) else "unchanged"
+    return (
+        "refused"
+        if any(loop.status == "refused" for loop in plan.loops)
+        else "unchanged"
+    )
 
 
-def guarded(path: str, line: int, check: str, what: str, outcome: FileOutcome) -> FileOutcome:
+def guarded(
+    path: str, line: int, check: str, what: str, outcome: FileOutcome
+) -> FileOutcome:
     """A file that the guard has refused to write."""
     message = (
         f"{path}:{line}: the guard's check `{check}` failed: {what}; nothing was written, "

@@ -18,7 +18,13 @@ from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.vicinity import callers_of_scope, files_near
 
 _HALF = {"half", "bfloat16", "double"}
-_HALF_DTYPES = {"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"}
+_HALF_DTYPES = {
+    "torch.float16",
+    "torch.half",
+    "torch.bfloat16",
+    "torch.float64",
+    "torch.double",
+}
 _DEFAULTS = {"torch.set_default_dtype", "torch.set_default_tensor_type"}
 _OTHER_TYPE = re.compile(r"\b(Double|Half|BFloat16)Tensor\b")
 _MENTIONED = re.compile("(?i)half|double|float16|float64")
@@ -32,7 +38,9 @@ def refuse_half(program: Program, scope: Scope) -> None:
     if not _MENTIONED.search(program.module.text):
         return
     for where in _on_the_way(program, scope):
-        found = program.remembered((refuse_half, where), functools.partial(_half, program, where))
+        found = program.remembered(
+            (refuse_half, where), functools.partial(_half, program, where)
+        )
         if found is not None:
             raise Refusal("already-half", *found)
 
@@ -42,8 +50,13 @@ def _half(program: Program, scope: Scope) -> tuple[ast.Call, str] | None:
     for call in scope.calls:
         if _sets_default(program, call):
             where = _where(program, call)
-            return call, f"`{ast.unparse(call)}`{where}: the default dtype is not float32"
-        if _makes_half(program, call, scope) and not _turned_back(program, call, scope):
+            return (
+                call,
+                f"`{ast.unparse(call)}`{where}: the default dtype is not float32",
+            )
+        if _makes_half(program, call, scope) and not _turned_back(
+            program, call, scope
+        ):
             return call, (
                 f"`{ast.unparse(call.func)}` makes the model another dtype{_where(program, call)}: "
                 "GradScaler and autocast are for float32 parameters"
@@ -57,7 +70,9 @@ def _where(program: Program, call: ast.Call) -> str:
     for around in program.module.ancestors(call):
         if isinstance(around, FUNCTIONS):
             break
-        if isinstance(around, ast.If) and "__name__" not in names_in(around.test):
+        if isinstance(around, ast.If) and "__name__" not in names_in(
+            around.test
+        ):
             if any(inner is one for one in around.body):
                 test = ast.unparse(around.test)
                 return f" where `{test}` holds (take that option out, then run again)"
@@ -72,7 +87,8 @@ def _sets_default(program: Program, call: ast.Call) -> bool:
     if program.canonical(call.func) not in _DEFAULTS or not call.args:
         return False
     return any(
-        program.canonical(one) in _HALF_DTYPES or _OTHER_TYPE.search(ast.unparse(one))
+        program.canonical(one) in _HALF_DTYPES
+        or _OTHER_TYPE.search(ast.unparse(one))
         for one in _choices(program, call.args[0])
     )
 
@@ -84,7 +100,9 @@ def _choices(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
         return
     yield expr
     name = dotted_name(expr)
-    for binding in program.reaching.at(expr, name).bindings if name is not None else ():
+    for binding in (
+        program.reaching.at(expr, name).bindings if name is not None else ()
+    ):
         if binding.value is not None and binding.how == "assign":
             yield binding.value
 
@@ -93,11 +111,15 @@ def _on_the_way(program: Program, scope: Scope) -> Iterator[Scope]:
     """The loop's scope, those that lead to it, the files' own, and those that make a
     model there.
     """
-    leading = [program.module.scopes[node] for node in callers_of_scope(program, scope)]
+    leading = [
+        program.module.scopes[node] for node in callers_of_scope(program, scope)
+    ]
     files = [file.root for file in files_near(program, scope)]
     makers = [m for one in [*leading, *files] for m in _makers(program, one)]
     methods = [m for one in leading for m in _setters(program, one)]
-    yield from {id(one): one for one in [*leading, *files, *makers, *methods]}.values()
+    yield from {
+        id(one): one for one in [*leading, *files, *makers, *methods]
+    }.values()
 
 
 def _makers(program: Program, scope: Scope) -> Iterator[Scope]:
@@ -147,30 +169,46 @@ def _always_after(program: Program, later: ast.Call, call: ast.Call) -> bool:
 
 def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
     func = call.func
-    if not isinstance(func, ast.Attribute) or program.canonical(func) is not None:
+    if (
+        not isinstance(func, ast.Attribute)
+        or program.canonical(func) is not None
+    ):
         return False
     if func.attr in _HALF and not call.args:
         if _is_another(program, call, func.value, scope):
             return False
         name = (dotted_name(func.value) or "").rpartition(".")[2]
-        return program.values.is_model(func.value, scope) or bool(_NETWORK.search(name))
-    given = [*call.args, *(k.value for k in call.keywords if k.arg in ("dtype", "torch_dtype"))]
-    if func.attr == "to" and any(program.canonical(a) in _HALF_DTYPES for a in given):
+        return program.values.is_model(func.value, scope) or bool(
+            _NETWORK.search(name)
+        )
+    given = [
+        *call.args,
+        *(k.value for k in call.keywords if k.arg in ("dtype", "torch_dtype")),
+    ]
+    if func.attr == "to" and any(
+        program.canonical(a) in _HALF_DTYPES for a in given
+    ):
         return program.values.is_model(func.value, scope)
     return func.attr == "from_pretrained" and any(
-        k.arg in ("torch_dtype", "dtype") and program.canonical(k.value) in _HALF_DTYPES
+        k.arg in ("torch_dtype", "dtype")
+        and program.canonical(k.value) in _HALF_DTYPES
         for k in call.keywords
     )
 
 
-def _is_another(program: Program, call: ast.Call, made: ast.expr, scope: Scope) -> bool:
+def _is_another(
+    program: Program, call: ast.Call, made: ast.expr, scope: Scope
+) -> bool:
     """Whether the model is made in the same expression and given away: `validate(load(f).half())`,
     `save({"model": deepcopy(model).half()})`.
     """
     if not isinstance(made, ast.Call) or not _is_new(program, made, scope):
         return False
     above = program.module.parents[call]
-    return isinstance(above, (ast.Call, ast.keyword, ast.Dict)) and above is not made
+    return (
+        isinstance(above, (ast.Call, ast.keyword, ast.Dict))
+        and above is not made
+    )
 
 
 def _is_new(program: Program, made: ast.Call, scope: Scope) -> bool:
@@ -180,12 +218,18 @@ def _is_new(program: Program, made: ast.Call, scope: Scope) -> bool:
     if program.graph.class_named(made.func, scope) is not None:
         return True
     own = program.graph.function_at(made.func, scope)
-    found = (program, own) if own is not None else program.values.abroad(made.func, scope)
+    found = (
+        (program, own)
+        if own is not None
+        else program.values.abroad(made.func, scope)
+    )
     if found is None or not isinstance(found[1], FUNCTIONS):
         return found is not None and isinstance(found[1], ast.ClassDef)
     inner = found[0].scope(found[1])
     values = returned(found[1])
-    return bool(values) and all(_is_made_here(found[0], value, inner) for value in values)
+    return bool(values) and all(
+        _is_made_here(found[0], value, inner) for value in values
+    )
 
 
 def _is_made_here(program: Program, value: ast.expr, scope: Scope) -> bool:
@@ -194,7 +238,9 @@ def _is_made_here(program: Program, value: ast.expr, scope: Scope) -> bool:
         value = value.value
     if isinstance(value, ast.Call):
         return program.graph.class_named(value.func, scope) is not None
-    bindings = scope.bindings.get(value.id, ()) if isinstance(value, ast.Name) else ()
+    bindings = (
+        scope.bindings.get(value.id, ()) if isinstance(value, ast.Name) else ()
+    )
     return bool(bindings) and all(
         b.how == "assign"
         and isinstance(b.value, ast.Call)

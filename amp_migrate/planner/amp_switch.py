@@ -49,8 +49,14 @@ class SwitchFinder:
         self.spellings = spellings
         self.use = DeviceUse(program)
         self.trained = TrainedModels(program)
-        self._known_at: dict[tuple[Scope, ast.stmt, bool], tuple[Switch, Move | None]] = {}
-        self.own = OwnSwitch(program, settings.switch) if settings.switch is not None else None
+        self._known_at: dict[
+            tuple[Scope, ast.stmt, bool], tuple[Switch, Move | None]
+        ] = {}
+        self.own = (
+            OwnSwitch(program, settings.switch)
+            if settings.switch is not None
+            else None
+        )
         self.unresolved: dict[Scope, None] = {}
         """Functions whose device only their callers can tell."""
 
@@ -58,7 +64,10 @@ class SwitchFinder:
     def evaluated(self) -> frozenset[str]:
         """What turned AMP of another kind on, as the program asked it."""
         return frozenset(
-            text for scopes in self.known.values() for texts in scopes.values() for text in texts
+            text
+            for scopes in self.known.values()
+            for texts in scopes.values()
+            for text in texts
         )
 
     @property
@@ -88,23 +97,35 @@ class SwitchFinder:
         needs = {
             "autocast": row.autocast,
             "GradScaler": row.scaler if dtype != "bfloat16" else row.autocast,
-            "autocast to bfloat16": row.bfloat16 if dtype == "bfloat16" else row.autocast,
-            "is_bf16_supported": row.asks_bfloat16 if dtype == "auto" else row.autocast,
+            "autocast to bfloat16": row.bfloat16
+            if dtype == "bfloat16"
+            else row.autocast,
+            "is_bf16_supported": row.asks_bfloat16
+            if dtype == "auto"
+            else row.autocast,
         }
         for what, since in needs.items():
             if since is not None and oldest is not None and oldest < since:
                 why = (
-                    f"{what} knows {asked} since torch {since[0]}.{since[1]}, and the program may "
+                    f"{what} knows {asked} since torch "
+                    f"{since[0]}.{since[1]}, and the program may "
                 )
                 why += f"run on {oldest[0]}.{oldest[1]}: raise the bound, or pass --target-torch"
                 raise Refusal("torch-too-old", node, why)
 
-    def at(self, scope: Scope, place: ast.stmt, *, after: bool = False) -> Switch:
+    def at(
+        self, scope: Scope, place: ast.stmt, *, after: bool = False
+    ) -> Switch:
         """The switch in `scope`: before the statement `place`, or `after` it."""
         return self._decided(scope, place, after)[0]
 
     def check_read(
-        self, node: ast.AST, scope: Scope, place: ast.stmt, *, after: bool = False
+        self,
+        node: ast.AST,
+        scope: Scope,
+        place: ast.stmt,
+        *,
+        after: bool = False,
     ) -> None:
         """Raise Refusal, at `node`, where what the loop uses is put on a device that nothing can
         ask for at the place.
@@ -124,13 +145,17 @@ class SwitchFinder:
         """Whether nothing can ask, after a statement, for the device that the loop uses."""
         return self._decided(scope, place, True)[1] is not None
 
-    def _decided(self, scope: Scope, place: ast.stmt, after: bool) -> tuple[Switch, Move | None]:
+    def _decided(
+        self, scope: Scope, place: ast.stmt, after: bool
+    ) -> tuple[Switch, Move | None]:
         """The switch, and the move whose device could not be read."""
         key = (scope, place, after)
         if key not in self._known_at:
             here = _Place(self.program, scope, place, after)
             found, unread = self._decide(here)
-            asked = with_option(self.program, scope, place, here.can_read, found.enabled)
+            asked = with_option(
+                self.program, scope, place, here.can_read, found.enabled
+            )
             self._known_at[key] = replace(found, enabled=asked), unread
         return self._known_at[key]
 
@@ -147,22 +172,33 @@ class SwitchFinder:
         told = next(self._told_by(models, here), None)
         if not moves and told is not None and not self.use.cpu_only:
             return told, None
-        moves = [self._beyond(move, here) for move in moves or self._moves_near(scope)]
+        moves = [
+            self._beyond(move, here)
+            for move in moves or self._moves_near(scope)
+        ]
         found = next(self._found(moves, here), None)
         if found is not None:
             return found, None
         if scope.parameters():
             self.unresolved[scope] = None
         asked = self._asked_for(self.spellings.of(scope).torch)
-        if told is not None and not all(self._follows_cuda(move) for move in moves):
+        if told is not None and not all(
+            self._follows_cuda(move) for move in moves
+        ):
             return told, None
-        unread = (m for m in moves if not self._follows_cuda(m) and (m.device or m.of_model))
+        unread = (
+            m
+            for m in moves
+            if not self._follows_cuda(m) and (m.device or m.of_model)
+        )
         return asked, next(unread, None)
 
     def _beyond(self, move: Move, here: _Place) -> Move:
         """A move without the conditions that the place stands under as well."""
         around = list(self.use.tests_of(here.node))
-        return replace(move, tests=tuple(t for t in move.tests if t not in around))
+        return replace(
+            move, tests=tuple(t for t in move.tests if t not in around)
+        )
 
     def _found(self, moves: list[Move], here: _Place) -> Iterator[Switch]:
         """What the program's own names for the device, and its flags, say."""
@@ -175,16 +211,26 @@ class SwitchFinder:
             yield Switch('"cuda"', None)
         yield from self._held(here)
 
-    def _told_by(self, models: list[ast.expr], here: _Place) -> Iterator[Switch]:
+    def _told_by(
+        self, models: list[ast.expr], here: _Place
+    ) -> Iterator[Switch]:
         """What the parameters of a model say, where all that moves it has run: a part of a module
         is moved when that is made.
         """
-        for model in (m for m in models if self.trained.owner(m, here.scope) is None):
+        for model in (
+            m for m in models if self.trained.owner(m, here.scope) is None
+        ):
             name = dotted_name(model) or ""
-            bound = here.is_bound(name) or model in nodes_in(here.node) and here.after
+            bound = (
+                here.is_bound(name)
+                or model in nodes_in(here.node)
+                and here.after
+            )
             says = bound and self.trained.says_its_device(model, here.scope)
             place = (here.scope, here.node)
-            if says and self.trained.has_moved(model, self.use.moves, *place, after=here.after):
+            if says and self.trained.has_moved(
+                model, self.use.moves, *place, after=here.after
+            ):
                 kind = f"next({name}.parameters()).device.type"
                 if self.use.other:
                     yield Switch(kind, f'{kind} != "cpu"')
@@ -211,8 +257,16 @@ class SwitchFinder:
         scope first.
         """
         sure = [m for m in self.use.moves if not m.optional]
-        its = [m for m in sure if any(self.trained.is_moved(m, one, here.scope) for one in models)]
-        data = (m for m in sure if not m.of_model and self.trained.leads(m.scope, here.scope))
+        its = [
+            m
+            for m in sure
+            if any(self.trained.is_moved(m, one, here.scope) for one in models)
+        ]
+        data = (
+            m
+            for m in sure
+            if not m.of_model and self.trained.leads(m.scope, here.scope)
+        )
         return sorted(its or data, key=lambda m: m.scope is not here.scope)
 
     def _moves_near(self, scope: Scope) -> list[Move]:
@@ -227,12 +281,24 @@ class SwitchFinder:
         """The first of the known texts, those of this scope before others, that can be read at
         the place.
         """
-        own = self.known.get(here.scope.module.path, {}).get(here.scope.qualname, ())
+        own = self.known.get(here.scope.module.path, {}).get(
+            here.scope.qualname, ()
+        )
         others = (
-            text for scopes in self.known.values() for texts in scopes.values() for text in texts
+            text
+            for scopes in self.known.values()
+            for texts in scopes.values()
+            for text in texts
         )
         # The program has evaluated them itself, so what they name has the attributes.
-        return next((text for text in (*own, *others) if here.can_read(text, whole=False)), None)
+        return next(
+            (
+                text
+                for text in (*own, *others)
+                if here.can_read(text, whole=False)
+            ),
+            None,
+        )
 
     # -- the device
 
@@ -244,25 +310,36 @@ class SwitchFinder:
         return next((switch for switch in found if switch is not None), None)
 
     def _from_name(self, text: str, move: Move, here: _Place) -> Switch | None:
-        value = self.use.devices.at(here.node, text, here.scope, after=here.after)
+        value = self.use.devices.at(
+            here.node, text, here.scope, after=here.after
+        )
         if _is_index(value) or _is_index(move.value):
             return None if move.tests else Switch('"cuda"', None)
         if not here.is_bound(text):
             return self._elsewhere(move)
         torch = self.spellings.of(here.scope).torch
         if value.form is Form.DEVICE | Form.NONE and not value.names:
-            return Switch(f'{text}.type if {text} is not None else "cuda"', f"{text} is not None")
+            return Switch(
+                f'{text}.type if {text} is not None else "cuda"',
+                f"{text} is not None",
+            )
         was_asked = not value.form & ~(Form.DEVICE | Form.UNKNOWN)
         if value.is_device or was_asked and here.is_bound(f"{text}.type"):
             return self._asked(f"{text}.type", value, indexed=False)
         if value.is_string:
-            indexed = not value.closed or any(name.endswith(":") for name in value.names)
+            indexed = not value.closed or any(
+                name.endswith(":") for name in value.names
+            )
             if indexed and (self.use.other or "cpu:" in value.names):
-                return self._asked(f"{torch}.device({text}).type", value, indexed=False)
+                return self._asked(
+                    f"{torch}.device({text}).type", value, indexed=False
+                )
             return self._asked(text, value, indexed=indexed)
         named = value.form and not value.form & ~(Form.DEVICE | Form.STRING)
         if named or self._has_run(move, here):
-            return self._asked(f"{torch}.device({text}).type", value, indexed=False)
+            return self._asked(
+                f"{torch}.device({text}).type", value, indexed=False
+            )
         return None
 
     def _asked(self, text: str, value: DeviceValue, *, indexed: bool) -> Switch:
@@ -271,12 +348,23 @@ class SwitchFinder:
             return Switch(text, f'{text} != "cpu"')
         if value.is_string and value.closed and not _may_be_cpu(value):
             return Switch('"cuda"', None)
-        return Switch('"cuda"', f'{text} != "cpu"' if indexed else f'{text} == "cuda"')
+        return Switch(
+            '"cuda"', f'{text} != "cpu"' if indexed else f'{text} == "cuda"'
+        )
 
     def _elsewhere(self, move: Move) -> Switch | None:
         """A device that has no name here, but never is the CPU."""
-        sure = move.value.closed and move.value.names and not _may_be_cpu(move.value)
-        if sure and not move.tests and move.value.is_string and not self.use.other:
+        sure = (
+            move.value.closed
+            and move.value.names
+            and not _may_be_cpu(move.value)
+        )
+        if (
+            sure
+            and not move.tests
+            and move.value.is_string
+            and not self.use.other
+        ):
             return Switch('"cuda"', None)
         return None
 
@@ -285,9 +373,13 @@ class SwitchFinder:
         scope: Scope | None = here.scope
         while scope is not None:
             for name, bindings in scope.bindings.items():
-                made = any(isinstance(b.value, (ast.Call, ast.IfExp)) for b in bindings)
+                made = any(
+                    isinstance(b.value, (ast.Call, ast.IfExp)) for b in bindings
+                )
                 if made and here.is_bound(name):
-                    value = self.use.devices.at(here.node, name, here.scope, after=here.after)
+                    value = self.use.devices.at(
+                        here.node, name, here.scope, after=here.after
+                    )
                     if value.is_device and not value.is_cpu:
                         yield self._asked(f"{name}.type", value, indexed=False)
             scope = scope.parent
@@ -311,8 +403,12 @@ class SwitchFinder:
         for text in texts if len(texts) == 1 else ():
             plain = ast.parse(text, mode="eval").body
             dotted = dotted_name(plain)
-            for name in (text, *self._sources(dotted, here)) if dotted else (text,):
-                if is_condition(ast.parse(name, mode="eval").body) and here.can_read(name):
+            for name in (
+                (text, *self._sources(dotted, here)) if dotted else (text,)
+            ):
+                if is_condition(
+                    ast.parse(name, mode="eval").body
+                ) and here.can_read(name):
                     yield name
 
     def _sources(self, text: str, here: _Place) -> Iterator[str]:
@@ -321,23 +417,48 @@ class SwitchFinder:
         if owner is None or text.partition(".")[0] != here.scope.self_name:
             return
         for binding in owner.bindings.get(f"self.{text.partition('.')[2]}", ()):
-            origin = dotted_name(binding.value) if binding.value is not None else None
-            if origin and self.program.module.scope_of(binding.statement) is here.scope:
+            origin = (
+                dotted_name(binding.value)
+                if binding.value is not None
+                else None
+            )
+            if (
+                origin
+                and self.program.module.scope_of(binding.statement)
+                is here.scope
+            ):
                 yield origin
 
     def _unconditional(self, moves: list[Move]) -> bool:
         """Whether CUDA is used without asking: `.cuda()` or `.to("cuda")` under no condition."""
         for move in moves:
             literal = move.device is None or not dotted_name(move.device)
-            cuda = move.value.closed and not _may_be_cpu(move.value) and move.value.names
-            if literal and cuda and not move.tests and not self._asks(move.scope):
+            cuda = (
+                move.value.closed
+                and not _may_be_cpu(move.value)
+                and move.value.names
+            )
+            if (
+                literal
+                and cuda
+                and not move.tests
+                and not self._asks(move.scope)
+            ):
                 return True
         return False
 
     def _asks(self, scope: Scope) -> bool:
         """Whether the file asks anywhere whether there is a GPU."""
-        scopes = (s for s in self.program.module.scopes.values() if s.module is scope.module)
-        return any(self.program.canonical(c.func) in _ASKS for s in scopes for c in s.calls)
+        scopes = (
+            s
+            for s in self.program.module.scopes.values()
+            if s.module is scope.module
+        )
+        return any(
+            self.program.canonical(c.func) in _ASKS
+            for s in scopes
+            for c in s.calls
+        )
 
 
 @dataclass(frozen=True)
@@ -359,7 +480,11 @@ class _Place:
 
     def _reach(self, text: str) -> Reach:
         reaching = self.program.reaching
-        return reaching.after(self.node, text) if self.after else reaching.at(self.node, text)
+        return (
+            reaching.after(self.node, text)
+            if self.after
+            else reaching.at(self.node, text)
+        )
 
     def can_read(self, text: str, *, whole: bool = True) -> bool:
         """Whether all names of an expression have values here, and, where it is read `whole`,
@@ -368,13 +493,24 @@ class _Place:
         names = [
             name
             for node in nodes_in(ast.parse(text, mode="eval"))
-            if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted_name(node))
+            if isinstance(node, (ast.Name, ast.Attribute))
+            and (name := dotted_name(node))
         ]
         if whole:
-            names = [n for n in names if not any(o.startswith(f"{n}.") for o in names)]
+            names = [
+                n
+                for n in names
+                if not any(o.startswith(f"{n}.") for o in names)
+            ]
         else:
-            names = [n for n in names if "." not in n or n.startswith(f"{self.scope.self_name}.")]
-        return all(self.is_bound(name) or hasattr(builtins, name) for name in names)
+            names = [
+                n
+                for n in names
+                if "." not in n or n.startswith(f"{self.scope.self_name}.")
+            ]
+        return all(
+            self.is_bound(name) or hasattr(builtins, name) for name in names
+        )
 
     def follows(self, node: ast.AST) -> bool:
         """Whether the statement of `node` has run, unconditionally, when this place is reached."""
@@ -383,15 +519,24 @@ class _Place:
         around = [self.node, *module.ancestors(self.node)]
         block = module.block_of(statement)
         own = next((s for s in block if s in around), None)
-        if own is None or not isinstance(statement, (ast.Assign, ast.Expr, ast.AnnAssign)):
+        if own is None or not isinstance(
+            statement, (ast.Assign, ast.Expr, ast.AnnAssign)
+        ):
             return False
-        return block.index(statement) < block.index(own) or statement is own is self.node
+        return (
+            block.index(statement) < block.index(own)
+            or statement is own is self.node
+        )
 
 
 def _is_index(value: DeviceValue) -> bool:
     """A rank, as far as anything is known: `torch.device` of it raises without an accelerator."""
-    return bool(value.form & Form.INDEX) and not value.form & (Form.DEVICE | Form.STRING)
+    return bool(value.form & Form.INDEX) and not value.form & (
+        Form.DEVICE | Form.STRING
+    )
 
 
 def _may_be_cpu(value: DeviceValue) -> bool:
-    return not value.closed or any(name.rstrip(":") == "cpu" for name in value.names)
+    return not value.closed or any(
+        name.rstrip(":") == "cpu" for name in value.names
+    )

@@ -16,7 +16,13 @@ from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.related_files import file_of_saver
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.project.import_paths import resolved
-from amp_migrate.rewrite.edits import AddArgument, AddDictEntry, Edit, InsertAfter, Template
+from amp_migrate.rewrite.edits import (
+    AddArgument,
+    AddDictEntry,
+    Edit,
+    InsertAfter,
+    Template,
+)
 
 KEY = "scaler"
 _COPIES = ("copy.copy", "copy.deepcopy")
@@ -41,18 +47,37 @@ class Checkpoints:
         """Collect edits and notes for every scope."""
         before = self.wiring.snapshot()
         self._collect()
-        saved, loaded = (self._kinds(one) for one in ("state_dict", "load_state_dict"))
-        if saved == {"left"} and "done" in loaded or loaded == {"left"} and "done" in saved:
+        saved, loaded = (
+            self._kinds(one) for one in ("state_dict", "load_state_dict")
+        )
+        if (
+            saved == {"left"}
+            and "done" in loaded
+            or loaded == {"left"}
+            and "done" in saved
+        ):
             self.wiring.restore(before)
             self.edits = []
-            done, other = ("saved", "loaded") if loaded == {"left"} else ("loaded", "saved")
+            done, other = (
+                ("saved", "loaded")
+                if loaded == {"left"}
+                else ("loaded", "saved")
+            )
             what = f"the scaler's state is not {done} here, for it would not be {other}"
             for call in self.done:
-                self._note(call, f"{what}: save and load it beside the optimizer's")
+                self._note(
+                    call, f"{what}: save and load it beside the optimizer's"
+                )
 
     def _kinds(self, method: str) -> set[str]:
-        calls = [("done", one) for one in self.done] + [("left", one) for one in self.left]
-        return {kind for kind, one in calls if getattr(one.func, "attr", "") == method}
+        calls = [("done", one) for one in self.done] + [
+            ("left", one) for one in self.left
+        ]
+        return {
+            kind
+            for kind, one in calls
+            if getattr(one.func, "attr", "") == method
+        }
 
     def _collect(self) -> None:
         for scope in list(self.program.module.scopes.values()):
@@ -60,20 +85,30 @@ class Checkpoints:
                 self._in_other_file(call, scope)
                 if not isinstance(
                     call.func, ast.Attribute
-                ) or not self.program.effects.is_optimizer(call.func.value, scope):
+                ) or not self.program.effects.is_optimizer(
+                    call.func.value, scope
+                ):
                     continue
                 if call.func.attr in ("state_dict", "load_state_dict"):
-                    ways = {"state_dict": self._saved, "load_state_dict": self._loaded}
+                    ways = {
+                        "state_dict": self._saved,
+                        "load_state_dict": self._loaded,
+                    }
                     is_done = ways[call.func.attr](call, scope)
-                    if is_done or self.wiring.steps_root(call.func.value, scope):
+                    if is_done or self.wiring.steps_root(
+                        call.func.value, scope
+                    ):
                         (self.done if is_done else self.left).append(call)
 
     def _in_other_file(self, call: ast.Call, scope: Scope) -> None:
         """A function that is handed the optimizer, in a file that is not planned with this one."""
         given = [*call.args, *(one.value for one in call.keywords)]
-        named = [one for one in given if isinstance(one, (ast.Name, ast.Attribute))]
+        named = [
+            one for one in given if isinstance(one, (ast.Name, ast.Attribute))
+        ]
         if not any(
-            self.program.effects.is_optimizer(one, scope) and self.wiring.steps_root(one, scope)
+            self.program.effects.is_optimizer(one, scope)
+            and self.wiring.steps_root(one, scope)
             for one in named
         ):
             return
@@ -101,7 +136,10 @@ class Checkpoints:
         if any(argument(call, inner, name, bound) is given for name in names):
             return False
         states = ("state_dict", "load_state_dict")
-        return any(isinstance(c.func, ast.Attribute) and c.func.attr in states for c in inner.calls)
+        return any(
+            isinstance(c.func, ast.Attribute) and c.func.attr in states
+            for c in inner.calls
+        )
 
     def _scaler(self, call: ast.Call, scope: Scope) -> str | None:
         """The scaler's name here, if the optimizer's scaler exists and can be reached."""
@@ -116,7 +154,10 @@ class Checkpoints:
         except Refusal as refusal:
             self.wiring.restore(before)
             self.company |= dict.fromkeys(refusal.files)
-            self._note(call, f"the scaler's state is not saved or loaded here: {refusal.message}")
+            self._note(
+                call,
+                f"the scaler's state is not saved or loaded here: {refusal.message}",
+            )
             return None
         if set(self.wiring.homes) - set(before.homes):
             self.wiring.restore(before)
@@ -128,7 +169,9 @@ class Checkpoints:
                 ),
             )
             return None
-        self.wiring.homes = before.homes  # places of constructions are the loops' to choose
+        self.wiring.homes = (
+            before.homes
+        )  # places of constructions are the loops' to choose
         return name
 
     def _would_scale(self, call: ast.Call, scope: Scope) -> bool:
@@ -144,9 +187,16 @@ class Checkpoints:
         """Whether the scaler's state is saved in the same dict."""
         module = self.program.module
         given, parent = call, module.parents[call]
-        if isinstance(parent, ast.Call) and self.program.canonical(parent.func) in _COPIES:
+        if (
+            isinstance(parent, ast.Call)
+            and self.program.canonical(parent.func) in _COPIES
+        ):
             given, parent = parent, module.parents[parent]
-        holder = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+        holder = (
+            module.parents[parent]
+            if isinstance(parent, ast.keyword)
+            else parent
+        )
         if isinstance(holder, ast.Dict) and given in holder.values:
             return self._saved_in(call, holder, scope)
         if isinstance(holder, ast.Call) and isinstance(parent, ast.keyword):
@@ -154,11 +204,14 @@ class Checkpoints:
                 return self._saved_in(call, holder, scope)
         if self._would_scale(call, scope):
             self._note(
-                call, "the optimizer's state is saved by itself: save the scaler's state beside it"
+                call,
+                "the optimizer's state is saved by itself: save the scaler's state beside it",
             )
         return False
 
-    def _saved_in(self, call: ast.Call, made: ast.Dict | ast.Call, scope: Scope) -> bool:
+    def _saved_in(
+        self, call: ast.Call, made: ast.Dict | ast.Call, scope: Scope
+    ) -> bool:
         keys = made.keys if isinstance(made, ast.Dict) else []
         if any(isinstance(k, ast.Constant) and k.value == KEY for k in keys):
             self._note(
@@ -171,7 +224,10 @@ class Checkpoints:
             return False
         reader = self._reader(made) if self._would_scale(call, scope) else None
         if reader is not None:
-            self._note(call, f"the scaler's state is not saved here: {_told(reader, scope)}")
+            self._note(
+                call,
+                f"the scaler's state is not saved here: {_told(reader, scope)}",
+            )
             return False
         name = self._scaler(call, scope)
         if name is None:
@@ -179,7 +235,9 @@ class Checkpoints:
         span, state = self.program.module.span(made), f"{name}.state_dict()"
         is_display = isinstance(made, ast.Dict)
         edit = (
-            AddDictEntry(span, f'"{KEY}"', state) if is_display else AddArgument(span, KEY, state)
+            AddDictEntry(span, f'"{KEY}"', state)
+            if is_display
+            else AddArgument(span, KEY, state)
         )
         if edit not in self.edits:
             self.edits.append(edit)
@@ -203,18 +261,34 @@ class Checkpoints:
         or is imported by.
         """
         project = self.wiring.project
-        near = {one for file in linked for one in (*project.helpers(file, _MOST), file)}
-        near |= {one for file in linked for one in project.importers.get(file, ())}
+        near = {
+            one
+            for file in linked
+            for one in (*project.helpers(file, _MOST), file)
+        }
+        near |= {
+            one for file in linked for one in project.importers.get(file, ())
+        }
         folders = {Path(file).parent for file in linked}
-        loading = [file for file in project.with_method("load") if file not in linked]
-        found = [file for file in loading if file in near or Path(file).parent in folders]
+        loading = [
+            file for file in project.with_method("load") if file not in linked
+        ]
+        found = [
+            file
+            for file in loading
+            if file in near or Path(file).parent in folders
+        ]
         return set(found[:_MOST])
 
     def _loaded(self, call: ast.Call, scope: Scope) -> bool:
         """Whether the scaler's state is loaded from the same dict."""
         statement = self.program.module.statement_of(call)
         given = call.args[0] if call.args else None
-        if not isinstance(statement, ast.Expr) or statement.value is not call or given is None:
+        if (
+            not isinstance(statement, ast.Expr)
+            or statement.value is not call
+            or given is None
+        ):
             return False
         text = (
             dotted_name(given.value)
@@ -232,12 +306,19 @@ class Checkpoints:
         if name is None:
             return False
         assert isinstance(given, ast.Subscript)
-        key = f"'{KEY}'" if self.program.module.source(given.slice).startswith("'") else f'"{KEY}"'
-        lines = f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])"
+        key = (
+            f"'{KEY}'"
+            if self.program.module.source(given.slice).startswith("'")
+            else f'"{KEY}"'
+        )
+        lines = (
+            f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])"
+        )
         place = self._last_load(statement)
         edit = InsertAfter(self.program.module.span(place), (Template(lines),))
         if not any(
-            isinstance(e, InsertAfter) and e.statements == edit.statements for e in self.edits
+            isinstance(e, InsertAfter) and e.statements == edit.statements
+            for e in self.edits
         ):
             self.edits.append(edit)
         return True
@@ -246,7 +327,9 @@ class Checkpoints:
         """The last of the `load_state_dict` statements that follow each other directly."""
         block = self.program.module.block_of(statement)
         place = next(i for i, s in enumerate(block) if s is statement)
-        while place + 1 < len(block) and self._loads_optimizer(block[place + 1]):
+        while place + 1 < len(block) and self._loads_optimizer(
+            block[place + 1]
+        ):
             place += 1
         return block[place]
 
@@ -268,7 +351,12 @@ class Checkpoints:
 
     def _note(self, node: ast.expr, message: str) -> None:
         file = self.program.module.scope_of(node).module
-        self.notes.append((file, Note(node.lineno, node.col_offset + 1, message, kind="to do")))
+        self.notes.append(
+            (
+                file,
+                Note(node.lineno, node.col_offset + 1, message, kind="to do"),
+            )
+        )
 
 
 def _is_text(key: ast.expr, scope: Scope) -> bool:
@@ -278,10 +366,16 @@ def _is_text(key: ast.expr, scope: Scope) -> bool:
     if isinstance(key, ast.Name) and isinstance(scope.node, FUNCTIONS):
         own = scope.node.args
         pairs = [
-            *zip(reversed([*own.posonlyargs, *own.args]), reversed(own.defaults), strict=False),
+            *zip(
+                reversed([*own.posonlyargs, *own.args]),
+                reversed(own.defaults),
+                strict=False,
+            ),
             *zip(own.kwonlyargs, own.kw_defaults, strict=True),
         ]
-        found = next((default for arg, default in pairs if arg.arg == key.id), None)
+        found = next(
+            (default for arg, default in pairs if arg.arg == key.id), None
+        )
         return found is not None and _is_text(found, scope)
     return isinstance(key, ast.Constant) and isinstance(key.value, str)
 

@@ -18,7 +18,13 @@ from amp_migrate.torch_facts.devices import DEVICES
 
 _MODELS = (Kind.MODEL, Kind.CRITERION)
 # Asking about CUDA, or seeding it, uses no device.
-_ASKS = ("is_available", "device_count", "get_device_name", "get_device_properties", "is_bf16_")
+_ASKS = (
+    "is_available",
+    "device_count",
+    "get_device_name",
+    "get_device_properties",
+    "is_bf16_",
+)
 _SEEDS = ("manual_seed", "empty_cache", "synchronize", "max_memory", "memory_")
 _OTHERS = tuple(
     f"{name}."
@@ -51,13 +57,17 @@ class DeviceUse:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.devices = Devices(program)
-        self._calls = [(c, s) for s in program.module.scopes.values() for c in s.calls]
+        self._calls = [
+            (c, s) for s in program.module.scopes.values() for c in s.calls
+        ]
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What is moved to something else than the CPU."""
         found = (self._move(c, s) for c, s in self._calls if _is_move(c))
-        return tuple(move for move in found if move is not None and not move.value.is_cpu)
+        return tuple(
+            move for move in found if move is not None and not move.value.is_cpu
+        )
 
     @cached_property
     def other(self) -> bool:
@@ -71,7 +81,9 @@ class DeviceUse:
         if "cuda" not in text and "device" not in text:
             return False
         names = {self.program.canonical(c.func) or "" for c, _ in self._calls}
-        return self._uses_cuda(names) or any(self._given_cuda(c, s) for c, s in self._calls)
+        return self._uses_cuda(names) or any(
+            self._given_cuda(c, s) for c, s in self._calls
+        )
 
     @property
     def cpu_only(self) -> bool:
@@ -86,7 +98,10 @@ class DeviceUse:
         return any(self._moved_abroad(c, s) for c, s in self._calls)
 
     def _moved_abroad(self, call: ast.Call, scope: Scope) -> bool:
-        other, function = self.program.values.abroad(call.func, scope) or (None, None)
+        other, function = self.program.values.abroad(call.func, scope) or (
+            None,
+            None,
+        )
         if other is None or isinstance(function, ast.ClassDef):
             return False
         use = other.remembered(DeviceUse, lambda: DeviceUse(other))
@@ -102,7 +117,10 @@ class DeviceUse:
 
     def _move(self, call: ast.Call, scope: Scope) -> Move | None:
         func = call.func
-        if not isinstance(func, ast.Attribute) or func.attr not in ("cuda", "to"):
+        if not isinstance(func, ast.Attribute) or func.attr not in (
+            "cuda",
+            "to",
+        ):
             return None
         if self.program.canonical(func) is not None:
             return None
@@ -111,54 +129,82 @@ class DeviceUse:
         if func.attr == "cuda":
             value = DeviceValue(Form.STRING, frozenset({"cuda"}))
             optional = self._is_optional(func.value)
-            return Move(call, scope, None, value, kind in _MODELS, tests, optional)
-        given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
+            return Move(
+                call, scope, None, value, kind in _MODELS, tests, optional
+            )
+        given = [
+            *call.args[:1],
+            *(k.value for k in call.keywords if k.arg == "device"),
+        ]
         for expr in given:
             value = self.devices.of(expr, scope)
             if self._is_device(expr, value, kind, scope):
                 optional = self._is_optional(func.value)
-                return Move(call, scope, expr, value, kind in _MODELS, tests, optional)
+                return Move(
+                    call, scope, expr, value, kind in _MODELS, tests, optional
+                )
         return None
 
-    def _is_device(self, expr: ast.expr, value: DeviceValue, kind: Kind, scope: Scope) -> bool:
+    def _is_device(
+        self, expr: ast.expr, value: DeviceValue, kind: Kind, scope: Scope
+    ) -> bool:
         """Whether the argument of `.to` is a device: not a dtype, not another tensor."""
         known = value.form & (Form.DEVICE | Form.STRING | Form.INDEX)
-        if known and (not value.closed or value.names or value.form & Form.INDEX):
+        if known and (
+            not value.closed or value.names or value.form & Form.INDEX
+        ):
             return True
         named = expr.func if isinstance(expr, ast.Call) else expr
         if (self.program.canonical(named) or "").startswith("torch."):
             return False
         if isinstance(expr, ast.Call):
             return kind in _MODELS and not known
-        of_tensor = self.program.values.kind(expr, scope) not in (Kind.UNKNOWN, Kind.DEVICE)
+        of_tensor = self.program.values.kind(expr, scope) not in (
+            Kind.UNKNOWN,
+            Kind.DEVICE,
+        )
         return not of_tensor and (kind in _MODELS or self._names_device(expr))
 
     def _names_device(self, expr: ast.expr) -> bool:
         """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""
         while isinstance(expr, ast.Subscript):
             expr = expr.value
-        last = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr, "id", "")
+        last = (
+            expr.attr
+            if isinstance(expr, ast.Attribute)
+            else getattr(expr, "id", "")
+        )
         return "dev" in last.lower()
 
     def _is_optional(self, moved: ast.expr) -> bool:
         """`if opt.vgg > 0: self.vgg = VGG(); self.vgg.cuda()`."""
         dotted, module = dotted_name(moved), self.program.module
-        branch = next((a for a in module.ancestors(moved) if isinstance(a, ast.If)), None)
+        branch = next(
+            (a for a in module.ancestors(moved) if isinstance(a, ast.If)), None
+        )
         if dotted is None or branch is None:
             return False
         made = self.program.reaching.at(moved, dotted).bindings
         body = {id(node) for one in branch.body for node in nodes_in(one)}
-        everywhere = self.program.module.scope_of(moved).bindings.get(dotted, ())
-        return bool(made) and all(id(b.statement) in body for b in (*made, *everywhere))
+        everywhere = self.program.module.scope_of(moved).bindings.get(
+            dotted, ()
+        )
+        return bool(made) and all(
+            id(b.statement) in body for b in (*made, *everywhere)
+        )
 
     def tests_of(self, node: ast.AST) -> Iterator[ast.expr]:
         """The conditions that a node stands under, innermost first; not that of the main block."""
         here: ast.AST = node
         for parent in self.program.module.ancestors(node):
-            branch = isinstance(parent, ast.If) and any(here is s for s in parent.body)
+            branch = isinstance(parent, ast.If) and any(
+                here is s for s in parent.body
+            )
             choice = isinstance(parent, ast.IfExp) and parent.body is here
             if (branch or choice) and isinstance(parent, (ast.If, ast.IfExp)):
-                yield from [] if "__name__" in names_in(parent.test) else [parent.test]
+                yield from (
+                    [] if "__name__" in names_in(parent.test) else [parent.test]
+                )
             here = parent
 
     def _knows_other(self, call: ast.Call, scope: Scope) -> bool:
@@ -166,12 +212,18 @@ class DeviceUse:
         if name.startswith(("torch.accelerator.", *_OTHERS)):
             return True
         known = {row.name for row in DEVICES} - {"cuda", "cpu"}
-        named = self.devices.of(call, scope).names if name == "torch.device" else frozenset()
+        named = (
+            self.devices.of(call, scope).names
+            if name == "torch.device"
+            else frozenset()
+        )
         return any(device.rstrip(":") in known for device in named)
 
     def _uses_cuda(self, names: set[str]) -> bool:
         used = (
-            name.removeprefix("torch.cuda.") for name in names if name.startswith("torch.cuda.")
+            name.removeprefix("torch.cuda.")
+            for name in names
+            if name.startswith("torch.cuda.")
         )
         return any(not name.startswith((*_ASKS, *_SEEDS)) for name in used)
 
@@ -185,13 +237,22 @@ class DeviceUse:
     def _prints(self, call: ast.Call) -> bool:
         name = self.program.canonical(call.func) or ""
         if isinstance(call.func, ast.Name):
-            return call.func.id in ("print", "str", "repr", "format") or name == "torch.device"
+            return (
+                call.func.id in ("print", "str", "repr", "format")
+                or name == "torch.device"
+            )
         last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        return last in ("info", "debug", "warning", "format", "write") or name == "torch.device"
+        return (
+            last in ("info", "debug", "warning", "format", "write")
+            or name == "torch.device"
+        )
 
     def _may_be_cuda(self, expr: ast.expr, scope: Scope) -> bool:
         if isinstance(expr, ast.Constant):
-            return isinstance(expr.value, str) and expr.value.partition(":")[0] == "cuda"
+            return (
+                isinstance(expr.value, str)
+                and expr.value.partition(":")[0] == "cuda"
+            )
         value = self.devices.of(expr, scope)
         return any(name.rstrip(":") == "cuda" for name in value.names) or (
             value.is_device and not value.closed
@@ -199,4 +260,7 @@ class DeviceUse:
 
 
 def _is_move(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda")
+    return isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "to",
+        "cuda",
+    )

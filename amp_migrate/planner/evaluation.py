@@ -17,13 +17,17 @@ from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.regions import Region
 
 
-def evaluation_regions(program: Program, training: list[Scope]) -> Iterator[tuple[Scope, Region]]:
+def evaluation_regions(
+    program: Program, training: list[Scope]
+) -> Iterator[tuple[Scope, Region]]:
     """Runs from a forward to the loss that follows it, wherever no gradients are recorded."""
     for scope in program.module.scopes.values():
         if isinstance(scope.node, ast.ClassDef):
             continue
         for block in _blocks(program, scope):
-            yield from ((scope, region) for region in _runs(program, scope, block))
+            yield from (
+                (scope, region) for region in _runs(program, scope, block)
+            )
 
 
 def _blocks(program: Program, scope: Scope) -> Iterator[list[ast.stmt]]:
@@ -36,7 +40,9 @@ def _blocks(program: Program, scope: Scope) -> Iterator[list[ast.stmt]]:
         if not _forward(program, scope, statement):
             continue
         block = program.module.block_of(statement)
-        if id(block) not in seen and (decorated or _under_no_grad(program, statement)):
+        if id(block) not in seen and (
+            decorated or _under_no_grad(program, statement)
+        ):
             seen.add(id(block))
             yield block
 
@@ -59,7 +65,9 @@ def _under_no_grad(program: Program, statement: ast.stmt) -> bool:
     return False
 
 
-def _runs(program: Program, scope: Scope, block: list[ast.stmt]) -> Iterator[Region]:
+def _runs(
+    program: Program, scope: Scope, block: list[ast.stmt]
+) -> Iterator[Region]:
     index = 0
     while index < len(block):
         if not _forward(program, scope, block[index]):
@@ -67,7 +75,8 @@ def _runs(program: Program, scope: Scope, block: list[ast.stmt]) -> Iterator[Reg
             continue
         last = index
         while last + 1 < len(block) and (
-            _forward(program, scope, block[last + 1]) or _loss(program, scope, block[last + 1])
+            _forward(program, scope, block[last + 1])
+            or _loss(program, scope, block[last + 1])
         ):
             last += 1
         yield Region(block[index], block[last], block)
@@ -76,22 +85,36 @@ def _runs(program: Program, scope: Scope, block: list[ast.stmt]) -> Iterator[Reg
 
 def _forward(program: Program, scope: Scope, statement: ast.stmt) -> bool:
     """A simple statement that runs a model, in a function that is not itself a model's forward."""
-    if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.AnnAssign)):
+    if not isinstance(
+        statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.AnnAssign)
+    ):
         return False
     if program.effects.of_statement(statement, scope) & BARRIER:
         return False
-    calls = [n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call)]
+    calls = [
+        n
+        for root in header(statement)
+        for n in shallow(root)
+        if isinstance(n, ast.Call)
+    ]
     return any(
-        program.effects.is_forward(c, scope) and program.values.callee(c, scope) is None
+        program.effects.is_forward(c, scope)
+        and program.values.callee(c, scope) is None
         for c in calls
     )
 
 
 def _loss(program: Program, scope: Scope, statement: ast.stmt) -> bool:
-    calls = [n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call)]
+    calls = [
+        n
+        for root in header(statement)
+        for n in shallow(root)
+        if isinstance(n, ast.Call)
+    ]
     simple = isinstance(statement, (ast.Assign, ast.AugAssign))
     losses = (
-        program.values.kind(c.func, scope) is Kind.CRITERION or _functional_loss(program, c)
+        program.values.kind(c.func, scope) is Kind.CRITERION
+        or _functional_loss(program, c)
         for c in calls
     )
     return simple and any(losses)
@@ -99,4 +122,6 @@ def _loss(program: Program, scope: Scope, statement: ast.stmt) -> bool:
 
 def _functional_loss(program: Program, call: ast.Call) -> bool:
     name = program.canonical(call.func) or ""
-    return name.startswith("torch.nn.functional.") and ("loss" in name or "entropy" in name)
+    return name.startswith("torch.nn.functional.") and (
+        "loss" in name or "entropy" in name
+    )

@@ -64,50 +64,77 @@ class RegionFinder:
         """All regions of the scope. Raises Refusal where a loss has no forward in sight or the run
         cannot be wrapped.
         """
-        members: dict[tuple[int, int], list[tuple[ast.stmt, list[ast.stmt]]]] = {}
+        members: dict[
+            tuple[int, int], list[tuple[ast.stmt, list[ast.stmt]]]
+        ] = {}
         hoisted = []
-        behind = [(call, *self._forward_behind(call)) for call in self.backwards]
+        behind = [
+            (call, *self._forward_behind(call)) for call in self.backwards
+        ]
         for call, found, inline in behind:
             at = self.program.module.statement_of(call)
             if not found and not inline and not self._late_forward(call, at):
                 self._check_penalty(call, at, any(f or i for _, f, i in behind))
             for statement in found:
                 top, block = self._top(statement, at)
-                members.setdefault((id(block), self._segment(top, block)), []).append((top, block))
+                members.setdefault(
+                    (id(block), self._segment(top, block)), []
+                ).append((top, block))
             hoisted += [(call, expr, at) for expr in inline]
         regions = [
-            r for group in members.values() for r in self._regions(group) if self._worthwhile(r)
+            r
+            for group in members.values()
+            for r in self._regions(group)
+            if self._worthwhile(r)
         ]
         regions.sort(key=lambda r: r.first.lineno)
-        hoists = tuple(self._hoist(call, expr, at, regions) for call, expr, at in hoisted)
+        hoists = tuple(
+            self._hoist(call, expr, at, regions) for call, expr, at in hoisted
+        )
         return Regions(
             tuple(stretched(r, hoists) for r in regions),
             rebased(hoists),
             frozenset(self.tainted),
         )
 
-    def _forward_behind(self, call: ast.Call) -> tuple[list[ast.stmt], list[ast.expr]]:
+    def _forward_behind(
+        self, call: ast.Call
+    ) -> tuple[list[ast.stmt], list[ast.expr]]:
         """The statements, and the parts of the receiver, that compute a loss."""
         at = self.program.module.statement_of(call)
-        for self._models in (EventKind.FORWARD, EventKind.FORWARD | EventKind.CALLABLE):
+        for self._models in (
+            EventKind.FORWARD,
+            EventKind.FORWARD | EventKind.CALLABLE,
+        ):
             inline = [e for e in self._losses(call) if self._computes(e)]
             found = self._members(call, at)
             if found or inline:
                 break
         return found, inline
 
-    def _check_penalty(self, call: ast.Call, at: ast.stmt, beside_forward: bool) -> None:
+    def _check_penalty(
+        self, call: ast.Call, at: ast.stmt, beside_forward: bool
+    ) -> None:
         """Refuse a loss without a forward, but for a penalty on parameters beside one with it."""
-        steps = (s for expr in self._losses(call) for s in self.flow.slice(expr, at))
-        roots = [*self._losses(call), *(r for s in steps for r in header(s.statement))]
-        if not beside_forward or not any(self._reads_parameters(r) for r in roots):
+        steps = (
+            s for expr in self._losses(call) for s in self.flow.slice(expr, at)
+        )
+        roots = [
+            *self._losses(call),
+            *(r for s in steps for r in header(s.statement)),
+        ]
+        if not beside_forward or not any(
+            self._reads_parameters(r) for r in roots
+        ):
             raise self._no_forward(call)
 
     def _reads_parameters(self, root: ast.AST) -> bool:
         """`model.parameters()`, `model.fc.weight`, `penalty(model)`."""
         values = self.program.values
         for node in shallow(root):
-            if isinstance(node, ast.Attribute) and values.is_model(node.value, self.scope):
+            if isinstance(node, ast.Attribute) and values.is_model(
+                node.value, self.scope
+            ):
                 return True
             given = (
                 [*node.args, *(k.value for k in node.keywords)]
@@ -122,16 +149,23 @@ class RegionFinder:
         """Whether every forward behind a backward is one that must stay in float32: then it needs
         no region at all.
         """
-        steps = (s for expr in self._losses(call) for s in self.flow.slice(expr, at))
+        steps = (
+            s for expr in self._losses(call) for s in self.flow.slice(expr, at)
+        )
         return any(s.statement in self.late for s in steps)
 
     def _computes(self, expr: ast.expr) -> bool:
         """Whether a receiver runs a model or a loss function, rather than only joining losses."""
-        return any(isinstance(node, ast.Call) and self._is_compute(node) for node in shallow(expr))
+        return any(
+            isinstance(node, ast.Call) and self._is_compute(node)
+            for node in shallow(expr)
+        )
 
     def _is_compute(self, call: ast.Call) -> bool:
         effects = self.program.effects
-        if effects.forward_of(call, self.scope) & self._models or effects.is_bce(call, self.scope):
+        if effects.forward_of(
+            call, self.scope
+        ) & self._models or effects.is_bce(call, self.scope):
             return True
         if self.program.values.kind(call.func, self.scope) is Kind.CRITERION:
             return True
@@ -178,13 +212,18 @@ class RegionFinder:
         self.tainted |= tainted
         return [m.statement for m in members]
 
-    def _stays_float(self, step: Step, tainted: set[str], floats: set[str]) -> bool:
+    def _stays_float(
+        self, step: Step, tainted: set[str], floats: set[str]
+    ) -> bool:
         """Arithmetic on nothing but what late statements gave, as a penalty is made of gradients
         in float32.
         """
         if step.statement in self.late:
             return True
-        return not self._runs_forward(step.statement) and step.uses & tainted <= floats
+        return (
+            not self._runs_forward(step.statement)
+            and step.uses & tainted <= floats
+        )
 
     def _in_turn(self, statement: ast.stmt, at: ast.stmt) -> bool:
         """Whether a statement runs in each turn of the loop that steps: a graph from before it
@@ -200,7 +239,9 @@ class RegionFinder:
             ),
             None,
         )
-        return loop is None or any(a is loop for a in self.program.module.ancestors(statement))
+        return loop is None or any(
+            a is loop for a in self.program.module.ancestors(statement)
+        )
 
     @property
     def _keeps_graph(self) -> bool:
@@ -220,7 +261,9 @@ class RegionFinder:
     def _runs_forward(self, statement: ast.stmt) -> bool:
         return any(
             isinstance(node, ast.Call)
-            and bool(self.program.effects.forward_of(node, self.scope) & self._models)
+            and bool(
+                self.program.effects.forward_of(node, self.scope) & self._models
+            )
             for root in header(statement)
             for node in shallow(root)
         )
@@ -230,7 +273,10 @@ class RegionFinder:
         return any(self._effect(root) & TRAINING for root in header(statement))
 
     def _no_forward(self, call: ast.Call) -> Refusal:
-        loss = " + ".join(ast.unparse(one) for one in self._losses(call)) or "the loss"
+        loss = (
+            " + ".join(ast.unparse(one) for one in self._losses(call))
+            or "the loss"
+        )
         why = f"nothing that computes `{loss}` in `{self.scope.qualname}` is known to run a model, "
         why += "so there is nothing to put under autocast"
         for attribute, method in self._set_elsewhere(call):
@@ -242,18 +288,26 @@ class RegionFinder:
     def _set_elsewhere(self, call: ast.Call) -> Iterator[tuple[str, Scope]]:
         """`self.loss` of a backward, and the only other method of the class that sets it."""
         cls = self.program.graph.class_around(self.scope)
-        held = self.program.module.scopes[cls].bindings if cls is not None else {}
+        held = (
+            self.program.module.scopes[cls].bindings if cls is not None else {}
+        )
         for node in (n for expr in self._losses(call) for n in shallow(expr)):
             if not isinstance(node, ast.Attribute):
                 continue
             head, _, rest = (dotted_name(node) or "").partition(".")
             if head == self.scope.self_name:
-                statements = [one.statement for one in held.get(f"self.{rest}", ())]
-                where = {self.program.module.scope_of(one) for one in statements}
+                statements = [
+                    one.statement for one in held.get(f"self.{rest}", ())
+                ]
+                where = {
+                    self.program.module.scope_of(one) for one in statements
+                }
                 if len(where) == 1 and self.scope not in where:
                     yield ast.unparse(node), where.pop()
 
-    def _top(self, member: ast.stmt, at: ast.stmt) -> tuple[ast.stmt, list[ast.stmt]]:
+    def _top(
+        self, member: ast.stmt, at: ast.stmt
+    ) -> tuple[ast.stmt, list[ast.stmt]]:
         """The highest statement around `member`, free of barriers, on the way to the block it
         shares with `at`.
         """
@@ -294,9 +348,14 @@ class RegionFinder:
         return self.program.effects.of_statement(statement, self.scope)
 
     def _segment(self, top: ast.stmt, block: list[ast.stmt]) -> int:
-        return sum(bool(self._effect(s) & BARRIER) for s in block[: index_in(block, top)])
+        return sum(
+            bool(self._effect(s) & BARRIER)
+            for s in block[: index_in(block, top)]
+        )
 
-    def _regions(self, group: list[tuple[ast.stmt, list[ast.stmt]]]) -> Iterator[Region]:
+    def _regions(
+        self, group: list[tuple[ast.stmt, list[ast.stmt]]]
+    ) -> Iterator[Region]:
         """One run of statements, cut where a forward without gradients (or a late loss) stands
         inside.
         """
@@ -304,8 +363,12 @@ class RegionFinder:
         places = sorted({index_in(block, top) for top, _ in group})
         run: list[int] = []
         for place in places:
-            if run and any(self._keep_out(s) for s in block[run[-1] + 1 : place]):
-                yield self._checked(Region(block[run[0]], block[run[-1]], block))
+            if run and any(
+                self._keep_out(s) for s in block[run[-1] + 1 : place]
+            ):
+                yield self._checked(
+                    Region(block[run[0]], block[run[-1]], block)
+                )
                 run = []
             run.append(place)
         yield self._checked(Region(block[run[0]], block[run[-1]], block))
@@ -314,7 +377,9 @@ class RegionFinder:
         """A run of plain arithmetic on values that left another region needs none of its own."""
         nodes = (n for s in region.statements() for n in shallow(s))
         return any(
-            isinstance(n, ast.Call) and (self._is_compute(n) or self._wants_float(n)) or is_power(n)
+            isinstance(n, ast.Call)
+            and (self._is_compute(n) or self._wants_float(n))
+            or is_power(n)
             for n in nodes
         )
 
@@ -342,16 +407,27 @@ class RegionFinder:
                     )
         return region
 
-    def _hoist(self, call: ast.Call, expr: ast.expr, at: ast.stmt, regions: list[Region]) -> Hoist:
+    def _hoist(
+        self,
+        call: ast.Call,
+        expr: ast.expr,
+        at: ast.stmt,
+        regions: list[Region],
+    ) -> Hoist:
         if not (isinstance(at, ast.Expr) and at.value is call):
             raise Refusal(
-                "unsupported-shape", call, "backward is called inside a larger expression"
+                "unsupported-shape",
+                call,
+                "backward is called inside a larger expression",
             )
         block = self.program.module.block_of(at)
         place = index_in(block, at)
         for region in reversed(regions):
             if region.block is block and index_in(block, region.last) < place:
                 between = block[index_in(block, region.last) + 1 : place]
-                if not any(self._effect(s) & BARRIER or self._keep_out(s) for s in between):
+                if not any(
+                    self._effect(s) & BARRIER or self._keep_out(s)
+                    for s in between
+                ):
                     return Hoist(call, expr, at, region)
         return Hoist(call, expr, at, None)

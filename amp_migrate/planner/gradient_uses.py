@@ -32,9 +32,12 @@ def manual_update(node: ast.AST) -> bool:
     += w.grad.norm() ** 2`.
     """
     if isinstance(node, ast.AugAssign) and not _has_grad(node.target):
-        scaled = isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Mult)
+        scaled = isinstance(node.value, ast.BinOp) and isinstance(
+            node.value.op, ast.Mult
+        )
         return _has_grad(node.value) and (
-            isinstance(node.op, ast.Sub) or (isinstance(node.op, ast.Add) and scaled)
+            isinstance(node.op, ast.Sub)
+            or (isinstance(node.op, ast.Add) and scaled)
         )
     if (
         isinstance(node, ast.Assign)
@@ -42,20 +45,27 @@ def manual_update(node: ast.AST) -> bool:
         and isinstance(node.value.op, ast.Sub)
     ):
         return _has_grad(node.value.right) and not _has_grad(node.targets[0])
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)) or _has_grad(
-        node.func.value
-    ):
+    if not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ) or _has_grad(node.func.value):
         return False
     given = [*node.args, *(k.value for k in node.keywords)]
-    return node.func.attr in {"sub_", "add_"} and any(_has_grad(g) for g in given)
+    return node.func.attr in {"sub_", "add_"} and any(
+        _has_grad(g) for g in given
+    )
 
 
 def _has_grad(node: ast.AST) -> bool:
-    return holds(node, lambda n: isinstance(n, ast.Attribute) and n.attr == "grad")
+    return holds(
+        node, lambda n: isinstance(n, ast.Attribute) and n.attr == "grad"
+    )
 
 
 def check_gradients(
-    program: Program, scope: Scope, steps: list[ast.Call], around: Sequence[ast.stmt]
+    program: Program,
+    scope: Scope,
+    steps: list[ast.Call],
+    around: Sequence[ast.stmt],
 ) -> None:
     """Refuse gradients that are kept over steps, or read by hooks while they are scaled; `around`
     holds the training.
@@ -76,7 +86,9 @@ def check_gradients(
         _refuse_own_hooks(program, call, scope)
 
 
-def _refuse_kept_gradients(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
+def _refuse_kept_gradients(
+    program: Program, scope: Scope, steps: list[ast.Call]
+) -> None:
     text = "".join(file.text for file in files_near(program, scope))
     once = isinstance(scope.node, ast.Module) and not any(
         isinstance(a, LOOPS) for c in steps for a in program.module.ancestors(c)
@@ -98,7 +110,8 @@ def _refuse_own_hooks(program: Program, step: ast.Call, scope: Scope) -> None:
     foreign = value.foreign[1] if value.foreign is not None else None
     cls = value.cls if value.cls is not None else foreign
     if cls is not None and holds(
-        cls, lambda n: isinstance(n, ast.Attribute) and n.attr in _BACKWARD_HOOKS
+        cls,
+        lambda n: isinstance(n, ast.Attribute) and n.attr in _BACKWARD_HOOKS,
     ):
         raise Refusal(
             "optimizer-wrapper",
@@ -121,18 +134,25 @@ def _hooks(program: Program) -> list[tuple[Scope, ast.Call, str]]:
         (scope, call, why)
         for scope in program.module.scopes.values()
         for call in scope.calls
-        if (why := _sees_scaled(call)) and not is_linear_hook(program, call, scope)
+        if (why := _sees_scaled(call))
+        and not is_linear_hook(program, call, scope)
     ]
 
 
 def _sees_scaled(call: ast.Call) -> str | None:
     func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in ("register_hook", *_BACKWARD_HOOKS):
+    if isinstance(func, ast.Attribute) and func.attr in (
+        "register_hook",
+        *_BACKWARD_HOOKS,
+    ):
         return (
             f"`{func.attr}` sees gradients during backward, when they carry the scaler's factor "
             "(65,536 at first)"
         )
-    if any(k.arg == "error_if_nonfinite" and not is_false(k.value) for k in call.keywords):
+    if any(
+        k.arg == "error_if_nonfinite" and not is_false(k.value)
+        for k in call.keywords
+    ):
         return (
             "the first overflow is normal with a GradScaler, and `error_if_nonfinite=True` ends "
             "the run on it"
@@ -140,21 +160,35 @@ def _sees_scaled(call: ast.Call) -> str | None:
     return None
 
 
-def _refuse_readers_elsewhere(program: Program, scope: Scope, around: Sequence[ast.stmt]) -> None:
+def _refuse_readers_elsewhere(
+    program: Program, scope: Scope, around: Sequence[ast.stmt]
+) -> None:
     """`attack.push()`, a method of another file that moves the parameters by their gradients: in
     company with that file it is seen when, and of which factor, they are.
     """
     for node in nodes_in(around):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        if not isinstance(node, ast.Call) or not isinstance(
+            node.func, ast.Attribute
+        ):
             continue
         found = elsewhere(program, node, scope)
-        if found is None or found[0].effects.of_function(found[1]) & EventKind.BACKWARD:
+        if (
+            found is None
+            or found[0].effects.of_function(found[1]) & EventKind.BACKWARD
+        ):
             continue
         other, function = found
-        reads = (n for n in nodes_in(function.body) if other.effects.reads_gradients(n))
+        reads = (
+            n
+            for n in nodes_in(function.body)
+            if other.effects.reads_gradients(n)
+        )
         read = next(reads, None)
         if read is not None:
-            path, line = other.module.path, getattr(read, "lineno", function.lineno)
+            path, line = (
+                other.module.path,
+                getattr(read, "lineno", function.lineno),
+            )
             raise Refusal(
                 "grad-read-before-unscale",
                 node,
@@ -165,7 +199,10 @@ def _refuse_readers_elsewhere(program: Program, scope: Scope, around: Sequence[a
 
 
 def _refuse_input_gradients(
-    program: Program, scope: Scope, steps: list[ast.Call], around: Sequence[ast.stmt]
+    program: Program,
+    scope: Scope,
+    steps: list[ast.Call],
+    around: Sequence[ast.stmt],
 ) -> None:
     """`delta = eps * x.grad`: no optimizer holds `x`, so nothing unscales its gradient. Its sign
     alone is free of the scale.
@@ -175,7 +212,12 @@ def _refuse_input_gradients(
         for c in steps
         if isinstance(c.func, ast.Attribute)
     ]
-    held = {name for origin in origins if origin is not None for name in names_in(origin)}
+    held = {
+        name
+        for origin in origins
+        if origin is not None
+        for name in names_in(origin)
+    }
     for node in nodes_in(around):
         if _is_input_gradient(program, node, scope, held):
             raise Refusal(
@@ -186,7 +228,9 @@ def _refuse_input_gradients(
             )
 
 
-def _is_input_gradient(program: Program, node: ast.AST, scope: Scope, held: set[str]) -> bool:
+def _is_input_gradient(
+    program: Program, node: ast.AST, scope: Scope, held: set[str]
+) -> bool:
     """Whether a node reads `x.grad`, other than its sign, where `x` is no parameter."""
     if not (
         isinstance(node, ast.Attribute)
@@ -197,19 +241,40 @@ def _is_input_gradient(program: Program, node: ast.AST, scope: Scope, held: set[
         return False
     name = node.value.id
     home = scope.lookup(name)
-    if home is None or name in held or not program.effects.reads_gradients(node):
+    if (
+        home is None
+        or name in held
+        or not program.effects.reads_gradients(node)
+    ):
         return False
     of_parameters = any(
-        b.value is not None and "param" in ast.unparse(b.value) for b in home.bindings[name]
+        b.value is not None and "param" in ast.unparse(b.value)
+        for b in home.bindings[name]
     )
-    return not of_parameters and "param" not in name and not _only_sign(program, node)
+    return (
+        not of_parameters
+        and "param" not in name
+        and not _only_sign(program, node)
+    )
 
 
 def _only_sign(program: Program, node: ast.AST) -> bool:
     parent = program.module.parents[node]
-    while isinstance(parent, ast.Attribute) and parent.attr in ("data", "detach", "sign", "sign_"):
+    while isinstance(parent, ast.Attribute) and parent.attr in (
+        "data",
+        "detach",
+        "sign",
+        "sign_",
+    ):
         if parent.attr in ("sign", "sign_"):
             return True
         parent = program.module.parents[parent]
-        parent = program.module.parents[parent] if isinstance(parent, ast.Call) else parent
-    return isinstance(parent, ast.Call) and program.canonical(parent.func) == "torch.sign"
+        parent = (
+            program.module.parents[parent]
+            if isinstance(parent, ast.Call)
+            else parent
+        )
+    return (
+        isinstance(parent, ast.Call)
+        and program.canonical(parent.func) == "torch.sign"
+    )

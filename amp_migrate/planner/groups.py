@@ -39,7 +39,9 @@ class Group:
         return list(found.values())
 
 
-def groups(program: Program, scope: Scope, backwards: list[ast.Call]) -> list[Group]:
+def groups(
+    program: Program, scope: Scope, backwards: list[ast.Call]
+) -> list[Group]:
     """The groups of a scope, in source order; those without a step are one. Raises Refusal."""
     steps = step_calls(program, scope)
     if not steps or not backwards:
@@ -48,7 +50,12 @@ def groups(program: Program, scope: Scope, backwards: list[ast.Call]) -> list[Gr
     parts = _joined(fed)
     taken = {id(b) for _, some in parts for b in some}
     found = [
-        _group(program, scope, [b for b in backwards if b in some], [s for s in steps if s in own])
+        _group(
+            program,
+            scope,
+            [b for b in backwards if b in some],
+            [s for s in steps if s in own],
+        )
         for own, some in parts
         if some
     ]
@@ -56,15 +63,24 @@ def groups(program: Program, scope: Scope, backwards: list[ast.Call]) -> list[Gr
     if idle and found and not _is_apart(program, scope, idle, found):
         return [_group(program, scope, backwards, steps)]
     found += [_group(program, scope, idle, [])] if idle else []
-    return sorted(found, key=lambda g: (g.backwards[0].lineno, g.backwards[0].col_offset))
+    return sorted(
+        found, key=lambda g: (g.backwards[0].lineno, g.backwards[0].col_offset)
+    )
 
 
 def _group(
-    program: Program, scope: Scope, backwards: list[ast.Call], steps: list[StepCall]
+    program: Program,
+    scope: Scope,
+    backwards: list[ast.Call],
+    steps: list[StepCall],
 ) -> Group:
     calls = [*backwards, *(step.call for step in steps)]
     places = [index(program, scope, call) for call in calls]
-    around = scope.body[min(places) : max(places) + 1] if not _is_lambda(scope) else []
+    around = (
+        scope.body[min(places) : max(places) + 1]
+        if not _is_lambda(scope)
+        else []
+    )
     return Group(scope, backwards, steps, tuple(around))
 
 
@@ -73,17 +89,24 @@ def _is_lambda(scope: Scope) -> bool:
 
 
 def _feeders(
-    program: Program, scope: Scope, step: StepCall, backwards: Sequence[ast.Call]
+    program: Program,
+    scope: Scope,
+    step: StepCall,
+    backwards: Sequence[ast.Call],
 ) -> list[ast.Call]:
     """The backwards whose gradients a step may use."""
     for parent in program.module.ancestors(step.call):
         if parent is scope.node:
             break
         inside = [b for b in backwards if _is_inside(program, b, parent)]
-        if isinstance(parent, LOOPS) and (inside or _trains(program, scope, parent)):
+        if isinstance(parent, LOOPS) and (
+            inside or _trains(program, scope, parent)
+        ):
             return inside
     if isinstance(scope.node, FUNCTIONS):
-        return list(backwards)  # a function may be called again and again: its end leads to its top
+        return list(
+            backwards
+        )  # a function may be called again and again: its end leads to its top
     return [b for b in backwards if _may_precede(program, scope, b, step)]
 
 
@@ -92,12 +115,19 @@ def _trains(program: Program, scope: Scope, loop: ast.AST) -> bool:
     return bool(program.effects.of_statement(loop, scope) & EventKind.BACKWARD)
 
 
-def _may_precede(program: Program, scope: Scope, backward: ast.Call, step: StepCall) -> bool:
+def _may_precede(
+    program: Program, scope: Scope, backward: ast.Call, step: StepCall
+) -> bool:
     """Whether a script runs a backward before a step, and after the optimizer is made."""
-    first, last = index(program, scope, backward), index(program, scope, step.call)
+    first, last = (
+        index(program, scope, backward),
+        index(program, scope, step.call),
+    )
     made = program.values.of(step.optimizer, scope).origin
     begins = (
-        index(program, scope, made) if made is not None and made in program.module.parents else 0
+        index(program, scope, made)
+        if made is not None and made in program.module.parents
+        else 0
     )
     return begins <= first <= last
 
@@ -110,18 +140,25 @@ def _joined(
     for step, backwards in fed:
         near = [p for p in parts if any(b in p[1] for b in backwards)]
         steps = [s for p in near for s in p[0]] + [step]
-        shared = list(dict.fromkeys([*(b for p in near for b in p[1]), *backwards]))
+        shared = list(
+            dict.fromkeys([*(b for p in near for b in p[1]), *backwards])
+        )
         parts = [p for p in parts if p not in near] + [(steps, shared)]
     return parts
 
 
-def _is_apart(program: Program, scope: Scope, idle: list[ast.Call], found: list[Group]) -> bool:
+def _is_apart(
+    program: Program, scope: Scope, idle: list[ast.Call], found: list[Group]
+) -> bool:
     """Whether backwards that feed no step leave no gradient of a model behind for those that do."""
     clean = all(
-        _clears_first(program, scope, group) or _cleared_before(program, scope, group, idle)
+        _clears_first(program, scope, group)
+        or _cleared_before(program, scope, group, idle)
         for group in found
     )
-    return clean or not any(_runs_model(program, scope, backward) for backward in idle)
+    return clean or not any(
+        _runs_model(program, scope, backward) for backward in idle
+    )
 
 
 def _runs_model(program: Program, scope: Scope, backward: ast.Call) -> bool:
@@ -129,11 +166,20 @@ def _runs_model(program: Program, scope: Scope, backward: ast.Call) -> bool:
     flow, at = flow_of(scope, program), program.module.statement_of(backward)
     roots: list[ast.AST] = [at]
     for receiver in receivers(backward, program):
-        roots += [r for step in flow.slice(receiver, at) for r in header(step.statement)]
-    return any(program.effects.of_statement(r, scope) & EventKind.FORWARD for r in roots)
+        roots += [
+            r
+            for step in flow.slice(receiver, at)
+            for r in header(step.statement)
+        ]
+    return any(
+        program.effects.of_statement(r, scope) & EventKind.FORWARD
+        for r in roots
+    )
 
 
-def _loops_around(program: Program, scope: Scope, node: ast.AST) -> list[ast.stmt]:
+def _loops_around(
+    program: Program, scope: Scope, node: ast.AST
+) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     for parent in program.module.ancestors(node):
         if parent is scope.node:
@@ -154,7 +200,9 @@ def _clears_first(program: Program, scope: Scope, group: Group) -> bool:
     )
 
 
-def _cleared_before(program: Program, scope: Scope, group: Group, idle: Sequence[ast.Call]) -> bool:
+def _cleared_before(
+    program: Program, scope: Scope, group: Group, idle: Sequence[ast.Call]
+) -> bool:
     """Whether a statement between the last of the idle backwards and the group clears the
     gradients.
     """
@@ -171,10 +219,19 @@ def _cleared_before(program: Program, scope: Scope, group: Group, idle: Sequence
 
 
 def _is_inside(program: Program, node: ast.AST, around: ast.AST) -> bool:
-    return node is around or any(a is around for a in program.module.ancestors(node))
+    return node is around or any(
+        a is around for a in program.module.ancestors(node)
+    )
 
 
 def index(program: Program, scope: Scope, node: ast.AST) -> int:
     """The number of the statement of a scope's body that holds `node`; 0 where none does."""
     around = {id(node), *(id(one) for one in program.module.ancestors(node))}
-    return next((i for i, statement in enumerate(scope.body) if id(statement) in around), 0)
+    return next(
+        (
+            i
+            for i, statement in enumerate(scope.body)
+            if id(statement) in around
+        ),
+        0,
+    )

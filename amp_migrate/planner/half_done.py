@@ -66,11 +66,18 @@ def completion(
 
 
 def _regions(
-    program: Program, scope: Scope, backwards: list[ast.Call], settings: Settings, header: str
+    program: Program,
+    scope: Scope,
+    backwards: list[ast.Call],
+    settings: Settings,
+    header: str,
 ) -> Completion | None:
     hazards = Hazards(program)
     penalties = Penalties(program, scope, hazards)
-    late = ProbabilityLosses(program, scope, backwards, hazards).late() | penalties.late()
+    late = (
+        ProbabilityLosses(program, scope, backwards, hazards).late()
+        | penalties.late()
+    )
     regions = RegionFinder(program, scope, backwards, late).find()
     if regions.hoists or not regions.regions:
         return None
@@ -95,18 +102,28 @@ def _has_autocast(program: Program, scope: Scope) -> bool:
     modules = [
         program.module,
         here,
-        *(definition[0].module for definition in found if definition is not None),
+        *(
+            definition[0].module
+            for definition in found
+            if definition is not None
+        ),
     ]
-    return any("autocast" in name for module in modules for name in module.identifiers)
+    return any(
+        "autocast" in name for module in modules for name in module.identifiers
+    )
 
 
-def _scaler(program: Program, scope: Scope, backwards: list[ast.Call]) -> str | None:
+def _scaler(
+    program: Program, scope: Scope, backwards: list[ast.Call]
+) -> str | None:
     """The one GradScaler for CUDA, by its name, by which every loss of the loop is scaled in
     backward's receiver.
     """
     names: set[str | None] = set()
     for call in backwards:
-        scaled = call.func.value if isinstance(call.func, ast.Attribute) else None
+        scaled = (
+            call.func.value if isinstance(call.func, ast.Attribute) else None
+        )
         if not (
             isinstance(scaled, ast.Call)
             and isinstance(scaled.func, ast.Attribute)
@@ -127,5 +144,10 @@ def _scaler(program: Program, scope: Scope, backwards: list[ast.Call]) -> str | 
 def _for_cuda(made: ast.expr | None) -> bool:
     if not isinstance(made, ast.Call):
         return False
-    device = [*made.args[:1], *(k.value for k in made.keywords if k.arg == "device")]
-    return all(isinstance(d, ast.Constant) and d.value == "cuda" for d in device)
+    device = [
+        *made.args[:1],
+        *(k.value for k in made.keywords if k.arg == "device"),
+    ]
+    return all(
+        isinstance(d, ast.Constant) and d.value == "cuda" for d in device
+    )

@@ -26,7 +26,11 @@ Above: TypeAlias = tuple[Scope, Region, frozenset[str]]
 
 def regions_above(program: Program, group: Group) -> list[Above]:
     """The regions in the callers of a scope that is handed its losses; none where it is not."""
-    names = {name for call in group.backwards for name in _handed(program, group.scope, call)}
+    names = {
+        name
+        for call in group.backwards
+        for name in _handed(program, group.scope, call)
+    }
     if not names or not isinstance(group.scope.node, FUNCTIONS):
         return []
     sites = [
@@ -34,17 +38,29 @@ def regions_above(program: Program, group: Group) -> list[Above]:
         for site in program.graph.sites(group.scope.node)
         if program.values.callee(site.call, site.scope) is group.scope.node
     ]
-    return [above for site in sites for above in _at(program, group.scope, names, site)]
+    return [
+        above
+        for site in sites
+        for above in _at(program, group.scope, names, site)
+    ]
 
 
 def is_handed(program: Program, group: Group) -> bool:
     """Whether a parameter itself is differentiated, or arithmetic on parameters."""
-    parameters = {one.arg for one in group.scope.parameters()} - {group.scope.self_name}
-    used = [tokens(one) for call in group.backwards for one in receivers(call, program)]
+    parameters = {one.arg for one in group.scope.parameters()} - {
+        group.scope.self_name
+    }
+    used = [
+        tokens(one)
+        for call in group.backwards
+        for one in receivers(call, program)
+    ]
     return bool(used) and all(names <= parameters for names in used)
 
 
-def _handed(program: Program, scope: Scope, backward: ast.Call) -> Iterator[str]:
+def _handed(
+    program: Program, scope: Scope, backward: ast.Call
+) -> Iterator[str]:
     """The parameters that a backward's loss is made of."""
     flow, at = flow_of(scope, program), program.module.statement_of(backward)
     parameters = {one.arg for one in scope.parameters()} - {scope.self_name}
@@ -52,15 +68,25 @@ def _handed(program: Program, scope: Scope, backward: ast.Call) -> Iterator[str]
         used = tokens(receiver)
         for step in flow.slice(receiver, at):
             used |= step.uses
-        yield from sorted({name.partition(".")[0] for name in used} & parameters)
+        yield from sorted(
+            {name.partition(".")[0] for name in used} & parameters
+        )
 
 
-def _at(program: Program, inner: Scope, names: set[str], site: CallSite) -> Iterator[Above]:
+def _at(
+    program: Program, inner: Scope, names: set[str], site: CallSite
+) -> Iterator[Above]:
     """The regions of one call. Raises Refusal where its forward cannot be wrapped."""
 
     def losses(call: ast.Call) -> list[ast.expr]:
-        given = [argument(call, inner, name, site.bound) for name in sorted(names)]
-        return [one for one in given if one is not None and not _is_model(program, one, site.scope)]
+        given = [
+            argument(call, inner, name, site.bound) for name in sorted(names)
+        ]
+        return [
+            one
+            for one in given
+            if one is not None and not _is_model(program, one, site.scope)
+        ]
 
     finder = RegionFinder(program, site.scope, [site.call], frozenset(), losses)
     found = finder.find()
@@ -77,12 +103,17 @@ def _at(program: Program, inner: Scope, names: set[str], site: CallSite) -> Iter
 
 
 def _is_model(program: Program, expr: ast.expr, scope: Scope) -> bool:
-    return dotted_name(expr) is not None and program.values.is_model(expr, scope)
+    return dotted_name(expr) is not None and program.values.is_model(
+        expr, scope
+    )
 
 
 def _refuse_bce(program: Program, scope: Scope, region: Region) -> None:
     for statement in region.statements():
-        effects = [program.effects.of_statement(root, scope) for root in header(statement)]
+        effects = [
+            program.effects.of_statement(root, scope)
+            for root in header(statement)
+        ]
         if any(effect & EventKind.BCE for effect in effects):
             raise Refusal(
                 "bce-on-probabilities",

@@ -31,17 +31,28 @@ class HelperSteps:
 
     def edits(self, cycle: Cycle) -> Iterator[Edit]:
         """`unscale_`, `step` and `update()` in the helpers. Raises Refusal."""
-        read = {s.made for s in cycle.steps if cycle.unscale_place(s) is not None}
+        read = {
+            s.made for s in cycle.steps if cycle.unscale_place(s) is not None
+        }
         for helper, steps in _by_helper([s.made for s in cycle.steps]).items():
-            yield from self._helper(helper, steps, read, updates=updates_inside(cycle))
+            yield from self._helper(
+                helper, steps, read, updates=updates_inside(cycle)
+            )
 
     def _helper(
-        self, helper: Scope, steps: list[StepCall], read: set[StepCall], *, updates: bool
+        self,
+        helper: Scope,
+        steps: list[StepCall],
+        read: set[StepCall],
+        *,
+        updates: bool,
     ) -> Iterator[Edit]:
         calls = [step.call for step in steps]
         scaler = reach_step(self.wiring, self.scope, calls, helper, self.scaler)
         inner = [step.inner for step in steps if step.inner is not None]
-        cycle = Cycle(self.program, helper, [], list(dict.fromkeys(inner)), entered=True)
+        cycle = Cycle(
+            self.program, helper, [], list(dict.fromkeys(inner)), entered=True
+        )
         places = [cycle.unscale_place(s) for s in cycle.steps]
         if any(places) and read & set(steps):
             raise Refusal(
@@ -61,7 +72,9 @@ class HelperSteps:
     def _check_certain(self, cycle: Cycle) -> None:
         """Where the caller updates, the helper must have stepped."""
         for step in cycle.steps:
-            if not any(step.statement is s for s in cycle.scope.body) or _returns(cycle.scope):
+            if not any(
+                step.statement is s for s in cycle.scope.body
+            ) or _returns(cycle.scope):
                 raise Refusal(
                     "unsupported-shape",
                     step.call,
@@ -84,4 +97,6 @@ def _by_helper(steps: list[StepCall]) -> dict[Scope, list[StepCall]]:
 
 
 def _returns(scope: Scope) -> bool:
-    return any(isinstance(n, ast.Return) for s in scope.body[:-1] for n in nodes_in(s))
+    return any(
+        isinstance(n, ast.Return) for s in scope.body[:-1] for n in nodes_in(s)
+    )

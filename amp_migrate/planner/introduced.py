@@ -7,12 +7,21 @@ from collections.abc import Collection, Iterator, Sequence
 from amp_migrate.model.syntax import Module
 from amp_migrate.planner.loop_edits import LoopEdits
 from amp_migrate.planner.spelling import BF16
-from amp_migrate.rewrite.edits import AddImport, Edit, InsertAfter, InsertBefore, ReplaceExpression
+from amp_migrate.rewrite.edits import (
+    AddImport,
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    ReplaceExpression,
+)
 from amp_migrate.rewrite.proof import Introduced
 
 
 def introduced(
-    made: LoopEdits, scalers: Collection[str], edits: Sequence[Edit], file: Module
+    made: LoopEdits,
+    scalers: Collection[str],
+    edits: Sequence[Edit],
+    file: Module,
 ) -> Introduced:
     """What `edits`, of which `made` has rendered the loops', bring into a file; `scalers` are the
     scalers of its loops.
@@ -25,7 +34,9 @@ def introduced(
         scalers=frozenset(paths) if is_scaled else frozenset(),
         hoisted=frozenset(made.hoisted),
         names=frozenset(names),
-        given=frozenset(made.wiring.names) if _set_elsewhere(made, file) else frozenset(),
+        given=frozenset(made.wiring.names)
+        if _set_elsewhere(made, file)
+        else frozenset(),
         imports_torch=any(isinstance(edit, AddImport) for edit in edits),
         torch=made.spellings.of(file.root).torch,
         float_casts=sum(map(_is_cast, edits)),
@@ -41,7 +52,9 @@ def introduced(
 def _paths(made: LoopEdits) -> set[str]:
     """How the scalers are read: as names, and as attributes of their objects."""
     name = made.wiring.name
-    return {name} | {f"{h.attribute}.{name}" for h in made.wiring.homes if h.attribute}
+    return {name} | {
+        f"{h.attribute}.{name}" for h in made.wiring.homes if h.attribute
+    }
 
 
 def _switch_names(made: LoopEdits, paths: set[str]) -> set[str]:
@@ -49,7 +62,11 @@ def _switch_names(made: LoopEdits, paths: set[str]) -> set[str]:
     names: set[str] = set()
     if made.settings.dtype == "auto":
         prefixes = {p.rpartition(".")[0] for p in paths}
-        names = {f"{p}.{n}" if p else n for p in prefixes for n in ("use_amp", "amp_dtype")}
+        names = {
+            f"{p}.{n}" if p else n
+            for p in prefixes
+            for n in ("use_amp", "amp_dtype")
+        }
     if made.switches.own is not None:
         names.add(BF16)
     if made.settings.guard_scheduler:
@@ -58,11 +75,17 @@ def _switch_names(made: LoopEdits, paths: set[str]) -> set[str]:
 
 
 def _set_elsewhere(made: LoopEdits, file: Module) -> bool:
-    return any(home.attribute and home.scope.module is not file for home in made.wiring.homes)
+    return any(
+        home.attribute and home.scope.module is not file
+        for home in made.wiring.homes
+    )
 
 
 def _is_cast(edit: Edit) -> bool:
-    return isinstance(edit, ReplaceExpression) and edit.replacement.text == "$0.float()"
+    return (
+        isinstance(edit, ReplaceExpression)
+        and edit.replacement.text == "$0.float()"
+    )
 
 
 def _sequences(edits: Sequence[Edit]) -> Iterator[str]:
@@ -80,7 +103,10 @@ def _sequences(edits: Sequence[Edit]) -> Iterator[str]:
 def _assigned(edits: Sequence[Edit], word: str) -> set[str]:
     """The right-hand sides of the inserted assignments that hold `word`."""
     lines = (
-        t.text for e in edits if isinstance(e, (InsertAfter, InsertBefore)) for t in e.statements
+        t.text
+        for e in edits
+        if isinstance(e, (InsertAfter, InsertBefore))
+        for t in e.statements
     )
     return {
         line.partition(" = ")[2]

@@ -45,7 +45,11 @@ class Loop:
 
     def statements(self, stepper: Stepper) -> tuple[ast.stmt, ...]:
         """The statements of a stepping scope that may touch its gradients."""
-        return self.around if stepper.scope is self.scope else tuple(stepper.scope.body)
+        return (
+            self.around
+            if stepper.scope is self.scope
+            else tuple(stepper.scope.body)
+        )
 
 
 def find_loop(program: Program, group: Group, *, scaled: bool = True) -> Loop:
@@ -55,7 +59,9 @@ def find_loop(program: Program, group: Group, *, scaled: bool = True) -> Loop:
     some, wherever they stand.
     """
     if group.steps:
-        return Loop(group.scope, group.backwards, [_own(program, group)], group.around)
+        return Loop(
+            group.scope, group.backwards, [_own(program, group)], group.around
+        )
     try:
         return _apart(program, group)
     except Skip:
@@ -71,12 +77,16 @@ def _own(program: Program, group: Group) -> Stepper:
     """The steps and backwards of one scope, calls of helpers that run backward among them."""
     held = [c for c in group.scope.calls if _holds(program, group, c)]
     helpers = [c for c in held if _leads_to_backward(program, c, group.scope)]
-    return Stepper(group.scope, group.steps, _ordered([*group.backwards, *helpers]))
+    return Stepper(
+        group.scope, group.steps, _ordered([*group.backwards, *helpers])
+    )
 
 
 def _holds(program: Program, group: Group, call: ast.Call) -> bool:
     around = {id(a) for a in program.module.ancestors(call)}
-    return call not in group.backwards and any(id(s) in around for s in group.around)
+    return call not in group.backwards and any(
+        id(s) in around for s in group.around
+    )
 
 
 def _ordered(calls: list[ast.Call]) -> list[ast.Call]:
@@ -100,7 +110,9 @@ def _apart(program: Program, group: Group) -> Loop:
     return Loop(group.scope, group.backwards, found, group.around)
 
 
-def _steppers_above(program: Program, chain: tuple[Scope, ...]) -> list[Stepper]:
+def _steppers_above(
+    program: Program, chain: tuple[Scope, ...]
+) -> list[Stepper]:
     """The nearest scopes that call the first of a chain, or what calls it, and make the steps."""
     found: list[Stepper] = []
     for caller in _callers(program, chain[0]):
@@ -112,20 +124,39 @@ def _steppers_above(program: Program, chain: tuple[Scope, ...]) -> list[Stepper]
     return found
 
 
-def _stepper(program: Program, caller: Scope, chain: tuple[Scope, ...]) -> Stepper | None:
-    helpers = [c for c in caller.calls if _leads_to_backward(program, c, caller)]
-    into = [c for c in helpers if program.values.callee(c, caller) is chain[0].node]
-    parts = groups(program, caller, _ordered([*program.effects.backwards(caller), *helpers]))
-    mine = [part for part in parts if part.steps and any(b in into for b in part.backwards)]
+def _stepper(
+    program: Program, caller: Scope, chain: tuple[Scope, ...]
+) -> Stepper | None:
+    helpers = [
+        c for c in caller.calls if _leads_to_backward(program, c, caller)
+    ]
+    into = [
+        c for c in helpers if program.values.callee(c, caller) is chain[0].node
+    ]
+    parts = groups(
+        program,
+        caller,
+        _ordered([*program.effects.backwards(caller), *helpers]),
+    )
+    mine = [
+        part
+        for part in parts
+        if part.steps and any(b in into for b in part.backwards)
+    ]
     if not mine:
         return None
     steps = [step for part in mine for step in part.steps]
-    return Stepper(caller, steps, [b for part in mine for b in part.backwards], chain)
+    return Stepper(
+        caller, steps, [b for part in mine for b in part.backwards], chain
+    )
 
 
 def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:
     function = program.values.callee(call, scope)
-    if function is None or program.effects.of_function(function) & EventKind.STEP:
+    if (
+        function is None
+        or program.effects.of_function(function) & EventKind.STEP
+    ):
         return False
     return bool(program.effects.of_function(function) & EventKind.BACKWARD)
 
@@ -136,9 +167,15 @@ def _stepped_with(program: Program, scope: Scope) -> ast.Call | None:
         return None
     for other in program.module.scopes.values():
         for call in other.calls:
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "step":
+            if (
+                isinstance(call.func, ast.Attribute)
+                and call.func.attr == "step"
+            ):
                 given = [*call.args, *(k.value for k in call.keywords)]
-                if any((dotted_name(a) or "").rpartition(".")[2] == scope.node.name for a in given):
+                if any(
+                    (dotted_name(a) or "").rpartition(".")[2] == scope.node.name
+                    for a in given
+                ):
                     return call
     return None
 

@@ -50,7 +50,11 @@ class LoopEdits:
     """Renders the plans of one program; it keeps the new names and contexts as it goes."""
 
     def __init__(
-        self, program: Program, spellings: Spellings, switches: SwitchFinder, wiring: Wiring
+        self,
+        program: Program,
+        spellings: Spellings,
+        switches: SwitchFinder,
+        wiring: Wiring,
     ) -> None:
         self.program = program
         self.spellings = spellings
@@ -67,10 +71,14 @@ class LoopEdits:
         scope = plan.loop.scope
         edits: list[Edit] = [*plan.casts, *plan.steps]
         for region in plan.regions.regions:
-            edits.append(self.wrap(region, self._of_region(scope, region, plan.scaler)))
+            edits.append(
+                self.wrap(region, self._of_region(scope, region, plan.scaler))
+            )
         for where, region in plan.above:
             visible = self.wiring.visible(where)
-            edits.append(self.wrap(region, self._of_region(where, region, visible)))
+            edits.append(
+                self.wrap(region, self._of_region(where, region, visible))
+            )
         edits += [self._apart(run) for run in self._runs(plan.islands)]
         hoisted = {id(h.backward) for h in plan.regions.hoists}
         for hoist in plan.regions.hoists:
@@ -83,18 +91,31 @@ class LoopEdits:
     def evaluation(self, planned: Iterable[LoopPlan]) -> list[Edit]:
         """Regions around the forwards of evaluation, beside loops that are migrated."""
         taken = [loop.loop.scope for loop in planned]
-        found = [one for one in evaluation_regions(self.program, taken) if not spans_cells(one[1])]
+        found = [
+            one
+            for one in evaluation_regions(self.program, taken)
+            if not spans_cells(one[1])
+        ]
         return [
-            self.wrap(region, self._header(scope, region.first, self.wiring.visible(scope)))
+            self.wrap(
+                region,
+                self._header(scope, region.first, self.wiring.visible(scope)),
+            )
             for scope, region in found
         ]
 
     def _runs(self, islands: Iterable[ast.stmt]) -> list[list[ast.stmt]]:
         """Statements that stand side by side get one context."""
         runs: list[list[ast.stmt]] = []
-        for statement in sorted(islands, key=lambda one: self.program.module.span(one).start):
+        for statement in sorted(
+            islands, key=lambda one: self.program.module.span(one).start
+        ):
             block = self.program.module.block_of(statement)
-            before = block[block.index(statement) - 1] if block.index(statement) else None
+            before = (
+                block[block.index(statement) - 1]
+                if block.index(statement)
+                else None
+            )
             if runs and runs[-1][-1] is before:
                 runs[-1].append(statement)
             else:
@@ -113,13 +134,22 @@ class LoopEdits:
         span = self.program.module.span
         return WrapStatements(span(region.first), span(region.last), header)
 
-    def _of_region(self, scope: Scope, region: Region, scaler: str | None) -> str:
+    def _of_region(
+        self, scope: Scope, region: Region, scaler: str | None
+    ) -> str:
         """The context of a region of a training loop."""
-        cached = not loses_gradients(self.program, self.settings, region.statements(), scope)
+        cached = not loses_gradients(
+            self.program, self.settings, region.statements(), scope
+        )
         return self._header(scope, region.first, scaler, cached=cached)
 
     def _header(
-        self, scope: Scope, place: ast.stmt, scaler: str | None, *, cached: bool = True
+        self,
+        scope: Scope,
+        place: ast.stmt,
+        scaler: str | None,
+        *,
+        cached: bool = True,
     ) -> str:
         """The context of a region: it asks the scaler, or the switch itself where there is none."""
         here = self.switches.at(scope, place)
@@ -134,7 +164,9 @@ class LoopEdits:
                 s.enabled is not None for s in self.wiring.switches_for(scope)
             )
             enabled = f"{scaler}.is_enabled()" if switched else None
-        header = self.spellings.of(scope).autocast(here.device_type, enabled, prefix, cached=cached)
+        header = self.spellings.of(scope).autocast(
+            here.device_type, enabled, prefix, cached=cached
+        )
         self.headers.add(header)
         return header
 
@@ -142,17 +174,27 @@ class LoopEdits:
         span = self.program.module.span
         if self.program.canonical(call.func) == "torch.autograd.backward":
             given = call.args[0] if call.args else call.keywords[0].value
-            return ReplaceExpression(span(given), Template(f"{scaler}.scale($0)", (span(given),)))
+            return ReplaceExpression(
+                span(given), Template(f"{scaler}.scale($0)", (span(given),))
+            )
         receiver = receivers(call, self.program)[0]
-        return ReplaceExpression(span(receiver), Template(f"{scaler}.scale($0)", (span(receiver),)))
+        return ReplaceExpression(
+            span(receiver), Template(f"{scaler}.scale($0)", (span(receiver),))
+        )
 
-    def _hoist_edits(self, hoist: Hoist, scope: Scope, scaler: str) -> list[Edit]:
+    def _hoist_edits(
+        self, hoist: Hoist, scope: Scope, scaler: str
+    ) -> list[Edit]:
         """The loss in backward's receiver gets a name inside the region."""
         span = self.program.module.span
-        name = loss_name(self.program.module, set(scope.bindings) | self.program.module.identifiers)
+        name = loss_name(
+            self.program.module,
+            set(scope.bindings) | self.program.module.identifiers,
+        )
         self.hoisted.add(name)
         arguments = ", ".join(
-            self.program.module.source(a) for a in [*hoist.backward.args, *hoist.backward.keywords]
+            self.program.module.source(a)
+            for a in [*hoist.backward.args, *hoist.backward.keywords]
         )
         scaled = f"{scaler}.scale({name})" if scaler else name
         backward = Template(f"{scaled}.backward({arguments})")

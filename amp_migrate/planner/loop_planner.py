@@ -56,19 +56,28 @@ class LoopPlanner:
         """Everything that the loop needs. Raises Refusal."""
         scope, backwards = group.scope, group.backwards
         loop = self._screened(group)
-        hazards = Hazards(self.program, float16=self.settings.dtype != "bfloat16")
+        hazards = Hazards(
+            self.program, float16=self.settings.dtype != "bfloat16"
+        )
         penalties = Penalties(self.program, scope, hazards)
-        late = ProbabilityLosses(self.program, scope, backwards, hazards).late() | penalties.late()
+        late = (
+            ProbabilityLosses(self.program, scope, backwards, hazards).late()
+            | penalties.late()
+        )
         regions, before = self._regions(group, late, hazards)
         check_cells(regions.regions)
         before = self._entered(loop, regions, before, hazards)
-        penalties.casts(regions, late, [(where, region.first) for where, region in before])
+        penalties.casts(
+            regions, late, [(where, region.first) for where, region in before]
+        )
         kept_in_float(self.program, scope, hazards)
         casts_after(self.program, scope, late, hazards, self.settings)
         if self.settings.dtype == "bfloat16":
             return self._unscaled(loop, regions, before, hazards)
         screen.refuse_remote(self.program, backwards)
-        steps = [edit for stepper in loop.steppers for edit in self._cycle(stepper)]
+        steps = [
+            edit for stepper in loop.steppers for edit in self._cycle(stepper)
+        ]
         scaler = self._scaler(loop)
         self._check_switch(scope, regions, backwards[0])
         check_order(self.program, scope, backwards, self.wiring)
@@ -95,7 +104,10 @@ class LoopPlanner:
         itself.
         """
         node = loop.backwards[0]
-        for where, region in [*((loop.scope, one) for one in regions.regions), *before]:
+        for where, region in [
+            *((loop.scope, one) for one in regions.regions),
+            *before,
+        ]:
             self.switches.check_read(node, where, region.first)
         return LoopPlan(
             loop,
@@ -138,11 +150,18 @@ class LoopPlanner:
             for r in forwards_before(self.program, s.scope, s.backwards)
         ]
         before = list({id(r.first): (where, r) for where, r in before}.values())
-        hazards.enter((region.statements(), scope) for region in regions.regions)
+        hazards.enter(
+            (region.statements(), scope) for region in regions.regions
+        )
         hazards.enter(([hoist.statement], scope) for hoist in regions.hoists)
         hazards.enter((region.statements(), where) for where, region in before)
-        for where, region in (*((scope, one) for one in regions.regions), *before):
-            refuse_cached(self.program, self.settings, region.statements(), where)
+        for where, region in (
+            *((scope, one) for one in regions.regions),
+            *before,
+        ):
+            refuse_cached(
+                self.program, self.settings, region.statements(), where
+            )
         for region in regions.regions:
             hazards.check(region.statements(), scope)
         for hoist in regions.hoists:
@@ -178,10 +197,14 @@ class LoopPlanner:
             above = _regions_above(self.program, group, refusal)
             if not above:
                 raise
-        hazards.enter((region.statements(), scope) for scope, region, _ in above)
+        hazards.enter(
+            (region.statements(), scope) for scope, region, _ in above
+        )
         for scope, region, _ in above:
             hazards.check(region.statements(), scope)
-        return Regions((), (), frozenset()), [(scope, region) for scope, region, _ in above]
+        return Regions((), (), frozenset()), [
+            (scope, region) for scope, region, _ in above
+        ]
 
     def _says_cpu(self) -> str:
         what = what_was_read(self.program)
@@ -202,7 +225,9 @@ class LoopPlanner:
             within = around if where is stepper.scope else where.body
             check_gradients(self.program, where, [made.call], within)
 
-    def _check_switch(self, scope: Scope, regions: Regions, node: ast.AST) -> None:
+    def _check_switch(
+        self, scope: Scope, regions: Regions, node: ast.AST
+    ) -> None:
         """The scaler and the regions must speak of one device; a name hidden by a parameter cannot
         be given to both.
         """
@@ -211,8 +236,13 @@ class LoopPlanner:
             self.switches.check_read(node, home, anchor, after=not before)
             if own is not None:
                 own.text(home, anchor)
-        made = {s.device_type == '"cuda"' for s in self.wiring.switches_for(scope)}
-        used = {self.switches.at(scope, r.first).device_type == '"cuda"' for r in regions.regions}
+        made = {
+            s.device_type == '"cuda"' for s in self.wiring.switches_for(scope)
+        }
+        used = {
+            self.switches.at(scope, r.first).device_type == '"cuda"'
+            for r in regions.regions
+        }
         if self.switches.use.other and len(made | used) > 1:
             raise Refusal(
                 "device-out-of-reach",
@@ -222,10 +252,18 @@ class LoopPlanner:
 
     def _cycle(self, stepper: Stepper) -> list[Edit]:
         optimizers = [step.optimizer for step in stepper.steps]
-        scaler = self.wiring.provide(optimizers, stepper.scope, stepper.backwards)
-        cycle = Cycle(self.program, stepper.scope, stepper.backwards, stepper.steps)
+        scaler = self.wiring.provide(
+            optimizers, stepper.scope, stepper.backwards
+        )
+        cycle = Cycle(
+            self.program, stepper.scope, stepper.backwards, stepper.steps
+        )
         helpers = HelperSteps(self.program, self.wiring, stepper.scope, scaler)
-        edits = [*cycle.unscale_edits(scaler), *cycle.step_edits(scaler), *helpers.edits(cycle)]
+        edits = [
+            *cycle.unscale_edits(scaler),
+            *cycle.step_edits(scaler),
+            *helpers.edits(cycle),
+        ]
         if updates_inside(cycle):
             cycle.check_gradients()
             return edits

@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.effects import inner_statements
-from amp_migrate.model.gradient_flow import detached, under_no_grad, without_gradient
+from amp_migrate.model.gradient_flow import (
+    detached,
+    under_no_grad,
+    without_gradient,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
@@ -29,7 +33,16 @@ _MUTATORS = {
     "backward_hook",
     "setdefault",
 }
-_COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_COMPOUND = (
+    ast.If,
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.With,
+    ast.AsyncWith,
+    ast.Try,
+    ast.Match,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +89,14 @@ class Flow:
         value = getattr(statement, "value", None)
         if not isinstance(value, ast.expr):
             return False
-        helped = isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(value, ast.Call)
-        return detached(value) or helped and without_gradient(self._program, value, self.scope)
+        helped = isinstance(
+            statement, (ast.Assign, ast.AnnAssign)
+        ) and isinstance(value, ast.Call)
+        return (
+            detached(value)
+            or helped
+            and without_gradient(self._program, value, self.scope)
+        )
 
     def slice(
         self,
@@ -88,7 +107,9 @@ class Flow:
         """Statements before `at` that the value of `expr` depends on, in source order; nothing
         behind those that `ends`.
         """
-        wanted: list[tuple[str, int]] = [(name, self.step(at).order) for name in tokens(expr)]
+        wanted: list[tuple[str, int]] = [
+            (name, self.step(at).order) for name in tokens(expr)
+        ]
         found: dict[int, Step] = {}
         seen: set[tuple[str, int]] = set()
         while wanted:
@@ -161,7 +182,9 @@ def header(statement: ast.stmt) -> Iterator[ast.AST]:
         yield statement
 
 
-def _written_by_calls(statement: ast.stmt, scope: Scope, program: Program) -> set[str]:
+def _written_by_calls(
+    statement: ast.stmt, scope: Scope, program: Program
+) -> set[str]:
     """`self.forward()` sets what the method sets: attributes of the same object, through the
     methods it calls.
     """
@@ -173,11 +196,15 @@ def _written_by_calls(statement: ast.stmt, scope: Scope, program: Program) -> se
                 and isinstance(node.func, ast.Attribute)
                 and dotted_name(node.func.value) == scope.self_name
             ):
-                found |= _attributes_set(program.values.callee(node, scope), program, set())
+                found |= _attributes_set(
+                    program.values.callee(node, scope), program, set()
+                )
     return {f"{scope.self_name}.{name}" for name in found}
 
 
-def _attributes_set(function: Function | None, program: Program, seen: set[int]) -> set[str]:
+def _attributes_set(
+    function: Function | None, program: Program, seen: set[int]
+) -> set[str]:
     if function is None or id(function) in seen:
         return set()
     seen.add(id(function))
@@ -191,9 +218,13 @@ def _attributes_set(function: Function | None, program: Program, seen: set[int])
                 and dotted_name(node.value) == inner.self_name
             ):
                 found.add(node.attr)
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            elif isinstance(node, ast.Call) and isinstance(
+                node.func, ast.Attribute
+            ):
                 if dotted_name(node.func.value) == inner.self_name:
-                    found |= _attributes_set(program.values.callee(node, inner), program, seen)
+                    found |= _attributes_set(
+                        program.values.callee(node, inner), program, seen
+                    )
     return found
 
 
@@ -212,7 +243,9 @@ def _step(statement: ast.stmt, order: int, written: set[str]) -> Step:
         kills = set()
     if isinstance(statement, (ast.For, ast.AsyncFor)):
         kills = set()
-    return Step(statement, frozenset(defines), frozenset(kills), frozenset(uses), order)
+    return Step(
+        statement, frozenset(defines), frozenset(kills), frozenset(uses), order
+    )
 
 
 def tokens(expr: ast.AST) -> set[str]:
@@ -262,7 +295,9 @@ def _bound(node: ast.AST) -> tuple[set[str], bool]:
         and node.func.attr in _MUTATORS
     ):
         holder = (
-            node.func.value.value if isinstance(node.func.value, ast.Subscript) else node.func.value
+            node.func.value.value
+            if isinstance(node.func.value, ast.Subscript)
+            else node.func.value
         )
         dotted = dotted_name(holder)
         return ({dotted} if dotted else set()), False

@@ -28,11 +28,22 @@ def spans_cells(region: Region) -> bool:
     return any(_is_mark(statement) for statement in region.statements())
 
 
-def in_other_cells(program: Program, earlier: ast.stmt, later: ast.stmt) -> bool:
+def in_other_cells(
+    program: Program, earlier: ast.stmt, later: ast.stmt
+) -> bool:
     """Whether two statements of a notebook stand in different cells."""
-    file = next((a for a in program.module.ancestors(earlier) if isinstance(a, ast.Module)), None)
+    file = next(
+        (
+            a
+            for a in program.module.ancestors(earlier)
+            if isinstance(a, ast.Module)
+        ),
+        None,
+    )
     body = file.body if file else []
-    return any(earlier.lineno < s.lineno < later.lineno and _is_mark(s) for s in body)
+    return any(
+        earlier.lineno < s.lineno < later.lineno and _is_mark(s) for s in body
+    )
 
 
 def _is_mark(statement: ast.stmt) -> bool:

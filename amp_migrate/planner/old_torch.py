@@ -44,8 +44,14 @@ def refuse_old_loop(program: Program, scope: Scope) -> None:
 def _indexed_data(scope: Scope) -> Iterator[ast.Subscript]:
     """`loss.data[0]`."""
     for node in nodes_in(scope.node):
-        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
+        if not isinstance(node, ast.Subscript) or not isinstance(
+            node.value, ast.Attribute
+        ):
             continue
         index = node.slice
-        if node.value.attr == "data" and isinstance(index, ast.Constant) and index.value == 0:
+        if (
+            node.value.attr == "data"
+            and isinstance(index, ast.Constant)
+            and index.value == 0
+        ):
             yield node

@@ -25,9 +25,9 @@ def no_step(program: Program, group: Group) -> Refusal:
     for call in scope.calls:
         if not isinstance(call.func, ast.Attribute):
             continue
-        named = call.func.attr.startswith("step_") and program.effects.is_optimizer(
-            call.func.value, scope
-        )
+        named = call.func.attr.startswith(
+            "step_"
+        ) and program.effects.is_optimizer(call.func.value, scope)
         if named or call.func.attr.startswith(("step_and_", "update_and_")):
             return Refusal(
                 "optimizer-wrapper",
@@ -38,7 +38,11 @@ def no_step(program: Program, group: Group) -> Refusal:
         _passed_in_place_of_step(program, group)
         or _updated_by_hand(program, group)
         or _stepped_apart(program, group)
-        or Skip("no-optimizer", group.backwards[0], "no optimizer steps on these gradients")
+        or Skip(
+            "no-optimizer",
+            group.backwards[0],
+            "no optimizer steps on these gradients",
+        )
     )
 
 
@@ -54,7 +58,11 @@ def _passed_in_place_of_step(program: Program, group: Group) -> Refusal | None:
 def _updated_by_hand(program: Program, group: Group) -> Refusal | None:
     nodes = [n for s in group.training(program) for n in shallow(s)]
     calls = [n for n in nodes if isinstance(n, ast.Call)]
-    helpers = [f for c in calls if (f := program.values.callee(c, group.scope)) is not None]
+    helpers = [
+        f
+        for c in calls
+        if (f := program.values.callee(c, group.scope)) is not None
+    ]
     for node in [*nodes, *(n for helper in helpers for n in own_nodes(helper))]:
         if manual_update(node):
             return Refusal(
@@ -73,7 +81,9 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     steps = [(call, s) for s in others for call in program.effects.steps(s)]
     if not steps or program.effects.steps(group.scope):
         return None
-    call, where = min(steps, key=lambda one: abs(one[0].lineno - group.backwards[0].lineno))
+    call, where = min(
+        steps, key=lambda one: abs(one[0].lineno - group.backwards[0].lineno)
+    )
     what = f"`{ast.unparse(call)}` in line {call.lineno} (`{where.qualname}`)"
     return Refusal(
         "step-elsewhere",
@@ -82,13 +92,18 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     )
 
 
-def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> None:
+def check_optimizers(
+    program: Program, scope: Scope, steps: list[ast.Call]
+) -> None:
     """Refuse steps that GradScaler cannot make: closures, wrappers, other libraries' optimizers."""
     for call in steps:
         assert isinstance(call.func, ast.Attribute)
         value = program.values.of(call.func.value, scope)
         _refuse_closure(program, scope, call, value)
-        inside = value.cls is not None and value.cls is program.graph.class_around(scope)
+        inside = (
+            value.cls is not None
+            and value.cls is program.graph.class_around(scope)
+        )
         if value.kind is Kind.WRAPPER and not inside:
             raise Refusal(
                 "optimizer-wrapper",
@@ -113,10 +128,16 @@ def check_optimizers(program: Program, scope: Scope, steps: list[ast.Call]) -> N
             )
 
 
-def _refuse_closure(program: Program, scope: Scope, call: ast.Call, value: Value) -> None:
+def _refuse_closure(
+    program: Program, scope: Scope, call: ast.Call, value: Value
+) -> None:
     """Refuse LBFGS, functions that are handed to a step, and what torch takes for one."""
     given = [*call.args, *(one.value for one in call.keywords)]
-    given = [one for one in given if not (isinstance(one, ast.Constant) and one.value is None)]
+    given = [
+        one
+        for one in given
+        if not (isinstance(one, ast.Constant) and one.value is None)
+    ]
     is_known = value.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS)
     if (
         value.name is not None
@@ -130,7 +151,11 @@ def _refuse_closure(program: Program, scope: Scope, call: ast.Call, value: Value
         message = f"the step gets `{taken}`, which an optimizer of torch takes for a closure"
         raise Refusal("step-with-closure", call, message)
     if given and not value:
-        name = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "it"
+        name = (
+            ast.unparse(call.func.value)
+            if isinstance(call.func, ast.Attribute)
+            else "it"
+        )
         raise Refusal(
             "optimizer-not-in-sight",
             call,
@@ -143,11 +168,19 @@ def _is_function(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """A lambda, a function in sight, or one that is made of it."""
     if isinstance(expr, ast.Call):
         return program.canonical(expr.func) == "functools.partial"
-    if isinstance(expr, ast.Lambda) or program.graph.function_at(expr, scope) is not None:
+    if (
+        isinstance(expr, ast.Lambda)
+        or program.graph.function_at(expr, scope) is not None
+    ):
         return True
     dotted = dotted_name(expr)
-    bindings = program.reaching.at(expr, dotted).bindings if dotted is not None else ()
-    return any(isinstance(one.value, ast.Lambda) or one.how == "def" for one in bindings)
+    bindings = (
+        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    )
+    return any(
+        isinstance(one.value, ast.Lambda) or one.how == "def"
+        for one in bindings
+    )
 
 
 def _why_not(value: Value) -> str:
@@ -167,7 +200,10 @@ def handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
     if home is None:
         return False
     if "." not in name:
-        return home.bindings[head][0].how == "parameter" or home.bindings[head][0].how == "for"
+        return (
+            home.bindings[head][0].how == "parameter"
+            or home.bindings[head][0].how == "for"
+        )
     cls = program.graph.class_around(scope)
     owner = program.module.scopes[cls] if cls is not None else None
     made = (
@@ -175,11 +211,14 @@ def handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
         if owner is not None and head == home.self_name
         else []
     )
-    values = [b.value for b in made if b.value is not None and not _is_none(b.value)]
+    values = [
+        b.value for b in made if b.value is not None and not _is_none(b.value)
+    ]
     if name.count(".") > 1 and values:
         return _set_by_its_class(program, name.rpartition(".")[2])
     return not values or all(
-        isinstance(v, ast.Name) or _takes_parameters(v) or _is_entry(v) for v in values
+        isinstance(v, ast.Name) or _takes_parameters(v) or _is_entry(v)
+        for v in values
     )
 
 
@@ -189,11 +228,16 @@ def _set_by_its_class(program: Program, attribute: str) -> bool:
     """
     scopes = program.module.scopes
     made = [
-        b for c in program.graph.classes() for b in scopes[c].bindings.get(f"self.{attribute}", ())
+        b
+        for c in program.graph.classes()
+        for b in scopes[c].bindings.get(f"self.{attribute}", ())
     ]
-    values = [b.value for b in made if b.value is not None and not _is_none(b.value)]
+    values = [
+        b.value for b in made if b.value is not None and not _is_none(b.value)
+    ]
     return bool(values) and all(
-        _takes_parameters(v) or program.values.kind(v, program.module.scope_of(v)) is Kind.OPTIMIZER
+        _takes_parameters(v)
+        or program.values.kind(v, program.module.scope_of(v)) is Kind.OPTIMIZER
         for v in values
     )
 
@@ -206,21 +250,37 @@ def _takes_parameters(made: ast.expr) -> bool:
     """`config.optimizer_fn(net.parameters())`: an unknown maker is given parameters, as torch's
     optimizers are.
     """
-    given = [*made.args, *(k.value for k in made.keywords)] if isinstance(made, ast.Call) else []
-    named = (dotted_name(g.func if isinstance(g, ast.Call) else g) or "" for g in _added(given))
-    return any(name.rpartition(".")[2].endswith(("parameters", "params")) for name in named)
+    given = (
+        [*made.args, *(k.value for k in made.keywords)]
+        if isinstance(made, ast.Call)
+        else []
+    )
+    named = (
+        dotted_name(g.func if isinstance(g, ast.Call) else g) or ""
+        for g in _added(given)
+    )
+    return any(
+        name.rpartition(".")[2].endswith(("parameters", "params"))
+        for name in named
+    )
 
 
 def _added(given: list[ast.expr]) -> list[ast.expr]:
     """The parts of `a.params + b.params`."""
     return [
-        p for g in given for p in (_added([g.left, g.right]) if isinstance(g, ast.BinOp) else [g])
+        p
+        for g in given
+        for p in (
+            _added([g.left, g.right]) if isinstance(g, ast.BinOp) else [g]
+        )
     ]
 
 
 def _is_entry(value: ast.expr) -> bool:
     """`kwargs["optimizer"]`, `config.get("optimizer")`: handed over under a key."""
-    key: ast.expr | None = value.slice if isinstance(value, ast.Subscript) else None
+    key: ast.expr | None = (
+        value.slice if isinstance(value, ast.Subscript) else None
+    )
     if (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
@@ -229,5 +289,7 @@ def _is_entry(value: ast.expr) -> bool:
     ):
         key = value.args[0]
     return (
-        isinstance(key, ast.Constant) and isinstance(key.value, str) and optimizer_name(key.value)
+        isinstance(key, ast.Constant)
+        and isinstance(key.value, str)
+        and optimizer_name(key.value)
     )

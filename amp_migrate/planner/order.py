@@ -14,7 +14,10 @@ from amp_migrate.planner.scaler_placement.placement import Wiring
 
 
 def check_order(
-    program: Program, scope: Scope, backwards: Iterable[ast.Call], wiring: Wiring
+    program: Program,
+    scope: Scope,
+    backwards: Iterable[ast.Call],
+    wiring: Wiring,
 ) -> None:
     """Refuse a scope with a backward that always runs before the scaler is made in it."""
     anchors = [
@@ -38,4 +41,11 @@ def check_order(
 def _index(program: Program, scope: Scope, node: ast.AST) -> int:
     """The number of the statement of the scope's body that holds `node`."""
     around = {id(node), *(id(one) for one in program.module.ancestors(node))}
-    return next((index for index, statement in enumerate(scope.body) if id(statement) in around), 0)
+    return next(
+        (
+            index
+            for index, statement in enumerate(scope.body)
+            if id(statement) in around
+        ),
+        0,
+    )

@@ -88,18 +88,29 @@ class OwnSwitch:
         if found.kind == "dict":
             return [AddDictEntry(span(home), f'"{name}"', default)]
         if isinstance(home, ast.ClassDef):
-            return [InsertAfter(span(last_field(home)), (Template(f"{name}: str = {default}"),))]
+            return [
+                InsertAfter(
+                    span(last_field(home)),
+                    (Template(f"{name}: str = {default}"),),
+                )
+            ]
         values = ", ".join(f'"{value}"' for value in SWITCH_VALUES)
         flag = f'"--{name.replace("_", "-")}", default={default}'
         if isinstance(home, FUNCTIONS):
             choice = f"{self._click(home)}.Choice([{values}])"
             mark = f"{self._click(home)}.option({flag}, type={choice})"
-            return [AddDecorator(span(home), mark), AddParameter(span(home), name, default)]
+            return [
+                AddDecorator(span(home), mark),
+                AddParameter(span(home), name, default),
+            ]
         line = f"{found.parser}.add_argument({flag}, choices=[{values}])"
         return [InsertAfter(span(home), (Template(line),))]
 
     def _click(self, function: Function) -> str:
-        return self.program.scope(function).module.imports.local("click") or "click"
+        return (
+            self.program.scope(function).module.imports.local("click")
+            or "click"
+        )
 
     def declared(self, edits: Iterable[Edit], file: Module) -> Declared | None:
         """What the edits of one file declare."""
@@ -107,7 +118,12 @@ class OwnSwitch:
         found = [edit for edit in edits if repr(edit) in mine]
         if not found:
             return None
-        lines = (t.text for e in found if isinstance(e, InsertAfter) for t in e.statements)
+        lines = (
+            t.text
+            for e in found
+            if isinstance(e, InsertAfter)
+            for t in e.statements
+        )
         marks = (edit.text for edit in found if isinstance(edit, AddDecorator))
         return Declared(*self.option, frozenset(lines), frozenset(marks))
 
@@ -115,6 +131,10 @@ class OwnSwitch:
         """The edits of a file, by their places in it."""
         for edit in self.edits:
             where = place(edit)
-            home, base = self.program.module.place(where) if where is not None else (None, 0)
+            home, base = (
+                self.program.module.place(where)
+                if where is not None
+                else (None, 0)
+            )
             if home is file:
                 yield moved(edit, -base)

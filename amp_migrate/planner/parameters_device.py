@@ -35,23 +35,43 @@ class TrainedModels:
         over; else the models that run in `scope`, or that it is given with the optimizer; else
         those that other methods of its object run.
         """
-        found = list(self._asked(place, _DEEP)) or list(self._handed(place, scope))
-        found = found or list(self._run_in(scope, _HOPS)) or list(self._given(scope))
+        found = list(self._asked(place, _DEEP)) or list(
+            self._handed(place, scope)
+        )
+        found = (
+            found
+            or list(self._run_in(scope, _HOPS))
+            or list(self._given(scope))
+        )
         found = found or list(self._run_by_object(scope))
-        return list({dotted_name(one): one for one in reversed(found)}.values())[::-1]
+        return list(
+            {dotted_name(one): one for one in reversed(found)}.values()
+        )[::-1]
 
     def _asked(self, node: ast.AST, deep: int) -> Iterator[ast.expr]:
         """`model` of `model.parameters()`, in a statement and in what its names were made of."""
         for inner in nodes_in(node):
             if isinstance(inner, ast.Attribute) and inner.attr in _PARAMETERS:
-                named = dotted_name(inner.value) is not None and not self._is_local(inner.value)
+                named = dotted_name(
+                    inner.value
+                ) is not None and not self._is_local(inner.value)
                 yield from [inner.value] if named else []
-            elif deep and isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            elif (
+                deep
+                and isinstance(inner, ast.Name)
+                and isinstance(inner.ctx, ast.Load)
+            ):
                 bindings = self.program.reaching.at(inner, inner.id).bindings
-                made = [b.value for b in bindings if b.how == "assign" and b.value is not None]
+                made = [
+                    b.value
+                    for b in bindings
+                    if b.how == "assign" and b.value is not None
+                ]
                 for value in made if len(made) == len(bindings) == 1 else ():
                     near = self.program.module.parents
-                    yield from self._asked(value, deep - 1) if value in near else ()
+                    yield from (
+                        self._asked(value, deep - 1) if value in near else ()
+                    )
 
     def _is_local(self, model: ast.expr) -> bool:
         """`net` of `{k: Adam(net.parameters()) for k, net in nets.items()}`."""
@@ -64,7 +84,9 @@ class TrainedModels:
         """`model` of `build_optimizer(cfg, model)`."""
         for call in (n for n in nodes_in(place) if isinstance(n, ast.Call)):
             for given in [*call.args, *(one.value for one in call.keywords)]:
-                if dotted_name(given) is not None and self._is_module(given, scope):
+                if dotted_name(given) is not None and self._is_module(
+                    given, scope
+                ):
                     yield given
 
     def _given(self, scope: Scope) -> Iterator[ast.expr]:
@@ -85,28 +107,55 @@ class TrainedModels:
     def _run_by_object(self, scope: Scope) -> Iterator[ast.expr]:
         """`self.model`, where a constructor keeps what it is given and other methods run it."""
         cls = self.program.graph.class_around(scope)
-        for method in cls.body if cls is not None and scope.self_name is not None else ():
-            inner = self.program.scope(method) if isinstance(method, FUNCTIONS) else None
+        for method in (
+            cls.body if cls is not None and scope.self_name is not None else ()
+        ):
+            inner = (
+                self.program.scope(method)
+                if isinstance(method, FUNCTIONS)
+                else None
+            )
             if inner is None or inner.self_name != scope.self_name:
                 continue
             for one in self._run_in(inner, _HOPS):
                 head, _, rest = (dotted_name(one) or "").partition(".")
-                if head == scope.self_name and rest and self._is_module(one, inner):
+                if (
+                    head == scope.self_name
+                    and rest
+                    and self._is_module(one, inner)
+                ):
                     yield one
 
-    def _run(self, call: ast.Call, scope: Scope, hops: int) -> Iterator[ast.expr]:
+    def _run(
+        self, call: ast.Call, scope: Scope, hops: int
+    ) -> Iterator[ast.expr]:
         """`model` of `model(x)`, of `model.loss(x)`, and of `train_step(model, x)`."""
         function = self.program.values.callee(call, scope)
         if function is not None:
             inner = self.program.scope(function)
             for one in self._run_in(inner, hops - 1) if hops else ():
-                given = argument(call, inner, one.id, False) if isinstance(one, ast.Name) else None
-                yield from [given] if given is not None and dotted_name(given) else []
+                given = (
+                    argument(call, inner, one.id, False)
+                    if isinstance(one, ast.Name)
+                    else None
+                )
+                yield from (
+                    [given] if given is not None and dotted_name(given) else []
+                )
             return
-        method = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        method = (
+            call.func.value
+            if isinstance(call.func, ast.Attribute)
+            else call.func
+        )
         for one in (call.func, method):
-            named = dotted_name(one) is not None and self.program.canonical(one) is None
-            if named and (one is call.func is method or self._is_module(one, scope)):
+            named = (
+                dotted_name(one) is not None
+                and self.program.canonical(one) is None
+            )
+            if named and (
+                one is call.func is method or self._is_module(one, scope)
+            ):
                 yield one
                 return
 
@@ -118,9 +167,15 @@ class TrainedModels:
         that name.
         """
         value = self.program.values.of(model, scope)
-        if value.kind not in (Kind.MODEL, Kind.UNKNOWN) or value.held is not None:
+        if (
+            value.kind not in (Kind.MODEL, Kind.UNKNOWN)
+            or value.held is not None
+        ):
             return False
-        if isinstance(value.origin, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
+        if isinstance(
+            value.origin,
+            (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp),
+        ):
             return False
         home, cls = value.foreign or (self.program, value.cls)
         if cls is not None:
@@ -134,15 +189,28 @@ class TrainedModels:
         assert isinstance(move.call.func, ast.Attribute)
         moved = move.call.func.value
         value = self.program.values.of(moved, move.scope)
-        if value.origin is not None and value.origin is self.program.values.of(model, scope).origin:
+        if (
+            value.origin is not None
+            and value.origin is self.program.values.of(model, scope).origin
+        ):
             return True
         owner = self.owner(model, scope)
         if owner is not None and value.cls is not None:
             if owner in self.program.graph.lineage(value.cls):
                 return True
-        theirs = [n for one in (moved, *self._kept(move)) for n in self._called(one, move.scope)]
-        ours = [n for one in self._around(model, scope) for n in self._called(one, scope)]
-        return any(self._is_same(one, other) for one in ours for other in theirs)
+        theirs = [
+            n
+            for one in (moved, *self._kept(move))
+            for n in self._called(one, move.scope)
+        ]
+        ours = [
+            n
+            for one in self._around(model, scope)
+            for n in self._called(one, scope)
+        ]
+        return any(
+            self._is_same(one, other) for one in ours for other in theirs
+        )
 
     def _around(self, model: ast.expr, scope: Scope) -> Iterator[ast.expr]:
         """`model.first_part`, and `model`, with which it moves."""
@@ -155,18 +223,30 @@ class TrainedModels:
     def _kept(self, move: Move) -> list[ast.expr]:
         """`self.model` of `self.model = deepcopy(model).cuda()`."""
         statement = self.program.module.statement_of(move.call)
-        kept = isinstance(statement, ast.Assign) and statement.value is move.call
-        return list(statement.targets) if kept and isinstance(statement, ast.Assign) else []
+        kept = (
+            isinstance(statement, ast.Assign) and statement.value is move.call
+        )
+        return (
+            list(statement.targets)
+            if kept and isinstance(statement, ast.Assign)
+            else []
+        )
 
-    def _is_same(self, one: tuple[object, str], other: tuple[object, str]) -> bool:
+    def _is_same(
+        self, one: tuple[object, str], other: tuple[object, str]
+    ) -> bool:
         """Whether two names are one variable; an attribute is one in a class and its heirs."""
         if one == other:
             return True
         first, second = one[0], other[0]
-        if not isinstance(first, ast.ClassDef) or not isinstance(second, ast.ClassDef):
+        if not isinstance(first, ast.ClassDef) or not isinstance(
+            second, ast.ClassDef
+        ):
             return False
         lineage = self.program.graph.lineage
-        return one[1] == other[1] and (first in lineage(second) or second in lineage(first))
+        return one[1] == other[1] and (
+            first in lineage(second) or second in lineage(first)
+        )
 
     def owner(self, model: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The module that a model is a part of: who moves that moves it, too."""
@@ -174,14 +254,22 @@ class TrainedModels:
         head, _, rest = (dotted_name(model) or "").partition(".")
         if cls is None or head != scope.self_name or not rest:
             return None
-        return cls if self.program.values.class_kind(cls) is Kind.MODEL else None
+        return (
+            cls if self.program.values.class_kind(cls) is Kind.MODEL else None
+        )
 
-    def _called(self, expr: ast.expr, scope: Scope) -> tuple[tuple[object, str], ...]:
+    def _called(
+        self, expr: ast.expr, scope: Scope
+    ) -> tuple[tuple[object, str], ...]:
         """`_names` of an expression of the program: each loop asks about each move."""
         key = (TrainedModels, expr, scope)
-        return self.program.remembered(key, lambda: tuple(self._names(expr, scope, _DEEP)))
+        return self.program.remembered(
+            key, lambda: tuple(self._names(expr, scope, _DEEP))
+        )
 
-    def _names(self, expr: ast.expr, scope: Scope, deep: int) -> Iterator[tuple[object, str]]:
+    def _names(
+        self, expr: ast.expr, scope: Scope, deep: int
+    ) -> Iterator[tuple[object, str]]:
         """The variables of a scope and attributes of a class that an object goes by, back to where
         it came from.
         """
@@ -191,26 +279,50 @@ class TrainedModels:
         head, _, rest = dotted.partition(".")
         cls = self.program.graph.class_around(scope)
         is_own = cls is not None and bool(rest) and head == scope.self_name
-        home = self.program.module.scopes[cls] if is_own and cls is not None else scope.lookup(head)
+        home = (
+            self.program.module.scopes[cls]
+            if is_own and cls is not None
+            else scope.lookup(head)
+        )
         yield (cls, rest) if is_own else (home, dotted)
-        for binding in home.bindings.get(f"self.{rest}" if is_own else dotted, ()) if home else ():
-            if binding.value is not None and binding.index is None and binding.how == "assign":
+        for binding in (
+            home.bindings.get(f"self.{rest}" if is_own else dotted, ())
+            if home
+            else ()
+        ):
+            if (
+                binding.value is not None
+                and binding.index is None
+                and binding.how == "assign"
+            ):
                 where = self.program.module.scope_of(binding.value)
                 yield from self._names(binding.value, where, deep - 1)
 
     def has_moved(
-        self, model: ast.expr, moves: Sequence[Move], scope: Scope, place: ast.stmt, *, after: bool
+        self,
+        model: ast.expr,
+        moves: Sequence[Move],
+        scope: Scope,
+        place: ast.stmt,
+        *,
+        after: bool,
     ) -> bool:
         """Whether all that moves a model has run; where nothing in sight does, whether no model is
         moved later: it may be the same, in a list or under another name.
         """
         its = [m for m in moves if self.is_moved(m, model, scope)]
         if its:
-            return all(self.runs_before(m, scope, place, after=after) for m in its)
+            return all(
+                self.runs_before(m, scope, place, after=after) for m in its
+            )
         others = (m for m in moves if m.of_model)
-        return not any(self.runs_later(m, scope, place, after=after) for m in others)
+        return not any(
+            self.runs_later(m, scope, place, after=after) for m in others
+        )
 
-    def runs_before(self, move: Move, scope: Scope, place: ast.stmt, *, after: bool) -> bool:
+    def runs_before(
+        self, move: Move, scope: Scope, place: ast.stmt, *, after: bool
+    ) -> bool:
         """Whether a move has run before `place` does (or `after` it): by their order in the scopes
         that lead to both.
         """
@@ -219,14 +331,20 @@ class TrainedModels:
         late = self._orders(move, scope, place, after)
         return not any(late) if late else _is_constructor(move.scope)
 
-    def runs_later(self, move: Move, scope: Scope, place: ast.stmt, *, after: bool) -> bool:
+    def runs_later(
+        self, move: Move, scope: Scope, place: ast.stmt, *, after: bool
+    ) -> bool:
         """Whether a move is seen to run behind a place on some way that leads to both."""
         return any(self._orders(move, scope, place, after))
 
-    def _orders(self, move: Move, scope: Scope, place: ast.stmt, after: bool) -> list[bool]:
+    def _orders(
+        self, move: Move, scope: Scope, place: ast.stmt, after: bool
+    ) -> list[bool]:
         """Whether a move runs behind a place, in each scope that leads to both."""
         ours: dict[Scope, Place] = {}
-        for where, at in self._ways(scope, _end(place) if after else _begin(place), _HOPS):
+        for where, at in self._ways(
+            scope, _end(place) if after else _begin(place), _HOPS
+        ):
             ours[where] = min(at, ours.get(where, at))
         theirs = self._ways(move.scope, _end(move.call), _HOPS)
         return [at > ours[where] for where, at in theirs if where in ours]
@@ -240,7 +358,8 @@ class TrainedModels:
             return False
         of_object = {*self.program.graph.lineage(cls), cls}
         return made in of_object and not any(
-            _is_constructor(one) and self.program.graph.class_around(one) in of_object
+            _is_constructor(one)
+            and self.program.graph.class_around(one) in of_object
             for one in self._leading_to(scope)
         )
 
@@ -251,7 +370,9 @@ class TrainedModels:
             lineage = self.program.graph.lineage
             if one in lineage(other) or other in lineage(one):
                 return True
-        return first in self._leading_to(second) or second in self._leading_to(first)
+        return first in self._leading_to(second) or second in self._leading_to(
+            first
+        )
 
     def _leading_to(self, scope: Scope) -> frozenset[Scope]:
         """The scope, its callers and theirs; each once, for many ways may lead through one, and
@@ -260,16 +381,24 @@ class TrainedModels:
         if scope not in self._leading:
             found = near = {scope}
             for _ in range(_HOPS):
-                near = {where for one in near for where, _ in self._ways(one, (0, 0), 1)} - found
+                near = {
+                    where
+                    for one in near
+                    for where, _ in self._ways(one, (0, 0), 1)
+                } - found
                 found = found | near
             self._leading[scope] = frozenset(found)
         return self._leading[scope]
 
-    def _ways(self, scope: Scope, at: Place, hops: int) -> Iterator[tuple[Scope, Place]]:
+    def _ways(
+        self, scope: Scope, at: Place, hops: int
+    ) -> Iterator[tuple[Scope, Place]]:
         """The scope and its callers, each with the place that runs."""
         yield scope, at
         if hops and isinstance(scope.node, FUNCTIONS):
-            for call, caller, _ in self.program.reaching.entry.sites(scope.node):
+            for call, caller, _ in self.program.reaching.entry.sites(
+                scope.node
+            ):
                 if caller is not scope and call in self.program.module.parents:
                     yield from self._ways(caller, _end(call), hops - 1)
 

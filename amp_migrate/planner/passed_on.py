@@ -21,22 +21,36 @@ def passed_on(
     program: Program, scope: Scope, nodes: Iterable[ast.AST], hops: int = _HOPS
 ) -> Refusal | None:
     """The refusal for the first such call in `nodes`, or in functions that are called there."""
-    for call in (n for node in nodes for n in shallow(node) if isinstance(n, ast.Call)):
+    for call in (
+        n for node in nodes for n in shallow(node) if isinstance(n, ast.Call)
+    ):
         found = _of_call(program, call, scope, hops)
         if found is not None:
             return found
     return None
 
 
-def _of_call(program: Program, call: ast.Call, scope: Scope, hops: int) -> Refusal | None:
+def _of_call(
+    program: Program, call: ast.Call, scope: Scope, hops: int
+) -> Refusal | None:
     function = program.values.callee(call, scope)
     if function is not None:
-        if not hops or program.effects.of_function(function) & EventKind.BACKWARD:
+        if (
+            not hops
+            or program.effects.of_function(function) & EventKind.BACKWARD
+        ):
             return None
-        return passed_on(program, program.scope(function), function.body, hops - 1)
+        return passed_on(
+            program, program.scope(function), function.body, hops - 1
+        )
     what = _taken(program, call, scope)
     other, helper = program.values.abroad(call.func, scope) or (None, None)
-    if other is not None and isinstance(helper, FUNCTIONS) and hops and what is not None:
+    if (
+        other is not None
+        and isinstance(helper, FUNCTIONS)
+        and hops
+        and what is not None
+    ):
         inside = passed_on(other, other.scope(helper), helper.body, hops - 1)
         return _in_file(inside, other, call)
     if what is None or not _is_out_of_sight(program, call, scope):
@@ -49,7 +63,9 @@ def _of_call(program: Program, call: ast.Call, scope: Scope, hops: int) -> Refus
     )
 
 
-def _in_file(found: Refusal | None, other: Program, call: ast.Call) -> Refusal | None:
+def _in_file(
+    found: Refusal | None, other: Program, call: ast.Call
+) -> Refusal | None:
     """A refusal of a call in another file, at the call that leads there."""
     if found is None:
         return None
@@ -60,12 +76,18 @@ def _in_file(found: Refusal | None, other: Program, call: ast.Call) -> Refusal |
 def _taken(program: Program, call: ast.Call, scope: Scope) -> str | None:
     """The optimizer or the parameters among the arguments of a call."""
     for given in [*call.args, *(k.value for k in call.keywords)]:
-        inner = given.args[0] if _is_list(given) and isinstance(given, ast.Call) else given
-        if isinstance(inner, (ast.Name, ast.Attribute)) and program.effects.is_optimizer(
-            inner, scope
-        ):
+        inner = (
+            given.args[0]
+            if _is_list(given) and isinstance(given, ast.Call)
+            else given
+        )
+        if isinstance(
+            inner, (ast.Name, ast.Attribute)
+        ) and program.effects.is_optimizer(inner, scope):
             return f"the optimizer `{ast.unparse(inner)}`"
-        if isinstance(inner, (ast.Name, ast.Attribute)) and _holds_optimizer(program, inner, scope):
+        if isinstance(inner, (ast.Name, ast.Attribute)) and _holds_optimizer(
+            program, inner, scope
+        ):
             return f"the optimizer in `{ast.unparse(inner)}`"
         if _is_parameters(program, inner, scope):
             return f"the parameters `{ast.unparse(inner)}`"
@@ -75,7 +97,9 @@ def _taken(program: Program, call: ast.Call, scope: Scope) -> str | None:
 def _holds_optimizer(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """`state`, where `state["optimizer"]` is one."""
     held = program.values.contents.held(expr, scope)
-    return any(value.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for value in held)
+    return any(
+        value.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for value in held
+    )
 
 
 def _is_list(expr: ast.expr) -> bool:
@@ -101,9 +125,13 @@ def _is_out_of_sight(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether nothing says what a call does: no definition, no builtin, no function of torch's, no
     known reader of gradients.
     """
-    if program.effects.is_harmless(call, scope) or program.effects.reads_gradients(call):
+    if program.effects.is_harmless(
+        call, scope
+    ) or program.effects.reads_gradients(call):
         return False
-    if (program.canonical(call.func) or "").startswith("torch.") or _is_builtin(call.func, scope):
+    if (program.canonical(call.func) or "").startswith("torch.") or _is_builtin(
+        call.func, scope
+    ):
         return False
     if program.values.abroad(call.func, scope) is not None:
         return False
@@ -112,11 +140,17 @@ def _is_out_of_sight(program: Program, call: ast.Call, scope: Scope) -> bool:
     if value is None or value.foreign is None:
         return True
     assert isinstance(call.func, ast.Attribute)
-    return value.foreign[0].graph.method(value.foreign[1], call.func.attr) is None
+    return (
+        value.foreign[0].graph.method(value.foreign[1], call.func.attr) is None
+    )
 
 
 def _is_builtin(func: ast.expr, scope: Scope) -> bool:
-    return isinstance(func, ast.Name) and hasattr(builtins, func.id) and not scope.lookup(func.id)
+    return (
+        isinstance(func, ast.Name)
+        and hasattr(builtins, func.id)
+        and not scope.lookup(func.id)
+    )
 
 
 __all__ = ["passed_on"]

@@ -24,7 +24,13 @@ from amp_migrate.planner.introduced import introduced
 from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
 from amp_migrate.planner.loop_planner import LoopPlanner
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
-from amp_migrate.planner.related_files import callers, company, device_callers, makers, savers
+from amp_migrate.planner.related_files import (
+    callers,
+    company,
+    device_callers,
+    makers,
+    savers,
+)
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.shared_forwards import shared
 from amp_migrate.planner.shared_steps import shared_step
@@ -72,9 +78,15 @@ class Planner:
         self.settings = settings
         self.project = project or Project()
         self.spellings = Spellings(settings)
-        self.switches = SwitchFinder(program, settings, self.spellings, switches)
+        self.switches = SwitchFinder(
+            program, settings, self.spellings, switches
+        )
         self.wiring = Wiring(
-            program, self.switches, self.spellings, free_name(program.module), self.project
+            program,
+            self.switches,
+            self.spellings,
+            free_name(program.module),
+            self.project,
         )
         self.company: dict[str, None] = {}
         """Files that the program would have to hold for a loop that was refused."""
@@ -84,8 +96,12 @@ class Planner:
         self.left: list[Group] = []
         """Groups that were refused, so that nothing scales their losses."""
         self.completions: list[halfdone.Completion] = []
-        self.edits = LoopEdits(program, self.spellings, self.switches, self.wiring)
-        self.loops = LoopPlanner(program, self.spellings, self.switches, self.wiring)
+        self.edits = LoopEdits(
+            program, self.spellings, self.switches, self.wiring
+        )
+        self.loops = LoopPlanner(
+            program, self.spellings, self.switches, self.wiring
+        )
 
     def plan(self) -> dict[str, Plan]:
         """Decide about every loop and collect the edits of those that are migrated; by path."""
@@ -100,7 +116,9 @@ class Planner:
             return plans
         if self.planned:
             self._collect(plans)
-            hidden = device_callers(self.switches.unresolved, self.program, self.project)
+            hidden = device_callers(
+                self.switches.unresolved, self.program, self.project
+            )
             self.company |= dict.fromkeys(hidden)
         for file in self.program.module.files:
             self._complete(plans[file.path], file)
@@ -114,8 +132,13 @@ class Planner:
         """
         for plan in self.planned:
             scope = plan.loop.scope
-            regions = [*((scope, one) for one in plan.regions.regions), *plan.above]
-            refusal = shared(self.program, plan.loop.backwards[0], regions, self.left)
+            regions = [
+                *((scope, one) for one in plan.regions.regions),
+                *plan.above,
+            ]
+            refusal = shared(
+                self.program, plan.loop.backwards[0], regions, self.left
+            )
             refusal = refusal or shared_step(self.program, plan.loop, self.left)
             if refusal is not None:
                 self.conflicts[scope.module.path, scope.qualname] = refusal
@@ -130,12 +153,17 @@ class Planner:
                 f"{torch}." in change.new for change in one.changes
             )
             plan.edits += (
-                [AddImport("torch")] if adds and AddImport("torch") not in plan.edits else []
+                [AddImport("torch")]
+                if adds and AddImport("torch") not in plan.edits
+                else []
             )
             known = plan.introduced.settings | frozenset(one.changes)
             imports = plan.introduced.imports_torch or adds
             plan.introduced = replace(
-                plan.introduced, settings=known, imports_torch=imports, torch=torch
+                plan.introduced,
+                settings=known,
+                imports_torch=imports,
+                torch=torch,
             )
 
     def _decide_all(self, scope: Scope) -> list[LoopOutcome]:
@@ -152,26 +180,46 @@ class Planner:
         before = self.wiring.snapshot()
         try:
             plan = self._plan_loop(group)
-            steps = [step.call for stepper in plan.loop.steppers for step in stepper.steps]
-            self.company |= dict.fromkeys(callers(scope, steps, self.program, self.project))
-            self.company |= dict.fromkeys(makers(plan.wanted, self.program, self.project))
+            steps = [
+                step.call
+                for stepper in plan.loop.steppers
+                for step in stepper.steps
+            ]
+            self.company |= dict.fromkeys(
+                callers(scope, steps, self.program, self.project)
+            )
+            self.company |= dict.fromkeys(
+                makers(plan.wanted, self.program, self.project)
+            )
             self.planned.append(plan)
         except Refusal as refusal:
             self.wiring.restore(before)
-            if refusal.reason == "already-amp" and self._completes(scope, backwards):
+            if refusal.reason == "already-amp" and self._completes(
+                scope, backwards
+            ):
                 line = backwards[0].lineno
-                return LoopOutcome(line, scope.qualname, "migrated", None, halfdone.DONE)
+                return LoopOutcome(
+                    line, scope.qualname, "migrated", None, halfdone.DONE
+                )
             self.left += [] if isinstance(refusal, Skip) else [group]
             return self._refused(refusal, scope, backwards)
         return LoopOutcome(backwards[0].lineno, scope.qualname, "migrated")
 
-    def _refused(self, refusal: Refusal, scope: Scope, backwards: list[ast.Call]) -> LoopOutcome:
+    def _refused(
+        self, refusal: Refusal, scope: Scope, backwards: list[ast.Call]
+    ) -> LoopOutcome:
         line = backwards[0].lineno
-        self.company |= dict.fromkeys(company(refusal, scope, self.program, self.project))
+        self.company |= dict.fromkeys(
+            company(refusal, scope, self.program, self.project)
+        )
         if isinstance(refusal, Skip):
-            return LoopOutcome(line, scope.qualname, "skipped", refusal.reason, refusal.message)
+            return LoopOutcome(
+                line, scope.qualname, "skipped", refusal.reason, refusal.message
+            )
         message = self._located(refusal, scope, line)
-        return LoopOutcome(line, scope.qualname, "refused", refusal.reason, message)
+        return LoopOutcome(
+            line, scope.qualname, "refused", refusal.reason, message
+        )
 
     def _completes(self, scope: Scope, backwards: list[ast.Call]) -> bool:
         """Whether a loop that has a scaler lacks autocast, which is then planned."""
@@ -180,7 +228,9 @@ class Planner:
         found = (
             None
             if blocked
-            else halfdone.completion(self.program, scope, backwards, self.settings, spelling)
+            else halfdone.completion(
+                self.program, scope, backwards, self.settings, spelling
+            )
         )
         self.completions += [found] if found is not None else []
         return found is not None
@@ -188,31 +238,53 @@ class Planner:
     def _complete(self, plan: Plan, file: Module) -> None:
         """The regions of the file's half-done loops."""
         done = [c for c in self.completions if c.scope.module is file]
-        edits = [self.edits.wrap(region, c.header) for c in done for region in c.regions]
+        edits = [
+            self.edits.wrap(region, c.header)
+            for c in done
+            for region in c.regions
+        ]
         casts = list(dict.fromkeys(cast for c in done for cast in c.casts))
         adds = (
             bool(done)
             and self.spellings.imports_torch(file)
             and AddImport("torch") not in plan.edits
         )
-        plan.edits += [*self._own([*edits, *casts]), *([AddImport("torch")] if adds else [])]
-        known = (plan.introduced.regions or frozenset()) | {c.header for c in done}
+        plan.edits += [
+            *self._own([*edits, *casts]),
+            *([AddImport("torch")] if adds else []),
+        ]
+        known = (plan.introduced.regions or frozenset()) | {
+            c.header for c in done
+        }
         count = plan.introduced.float_casts + len(casts)
         torch = self.spellings.of(file.root).torch
         imports = plan.introduced.imports_torch or adds
         plan.introduced = replace(
-            plan.introduced, regions=known, float_casts=count, imports_torch=imports, torch=torch
+            plan.introduced,
+            regions=known,
+            float_casts=count,
+            imports_torch=imports,
+            torch=torch,
         )
 
     def _decorate(self, plan: Plan, file: Module) -> None:
         """The custom autograd functions of a program in which autocast is new, or already is."""
-        if self.switches.use.other or len(self.program.module.files) == 1 and not plan.edits:
+        if (
+            self.switches.use.other
+            or len(self.program.module.files) == 1
+            and not plan.edits
+        ):
             return
         wanted = self._functions(file)
-        found = list(decorations(self.program, wanted, self.spellings.of(file.root)))
+        found = list(
+            decorations(self.program, wanted, self.spellings.of(file.root))
+        )
         if not found:
             return
-        adds = self.spellings.imports_torch(file) and AddImport("torch") not in plan.edits
+        adds = (
+            self.spellings.imports_torch(file)
+            and AddImport("torch") not in plan.edits
+        )
         plan.edits += [
             *self._own(one.edit for one in found),
             *([AddImport("torch")] if adds else []),
@@ -230,13 +302,19 @@ class Planner:
             return list(functions(self.program))
         reached = [one for loop in self.planned for one in loop.functions]
         home = self.program.module.scope_of
-        return [one for one in dict.fromkeys(reached) if home(one.node).module is file]
+        return [
+            one
+            for one in dict.fromkeys(reached)
+            if home(one.node).module is file
+        ]
 
     def _own(self, edits: Iterable[Edit]) -> list[Edit]:
         """Edits of one file, by their places in it."""
         base = self.program.module.place
         return [
-            moved(edit, -base(where)[1]) if (where := place(edit)) is not None else edit
+            moved(edit, -base(where)[1])
+            if (where := place(edit)) is not None
+            else edit
             for edit in edits
         ]
 
@@ -247,7 +325,9 @@ class Planner:
             said = refusal.message
             return said if f"({place})" in said else f"{place}: {said}"
         return (
-            refusal.message if refusal.line == line else f"line {refusal.line}: {refusal.message}"
+            refusal.message
+            if refusal.line == line
+            else f"line {refusal.line}: {refusal.message}"
         )
 
     def _blocked(self, scope: Scope, backward: ast.Call) -> Refusal | None:
@@ -264,7 +344,9 @@ class Planner:
         return self.loops.plan(group)
 
     def _collect(self, plans: dict[str, Plan]) -> None:
-        loops = dict.fromkeys(e for loop in self.planned for e in self.edits.of(loop))
+        loops = dict.fromkeys(
+            e for loop in self.planned for e in self.edits.of(loop)
+        )
         edits: dict[Edit, None] = {}
         if self.settings.dtype != "bfloat16":
             self.company |= dict.fromkeys(savers(self.program, self.project))

@@ -34,7 +34,9 @@ _FRAMEWORK_OWNERS = {
     "accelerator": "accelerate",
     "accelerate": "accelerate",
     "fabric": "Fabric",
-    **dict.fromkeys(("engine", "model_engine", "ds_engine", "deepspeed_engine"), "DeepSpeed"),
+    **dict.fromkeys(
+        ("engine", "model_engine", "ds_engine", "deepspeed_engine"), "DeepSpeed"
+    ),
 }
 _TWO_PASS = {"first_step", "second_step", "ascent_step", "descent_step"}
 
@@ -44,20 +46,34 @@ def amp_of(program: Program, scope: Scope) -> ast.expr | None:
     at module level; None where it has none.
     """
     text = program.module.text
-    if "autocast" not in text and "GradScaler" not in text and "amp" not in text:
+    if (
+        "autocast" not in text
+        and "GradScaler" not in text
+        and "amp" not in text
+    ):
         return None
     mentions = program.remembered("mentions of AMP", lambda: _mentions(program))
     if not mentions:
         return None
     functions = {
-        id(function) for function in [*reach_of(program, scope), *callers_of_scope(program, scope)]
+        id(function)
+        for function in [
+            *reach_of(program, scope),
+            *callers_of_scope(program, scope),
+        ]
     }
     near = {id(file) for file in files_near(program, scope)}
-    return next((n for n in mentions if _runs_with(program, n, functions, near)), None)
+    return next(
+        (n for n in mentions if _runs_with(program, n, functions, near)), None
+    )
 
 
 def _runs_with(
-    program: Program, node: ast.AST, functions: set[int], near: set[int], hops: int = 3
+    program: Program,
+    node: ast.AST,
+    functions: set[int],
+    near: set[int],
+    hops: int = 3,
 ) -> bool:
     """Whether `node` stands in one of `functions`, or outside of functions in a file of `near`."""
     around = _functions_around(program, node)
@@ -69,7 +85,9 @@ def _runs_with(
     return id(program.module.scope_of(node).module) in near
 
 
-def _calls_for(program: Program, node: ast.AST, around: list[ast.AST]) -> Iterator[ast.Call]:
+def _calls_for(
+    program: Program, node: ast.AST, around: list[ast.AST]
+) -> Iterator[ast.Call]:
     """The calls of a function that returns `node`, a context that its caller enters."""
     maker = around[0]
     if not isinstance(maker, FUNCTIONS):
@@ -77,7 +95,10 @@ def _calls_for(program: Program, node: ast.AST, around: list[ast.AST]) -> Iterat
     above = {id(parent) for parent in program.module.ancestors(node)}
     if any(id(value) in above for value in returned(maker)):
         for site in program.graph.sites(maker):
-            if all(site.call is not parent for parent in program.module.ancestors(node)):
+            if all(
+                site.call is not parent
+                for parent in program.module.ancestors(node)
+            ):
                 yield site.call
 
 
@@ -107,13 +128,17 @@ def _functions_around(program: Program, node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str]]:
+def framework_backwards(
+    program: Program,
+) -> Iterator[tuple[Scope, ast.Call, str]]:
     """`accelerator.backward(loss)`, `self.manual_backward(loss)` and the like, with the
     framework's name.
     """
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if not isinstance(call.func, ast.Attribute) or not (call.args or call.keywords):
+            if not isinstance(call.func, ast.Attribute) or not (
+                call.args or call.keywords
+            ):
                 continue
             owner = (dotted_name(call.func.value) or "").rpartition(".")[2]
             if call.func.attr == "manual_backward":
@@ -123,7 +148,11 @@ def framework_backwards(program: Program) -> Iterator[tuple[Scope, ast.Call, str
 
 
 def screen(
-    program: Program, scope: Scope, backwards: list[ast.Call], *, scaled: bool = True
+    program: Program,
+    scope: Scope,
+    backwards: list[ast.Call],
+    *,
+    scaled: bool = True,
 ) -> None:
     """Raise Skip or Refusal for what no plan can mend; `scaled` False (bfloat16) leaves out what
     only a scaler forbids.
@@ -131,7 +160,9 @@ def screen(
     mention = amp_of(program, scope)
     if mention is not None:
         where = program.module.scope_of(mention).module
-        place = "" if where is scope.module else f" for it (line {mention.lineno})"
+        place = (
+            "" if where is scope.module else f" for it (line {mention.lineno})"
+        )
         what = "this file already" if where is scope.module else where.path
         raise Skip(
             "already-amp",
@@ -145,16 +176,29 @@ def screen(
         _refuse_two_pass(scope)
 
 
-def _skip_scaled(program: Program, scope: Scope, backwards: list[ast.Call]) -> None:
+def _skip_scaled(
+    program: Program, scope: Scope, backwards: list[ast.Call]
+) -> None:
     """Raise Skip where a scaler that is made in another file steps or unscales."""
     for call in scope.calls:
-        if program.events.what(call, scope) in (EventKind.SCALER_STEP, EventKind.UNSCALE):
+        if program.events.what(call, scope) in (
+            EventKind.SCALER_STEP,
+            EventKind.UNSCALE,
+        ):
             why = f"`{ast.unparse(call.func)}` in line {call.lineno} is a scaler's: this loop uses "
-            raise Skip("already-amp", backwards[0], f"{why}AMP; `amp-migrate lint` checks how")
+            raise Skip(
+                "already-amp",
+                backwards[0],
+                f"{why}AMP; `amp-migrate lint` checks how",
+            )
 
 
 def screen_training(
-    program: Program, scope: Scope, backwards: list[ast.Call], *, scaled: bool = True
+    program: Program,
+    scope: Scope,
+    backwards: list[ast.Call],
+    *,
+    scaled: bool = True,
 ) -> None:
     """Raise Refusal for loops that do train, in a way that no plan can keep; `scaled` as in
     `screen`.
@@ -179,13 +223,19 @@ def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
         if name.startswith(_SHARDED):
             what = "autocast would keep a half copy of every weight, MixedPrecisionPolicy does not"
             if not name.endswith("fully_shard"):
-                what = "found_inf must be shared between ranks (ShardedGradScaler)"
-            raise Refusal("sharded", backwards[0], f"`{name}` shards parameters: {what}")
+                what = (
+                    "found_inf must be shared between ranks (ShardedGradScaler)"
+                )
+            raise Refusal(
+                "sharded", backwards[0], f"`{name}` shards parameters: {what}"
+            )
 
 
 def _on_other_machines(node: ast.AST) -> Refusal:
     return Refusal(
-        "distributed-autograd", node, "backward runs on other machines too, out of a scaler's reach"
+        "distributed-autograd",
+        node,
+        "backward runs on other machines too, out of a scaler's reach",
     )
 
 
@@ -194,7 +244,8 @@ def refuse_remote(program: Program, backwards: list[ast.Call]) -> None:
     for.
     """
     if any(
-        name.startswith("torch.distributed.rpc") for name in _imported_near(program, backwards[0])
+        name.startswith("torch.distributed.rpc")
+        for name in _imported_near(program, backwards[0])
     ):
         raise _on_other_machines(backwards[0])
 
@@ -208,10 +259,14 @@ def _refuse_compiled(program: Program, scope: Scope) -> None:
     function = scope.node
     if not isinstance(function, FUNCTIONS):
         return
-    marks = [d.func if isinstance(d, ast.Call) else d for d in function.decorator_list]
+    marks = [
+        d.func if isinstance(d, ast.Call) else d
+        for d in function.decorator_list
+    ]
     wrapped = program.remembered(_compiled, lambda: _compiled(program))
     if function.name in wrapped or any(
-        program.canonical(m) in ("torch.compile", "torch.jit.script") for m in marks
+        program.canonical(m) in ("torch.compile", "torch.jit.script")
+        for m in marks
     ):
         raise Refusal(
             "compiled-step",
@@ -254,7 +309,9 @@ def is_false(expr: ast.expr) -> bool:
 def two_pass_steps(scope: Scope) -> list[ast.Call]:
     """`optimizer.first_step()` and its kin: SAM and the like take two backwards for one step."""
     return [
-        c for c in scope.calls if isinstance(c.func, ast.Attribute) and c.func.attr in _TWO_PASS
+        c
+        for c in scope.calls
+        if isinstance(c.func, ast.Attribute) and c.func.attr in _TWO_PASS
     ]
 
 
@@ -273,10 +330,18 @@ def _refuse_two_pass(scope: Scope) -> None:
 
 def _refuse_vector(program: Program, call: ast.Call) -> None:
     if program.canonical(call.func) == "torch.autograd.backward":
-        given = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "grad_tensors")]
+        given = [
+            *call.args[1:2],
+            *(k.value for k in call.keywords if k.arg == "grad_tensors"),
+        ]
     else:
-        given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "gradient")]
-    if any(not (isinstance(g, ast.Constant) and g.value is None) for g in given):
+        given = [
+            *call.args[:1],
+            *(k.value for k in call.keywords if k.arg == "gradient"),
+        ]
+    if any(
+        not (isinstance(g, ast.Constant) and g.value is None) for g in given
+    ):
         raise Refusal(
             "unsupported-shape",
             call,

@@ -17,7 +17,10 @@ from amp_migrate.torch_facts.amp_api import OWN_OPTIONS
 
 
 def flags(
-    program: Program, scope: Scope, place: ast.stmt, can_read: Callable[[str], bool]
+    program: Program,
+    scope: Scope,
+    place: ast.stmt,
+    can_read: Callable[[str], bool],
 ) -> Iterator[str]:
     """What other loops ask, as text that can be read at `place`: those of the same file as they
     are written, those of other files by the option that they name.
@@ -29,7 +32,9 @@ def flags(
             sure = _is_given(program, test) or is_flag(program, test, where)
             yield text if sure else f"bool({text})"
     elsewhere = [t for t, where in known if where.module is not scope.module]
-    elsewhere += [t for near in _imported(program, scope.module) for t, _ in _found(near)]
+    elsewhere += [
+        t for near in _imported(program, scope.module) for t, _ in _found(near)
+    ]
     for test in {ast.unparse(t): t for t in elsewhere}.values():
         yield from _by_option(program, scope, place, test)
 
@@ -52,12 +57,18 @@ def with_option(
                     return device
                 if one.kind == "argparse" and can_read(text):
                     flag = text if OWN_OPTIONS[name] else f"not {text}"
-                    return flag if device is None else f"{flag} and {_operand(device)}"
+                    return (
+                        flag
+                        if device is None
+                        else f"{flag} and {_operand(device)}"
+                    )
     return device
 
 
 def _is_flag_of_parser(option: ast.Call) -> bool:
-    action = next((one.value for one in option.keywords if one.arg == "action"), None)
+    action = next(
+        (one.value for one in option.keywords if one.arg == "action"), None
+    )
     if isinstance(action, ast.Constant):
         return action.value in ("store_true", "store_false")
     named = dotted_name(action) if action is not None else None
@@ -65,7 +76,9 @@ def _is_flag_of_parser(option: ast.Call) -> bool:
 
 
 def _operand(text: str) -> str:
-    loose = isinstance(ast.parse(text, mode="eval").body, (ast.IfExp, ast.BoolOp, ast.Lambda))
+    loose = isinstance(
+        ast.parse(text, mode="eval").body, (ast.IfExp, ast.BoolOp, ast.Lambda)
+    )
     return f"({text})" if loose else text
 
 
@@ -75,19 +88,29 @@ def _imported(program: Program, module: Module) -> list[Program]:
     def near() -> list[Program]:
         neighbours = module.neighbours
         names = module.imports.names.values() if neighbours is not None else ()
-        found = (neighbours.find(name) for name in names if neighbours is not None)
+        found = (
+            neighbours.find(name) for name in names if neighbours is not None
+        )
         programs = {id(d[0]): d[0] for d in found if d is not None}
-        return [one for one in programs.values() if "GradScaler" in one.module.identifiers]
+        return [
+            one
+            for one in programs.values()
+            if "GradScaler" in one.module.identifiers
+        ]
 
     return program.remembered((_imported, module), near)
 
 
-def _by_option(program: Program, scope: Scope, place: ast.stmt, test: ast.expr) -> Iterator[str]:
+def _by_option(
+    program: Program, scope: Scope, place: ast.stmt, test: ast.expr
+) -> Iterator[str]:
     """`args.amp` of another file, by the name that the options have here."""
     dotted = dotted_name(test) or ""
     name = dotted.rpartition(".")[2]
     for one in configurations(program, scope, place) if "." in dotted else ():
-        if one.kind in ("argparse", "dataclass") and has_option(program, one, name):
+        if one.kind in ("argparse", "dataclass") and has_option(
+            program, one, name
+        ):
             yield f"{one.holder}.{name}"
 
 
@@ -96,17 +119,25 @@ def _found(program: Program) -> Iterator[tuple[ast.expr, Scope]]:
         for scope in program.module.scopes.values():
             for call in scope.calls:
                 if (program.canonical(call.func) or "").endswith(name):
-                    yield from ((t, scope) for t in _asked(program, call) if _is_flag(t, name))
+                    yield from (
+                        (t, scope)
+                        for t in _asked(program, call)
+                        if _is_flag(t, name)
+                    )
 
 
 def _is_flag(test: ast.expr, name: str) -> bool:
     """What a scaler asks, or a plain name that a region asks: regions ask other things, too."""
-    return is_condition(test) and (name == ".GradScaler" or dotted_name(test) is not None)
+    return is_condition(test) and (
+        name == ".GradScaler" or dotted_name(test) is not None
+    )
 
 
 def _asked(program: Program, call: ast.Call) -> Iterator[ast.expr]:
     """`enabled=`, and the conditions under which a scaler is made at all."""
-    yield from (keyword.value for keyword in call.keywords if keyword.arg == "enabled")
+    yield from (
+        keyword.value for keyword in call.keywords if keyword.arg == "enabled"
+    )
     below: ast.AST = call
     scaler = (program.canonical(call.func) or "").endswith(".GradScaler")
     for parent in program.module.ancestors(call) if scaler else ():
@@ -131,7 +162,9 @@ def is_condition(test: ast.expr) -> bool:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
     if isinstance(test, ast.Compare):
-        constants = all(isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators)
+        constants = all(
+            isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators
+        )
         return constants and dotted_name(test.left) not in (None, "__name__")
     return dotted_name(test) is not None
 

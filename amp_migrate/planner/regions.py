@@ -19,7 +19,10 @@ class Region:
 
     def statements(self) -> list[ast.stmt]:
         """The wrapped statements."""
-        start, stop = index_in(self.block, self.first), index_in(self.block, self.last)
+        start, stop = (
+            index_in(self.block, self.first),
+            index_in(self.block, self.last),
+        )
         return self.block[start : stop + 1]
 
 
@@ -59,20 +62,28 @@ def stretched(region: Region, hoists: tuple[Hoist, ...]) -> Region:
 def rebased(hoists: tuple[Hoist, ...]) -> tuple[Hoist, ...]:
     """The hoists with the regions that reach down to them."""
     return tuple(
-        Hoist(h.backward, h.receiver, h.statement, stretched(h.region, hoists)) if h.region else h
+        Hoist(h.backward, h.receiver, h.statement, stretched(h.region, hoists))
+        if h.region
+        else h
         for h in hoists
     )
 
 
-def forwards_before(program: Program, scope: Scope, backwards: list[ast.Call]) -> list[Region]:
+def forwards_before(
+    program: Program, scope: Scope, backwards: list[ast.Call]
+) -> list[Region]:
     """`self.forward()` before `self.backward_G()`: the forward that the helper's loss
     continues.
     """
     found = []
     for statement in scope.body:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        if isinstance(statement, ast.Expr) and isinstance(
+            statement.value, ast.Call
+        ):
             call = statement.value
-            if call not in backwards and program.effects.is_forward(call, scope):
+            if call not in backwards and program.effects.is_forward(
+                call, scope
+            ):
                 found.append(Region(statement, statement, scope.body))
     return found
 
@@ -85,7 +96,9 @@ def receivers(call: ast.Call, program: Program) -> list[ast.expr]:
         given = (
             call.args[0]
             if call.args
-            else next((k.value for k in call.keywords if k.arg == "tensors"), None)
+            else next(
+                (k.value for k in call.keywords if k.arg == "tensors"), None
+            )
         )
         if isinstance(given, (ast.List, ast.Tuple)):
             return list(given.elts)
@@ -95,7 +108,9 @@ def receivers(call: ast.Call, program: Program) -> list[ast.expr]:
 
 def is_power(node: ast.AST) -> bool:
     """`a ** b` and `a @ b`, which autocast does not leave as they are."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.MatMult))
+    return isinstance(node, ast.BinOp) and isinstance(
+        node.op, (ast.Pow, ast.MatMult)
+    )
 
 
 def index_in(block: list[ast.stmt], statement: ast.stmt) -> int:

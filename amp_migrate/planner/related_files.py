@@ -37,7 +37,9 @@ _ABOVE = {
 _MOST = 40
 
 
-def company(refusal: Refusal, scope: Scope, program: Program, project: Project) -> list[str]:
+def company(
+    refusal: Refusal, scope: Scope, program: Program, project: Project
+) -> list[str]:
     """Files, by resolved path, that the program should hold, too; none where no file can help."""
     here = resolved(scope.module.path)
     if refusal.files:
@@ -48,11 +50,19 @@ def company(refusal: Refusal, scope: Scope, program: Program, project: Project) 
     found = project.helpers(here, _MOST) if refusal.reason in _BELOW else []
     linked = {resolved(f.path) for f in program.module.files}
     if refusal.above or refusal.reason in _ABOVE:
-        users = [user for name in _names(scope, program) for user in project.users(here, name)]
+        users = [
+            user
+            for name in _names(scope, program)
+            for user in project.users(here, name)
+        ]
         found += users
-        if refusal.above and linked.issuperset(users):  # they hand its object on
+        if refusal.above and linked.issuperset(
+            users
+        ):  # they hand its object on
             near = [*users, here]
-            found += [file for user in near for file in project.imports.get(user, ())][:_MOST]
+            found += [
+                file for user in near for file in project.imports.get(user, ())
+            ][:_MOST]
     if (
         refusal.reason == "cpu-only"
     ):  # the program that imports this may move everything, and name nothing of it
@@ -61,12 +71,18 @@ def company(refusal: Refusal, scope: Scope, program: Program, project: Project) 
     return [file for file in dict.fromkeys(found) if file not in linked]
 
 
-def makers(files: Iterable[str], program: Program, project: Project) -> Iterator[str]:
+def makers(
+    files: Iterable[str], program: Program, project: Project
+) -> Iterator[str]:
     """Files of the tree that a migrated loop is planned with again, and those that hand on their
     names.
     """
     linked = {resolved(f.path) for f in program.module.files}
-    new = [file for file in files if file not in linked and file in project.writable]
+    new = [
+        file
+        for file in files
+        if file not in linked and file in project.writable
+    ]
     ways = [one for file in linked for one in _ways(file, new, project)]
     found = dict.fromkeys([*new, *ways, *_packages(new, project)])
     yield from (file for file in found if file not in linked)
@@ -75,7 +91,12 @@ def makers(files: Iterable[str], program: Program, project: Project) -> Iterator
 def _moves(file: str) -> bool:
     """Whether a helper's file may put things on a device: a base class, `to_variable(x)`."""
     data = nearby.text_of(file) or b""
-    return b".cuda(" in data or b".to(" in data and b"device" in data or file.endswith(_PACKAGE)
+    return (
+        b".cuda(" in data
+        or b".to(" in data
+        and b"device" in data
+        or file.endswith(_PACKAGE)
+    )
 
 
 _PACKAGE = "/__init__.py"
@@ -84,7 +105,11 @@ _PACKAGE = "/__init__.py"
 def _ways(here: str, files: Iterable[str], project: Project) -> Iterator[str]:
     """The files over which a program gets to others: a class whose base they define."""
     for file in files:
-        yield from (one for one in project.between(here, file) if one in project.writable)
+        yield from (
+            one
+            for one in project.between(here, file)
+            if one in project.writable
+        )
 
 
 def _packages(files: Iterable[str], project: Project) -> Iterator[str]:
@@ -104,32 +129,55 @@ def callers(
     """
     if not project.imports:
         return []
-    optimizers = [c.func.value for c in steps if isinstance(c.func, ast.Attribute)]
-    models = [c.func for c in scope.calls if program.effects.is_forward(c, scope)]
-    hidden = [o for o in optimizers if not _in_sight(program.values.of(o, scope))]
+    optimizers = [
+        c.func.value for c in steps if isinstance(c.func, ast.Attribute)
+    ]
+    models = [
+        c.func for c in scope.calls if program.effects.is_forward(c, scope)
+    ]
+    hidden = [
+        o for o in optimizers if not _in_sight(program.values.of(o, scope))
+    ]
     if not hidden and all(
-        _in_sight(program.values.of(m, scope)) or not handed_over(program, m, scope) for m in models
+        _in_sight(program.values.of(m, scope))
+        or not handed_over(program, m, scope)
+        for m in models
     ):
         return []
     here = resolved(scope.module.path)
     linked = {resolved(f.path) for f in program.module.files}
-    users = [file for name in _names(scope, program) for file in project.users(here, name)]
+    users = [
+        file
+        for name in _names(scope, program)
+        for file in project.users(here, name)
+    ]
     found = [file for file in users if file not in linked]
     if hidden and not found:  # what the callers make it of
-        found = [f for user in users for f in project.imports.get(user, ()) if f not in linked]
+        found = [
+            f
+            for user in users
+            for f in project.imports.get(user, ())
+            if f not in linked
+        ]
     return list(dict.fromkeys(found))[:_MOST]
 
 
-def device_callers(scopes: Iterable[Scope], program: Program, project: Project) -> Iterator[str]:
+def device_callers(
+    scopes: Iterable[Scope], program: Program, project: Project
+) -> Iterator[str]:
     """Files that call functions whose device nothing in sight tells, or hold a base class that
     may set it.
     """
     linked = {resolved(f.path) for f in program.module.files}
     for scope in scopes if project.imports else ():
-        yield from (file for file in _bases(scope, program) if file not in linked)
+        yield from (
+            file for file in _bases(scope, program) if file not in linked
+        )
         here = resolved(scope.module.path)
         for name in _names(scope, program):
-            yield from [f for f in project.users(here, name) if f not in linked][:_MOST]
+            yield from [
+                f for f in project.users(here, name) if f not in linked
+            ][:_MOST]
 
 
 def _bases(scope: Scope, program: Program) -> Iterator[str]:
@@ -159,10 +207,16 @@ def savers(program: Program, project: Project) -> list[str]:
                 if isinstance(g, (ast.Name, ast.Attribute))
             ):
                 found |= dict.fromkeys(file_of_saver(program, call, scope))
-    return [file for file in (*found, *_packages(found, project)) if file in project.writable]
+    return [
+        file
+        for file in (*found, *_packages(found, project))
+        if file in project.writable
+    ]
 
 
-def file_of_saver(program: Program, call: ast.Call, scope: Scope) -> Iterator[str]:
+def file_of_saver(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[str]:
     """The file of an imported function that saves or loads the state of what it is handed."""
     definition = program.values.abroad(call.func, scope)
     if definition is None or isinstance(definition[1], ast.ClassDef):
@@ -175,13 +229,20 @@ def file_of_saver(program: Program, call: ast.Call, scope: Scope) -> Iterator[st
             "state_dict",
             "load_state_dict",
         ):
-            if isinstance(inner.func.value, ast.Name) and inner.func.value.id in parameters:
+            if (
+                isinstance(inner.func.value, ast.Name)
+                and inner.func.value.id in parameters
+            ):
                 yield resolved(elsewhere.module.path)
 
 
 def _in_sight(value: Value) -> bool:
     """Whether it is known what a value was made by."""
-    return value.cls is not None or value.foreign is not None or value.name is not None
+    return (
+        value.cls is not None
+        or value.foreign is not None
+        or value.name is not None
+    )
 
 
 def _names(scope: Scope, program: Program) -> list[str]:
@@ -191,7 +252,9 @@ def _names(scope: Scope, program: Program) -> list[str]:
         return [cls.name]
     here: Scope | None = scope
     while here is not None and here.parent is not None:
-        if isinstance(here.node, FUNCTIONS) and isinstance(here.parent.node, ast.Module):
+        if isinstance(here.node, FUNCTIONS) and isinstance(
+            here.parent.node, ast.Module
+        ):
             return [here.node.name]
         here = here.parent
     return []

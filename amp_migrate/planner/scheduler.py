@@ -11,12 +11,19 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.planner.loop import Stepper
 from amp_migrate.planner.step_sequence import Cycle
-from amp_migrate.rewrite.edits import Edit, InsertAfter, ReplaceStatement, Template
+from amp_migrate.rewrite.edits import (
+    Edit,
+    InsertAfter,
+    ReplaceStatement,
+    Template,
+)
 
 BEFORE = "scale_before"
 
 
-def guard_edits(program: Program, stepper: Stepper, cycle: Cycle, scaler: str) -> list[Edit]:
+def guard_edits(
+    program: Program, stepper: Stepper, cycle: Cycle, scaler: str
+) -> list[Edit]:
     """Updates, with the scheduler's step after them made conditional where one follows in the same
     block.
     """
@@ -29,14 +36,22 @@ def guard_edits(program: Program, stepper: Stepper, cycle: Cycle, scaler: str) -
             edits.append(InsertAfter(span(anchor), (update,)))
         else:
             edits.append(
-                InsertAfter(span(anchor), (Template(f"{BEFORE} = {scaler}.get_scale()"), update))
+                InsertAfter(
+                    span(anchor),
+                    (Template(f"{BEFORE} = {scaler}.get_scale()"), update),
+                )
             )
-            guarded = Template(f"if {scaler}.get_scale() >= {BEFORE}:\n    $0", (span(scheduled),))
+            guarded = Template(
+                f"if {scaler}.get_scale() >= {BEFORE}:\n    $0",
+                (span(scheduled),),
+            )
             edits.append(ReplaceStatement(span(scheduled), (guarded,)))
     return edits
 
 
-def _scheduler_after(program: Program, stepper: Stepper, anchor: ast.stmt) -> ast.stmt | None:
+def _scheduler_after(
+    program: Program, stepper: Stepper, anchor: ast.stmt
+) -> ast.stmt | None:
     """The `scheduler.step()` that follows `anchor` in its block."""
     block = program.module.block_of(anchor)
     place = next(i for i, s in enumerate(block) if s is anchor)
@@ -48,7 +63,9 @@ def _scheduler_after(program: Program, stepper: Stepper, anchor: ast.stmt) -> as
             and call.func.attr == "step"
         ):
             value = program.values.of(call.func.value, stepper.scope)
-            named = scheduler_name((dotted_name(call.func.value) or "").rpartition(".")[2])
+            named = scheduler_name(
+                (dotted_name(call.func.value) or "").rpartition(".")[2]
+            )
             if value.kind is Kind.SCHEDULER or (not value and named):
                 return statement
     return None

@@ -22,7 +22,9 @@ def refuse_second_order(program: Program, function: ast.AST) -> None:
     for statement in body if isinstance(body, list) else ():
         if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             for node in shallow(statement):
-                if isinstance(node, ast.Call) and _takes_gradients(program, node):
+                if isinstance(node, ast.Call) and _takes_gradients(
+                    program, node
+                ):
                     _refuse(program, node)
 
 
@@ -30,12 +32,19 @@ def _takes_gradients(program: Program, call: ast.Call) -> bool:
     canonical = program.canonical(call.func)
     if canonical == "torch.func.grad":
         return True
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "grad")
-    return is_method and canonical != "torch.autograd.grad"  # `penalties` keeps those in float32
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "backward",
+        "grad",
+    )
+    return (
+        is_method and canonical != "torch.autograd.grad"
+    )  # `penalties` keeps those in float32
 
 
 def _refuse(program: Program, call: ast.Call) -> None:
-    graph = next((k.value for k in call.keywords if k.arg == "create_graph"), None)
+    graph = next(
+        (k.value for k in call.keywords if k.arg == "create_graph"), None
+    )
     scope = program.module.scope_of(call)
     if graph is None or not _may_be_true(program, graph, scope):
         return
@@ -47,12 +56,16 @@ def _refuse(program: Program, call: ast.Call) -> None:
     )
 
 
-def _may_be_true(program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS) -> bool:
+def _may_be_true(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+) -> bool:
     """Whether a switch is not the constant False on every way, callers and defaults included."""
     if isinstance(expr, ast.Constant):
         return bool(expr.value)
     if isinstance(expr, ast.BoolOp):
-        parts = (_may_be_true(program, value, scope, hops) for value in expr.values)
+        parts = (
+            _may_be_true(program, value, scope, hops) for value in expr.values
+        )
         return all(parts) if isinstance(expr.op, ast.And) else any(parts)
     if _is_absent_mark(program, expr, scope):
         return False
@@ -61,10 +74,14 @@ def _may_be_true(program: Program, expr: ast.expr, scope: Scope, hops: int = _HO
     reach = program.reaching.at(expr, expr.id)
     given = [b for b in reach.bindings if b.how == "parameter"]
     others = [b.value for b in reach.bindings if b.how != "parameter"]
-    if not reach.bindings or any(b.how not in ("parameter", "assign") for b in reach.bindings):
+    if not reach.bindings or any(
+        b.how not in ("parameter", "assign") for b in reach.bindings
+    ):
         return True
     inner = program.module.scope_of
-    return any(_may_be_passed(program, scope, expr.id, hops) for _ in given[:1]) or any(
+    return any(
+        _may_be_passed(program, scope, expr.id, hops) for _ in given[:1]
+    ) or any(
         value is None
         or value not in program.module.parents
         or _may_be_true(program, value, inner(value), hops - 1)
@@ -81,7 +98,10 @@ def _is_absent_mark(program: Program, expr: ast.expr, scope: Scope) -> bool:
         return False
     value = program.values.of(asked, scope)
     # A factory of a library may make any of the library's optimizers.
-    is_class = value.cls is not None or (value.name or "").rpartition(".")[2][:1].isupper()
+    is_class = (
+        value.cls is not None
+        or (value.name or "").rpartition(".")[2][:1].isupper()
+    )
     return value.kind is Kind.OPTIMIZER and is_class and not _has(value, mark)
 
 
@@ -89,9 +109,15 @@ def _asked(expr: ast.expr) -> tuple[ast.expr | None, object]:
     """Of which object an attribute is asked, and which."""
     if isinstance(expr, ast.Attribute):
         return expr.value, expr.attr
-    if not isinstance(expr, ast.Call) or dotted_name(expr.func) not in ("hasattr", "getattr"):
+    if not isinstance(expr, ast.Call) or dotted_name(expr.func) not in (
+        "hasattr",
+        "getattr",
+    ):
         return None, None
-    rest = [one.value if isinstance(one, ast.Constant) else one for one in expr.args[1:]]
+    rest = [
+        one.value if isinstance(one, ast.Constant) else one
+        for one in expr.args[1:]
+    ]
     absent = len(rest) == 1 or len(rest) == 2 and not rest[1]
     return (expr.args[0], rest[0]) if absent else (None, None)
 
@@ -103,10 +129,16 @@ def _has(value: Value, mark: str) -> bool:
 
 
 def _names_of(node: ast.AST) -> tuple[object, ...]:
-    return (getattr(node, "attr", None), getattr(node, "id", None), getattr(node, "name", None))
+    return (
+        getattr(node, "attr", None),
+        getattr(node, "id", None),
+        getattr(node, "name", None),
+    )
 
 
-def _may_be_passed(program: Program, scope: Scope, name: str, hops: int) -> bool:
+def _may_be_passed(
+    program: Program, scope: Scope, name: str, hops: int
+) -> bool:
     """The same of a parameter."""
     home = scope.lookup(name)
     if home is None or not isinstance(home.node, FUNCTIONS):
@@ -118,7 +150,9 @@ def _may_be_passed(program: Program, scope: Scope, name: str, hops: int) -> bool
         return True
     for call, where, bound in sites:
         expr = argument(call, home, name, bound)
-        if expr is None and (default is None or _hides(call) or bool(default.value)):
+        if expr is None and (
+            default is None or _hides(call) or bool(default.value)
+        ):
             return True
         if expr is not None and _may_be_true(program, expr, where, hops - 1):
             return True
@@ -141,5 +175,7 @@ def _default(home: Scope, name: str) -> ast.Constant | None:
         *zip(reversed(positional), reversed(arguments.defaults), strict=False),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    value = next((default for parameter, default in pairs if parameter.arg == name), None)
+    value = next(
+        (default for parameter, default in pairs if parameter.arg == name), None
+    )
     return value if isinstance(value, ast.Constant) else None

@@ -37,7 +37,9 @@ def shared(
     return None
 
 
-def _refusal(backward: ast.Call, statement: ast.stmt, where: Scope, group: Group) -> Refusal:
+def _refusal(
+    backward: ast.Call, statement: ast.stmt, where: Scope, group: Group
+) -> Refusal:
     place = f"{Path(where.module.path).name}:{statement.lineno}"
     other = f"`{ast.unparse(group.backwards[0])}` in `{group.scope.qualname}`"
     return Refusal(
@@ -48,23 +50,33 @@ def _refusal(backward: ast.Call, statement: ast.stmt, where: Scope, group: Group
     )
 
 
-def _forwards(program: Program, group: Group) -> Iterator[tuple[Scope, ast.stmt]]:
+def _forwards(
+    program: Program, group: Group
+) -> Iterator[tuple[Scope, ast.stmt]]:
     """The statements that run a model for the losses of a group."""
     for scope, region in _regions(program, group):
         for statement in _inside(region.statements()):
-            effects = [program.effects.of_statement(root, scope) for root in header(statement)]
+            effects = [
+                program.effects.of_statement(root, scope)
+                for root in header(statement)
+            ]
             if any(effect & EventKind.FORWARD for effect in effects):
                 yield scope, statement
 
 
 def _regions(program: Program, group: Group) -> list[tuple[Scope, Region]]:
     try:
-        found = RegionFinder(program, group.scope, group.backwards, frozenset()).find()
+        found = RegionFinder(
+            program, group.scope, group.backwards, frozenset()
+        ).find()
         return [(group.scope, region) for region in found.regions]
     except Refusal:
         pass
     try:
-        return [(scope, region) for scope, region, _ in regions_above(program, group)]
+        return [
+            (scope, region)
+            for scope, region, _ in regions_above(program, group)
+        ]
     except Refusal:
         return []
 

@@ -15,14 +15,18 @@ from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.refusal import Refusal
 
 
-def shared_step(program: Program, loop: Loop, left: Iterable[Group]) -> Refusal | None:
+def shared_step(
+    program: Program, loop: Loop, left: Iterable[Group]
+) -> Refusal | None:
     """Why the steps of `loop` cannot go through a scaler, where the scopes that step also run a
     backward that is left alone and has no step of its own.
     """
     others = [g for g in left if g.scope is not loop.scope and not g.steps]
     for stepper in loop.steppers if others else ():
         statements = list(loop.statements(stepper))
-        nodes = {node for node, _ in reachable(program, statements, stepper.scope)}
+        nodes = {
+            node for node, _ in reachable(program, statements, stepper.scope)
+        }
         for group in others:
             if nodes.intersection(group.backwards):
                 return _refusal(loop, group)

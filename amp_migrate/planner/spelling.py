@@ -38,16 +38,23 @@ class Spelling:
     dtype: str
     new_api: bool
 
-    def choice(self, switch: Switch, prefix: str, option: str | None = None) -> tuple[str, ...]:
+    def choice(
+        self, switch: Switch, prefix: str, option: str | None = None
+    ) -> tuple[str, ...]:
         """The statements that choose between bfloat16 and float16 (`--dtype auto`); `option` is
         how the program's own switch is read (`--switch`).
         """
         if self.dtype != "auto":
             return ()
         use, dtype, th = f"{prefix}use_amp", f"{prefix}amp_dtype", self.torch
-        home, enabled = "xpu" if switch.device_type == '"xpu"' else "cuda", switch.enabled
+        home, enabled = (
+            "xpu" if switch.device_type == '"xpu"' else "cuda",
+            switch.enabled,
+        )
         has = f"{th}.cuda.get_device_capability() >= (8, 0)"
-        if self._is_new(switch.device_type):  # older ones say yes where bfloat16 is emulated
+        if self._is_new(
+            switch.device_type
+        ):  # older ones say yes where bfloat16 is emulated
             has = f"{th}.{home}.is_bf16_supported(including_emulation=False)"
         if option is not None:
             asked = f'{option} != "off"'
@@ -58,21 +65,30 @@ class Spelling:
                 f"{dtype} = {th}.bfloat16 if {wanted} else {th}.float16",
             )
         bfloat16 = f"{th}.bfloat16 if {use} and {has} else {th}.float16"
-        return (f"{use} = {enabled or f'{th}.cuda.is_available()'}", f"{dtype} = {bfloat16}")
+        return (
+            f"{use} = {enabled or f'{th}.cuda.is_available()'}",
+            f"{dtype} = {bfloat16}",
+        )
 
-    def made(self, name: str, switch: Switch, option: str | None) -> tuple[str, ...]:
+    def made(
+        self, name: str, switch: Switch, option: str | None
+    ) -> tuple[str, ...]:
         """The statements that make a scaler, `self.scaler` or `scaler`."""
         holder = name.rpartition(".")[0]
         prefix = f"{holder}." if holder else ""
         scaler = self.scaler(switch.device_type, switch.enabled, prefix)
         return (*self.choice(switch, prefix, option), f"{name} = {scaler}")
 
-    def scaler(self, device_type: str, enabled: str | None, prefix: str = "") -> str:
+    def scaler(
+        self, device_type: str, enabled: str | None, prefix: str = ""
+    ) -> str:
         """A GradScaler; `device_type` and `enabled` are source text, `prefix` is `self.` for
         attributes.
         """
         if self.dtype == "auto":
-            enabled = f"{prefix}use_amp and {prefix}amp_dtype is {self.torch}.float16"
+            enabled = (
+                f"{prefix}use_amp and {prefix}amp_dtype is {self.torch}.float16"
+            )
         switch = [] if enabled is None else [f"enabled={enabled}"]
         if self._is_new(device_type):
             return f"{self.torch}.amp.GradScaler({', '.join([device_type, *switch])})"
@@ -83,12 +99,21 @@ class Spelling:
         return self.new_api or device_type in _OTHERS
 
     def autocast(
-        self, device_type: str, enabled: str | None, prefix: str = "", *, cached: bool = True
+        self,
+        device_type: str,
+        enabled: str | None,
+        prefix: str = "",
+        *,
+        cached: bool = True,
     ) -> str:
         """The context of a region; `cached` False: it keeps no half copies of weights."""
         switch = [] if enabled is None else [f"enabled={enabled}"]
         switch += [] if cached else ["cache_enabled=False"]
-        chosen = f"{prefix}amp_dtype" if self.dtype == "auto" else f"{self.torch}.{self.dtype}"
+        chosen = (
+            f"{prefix}amp_dtype"
+            if self.dtype == "auto"
+            else f"{self.torch}.{self.dtype}"
+        )
         if self._is_new(device_type):
             return f"{self.torch}.autocast({', '.join([device_type, f'dtype={chosen}', *switch])})"
         dtype = [] if self.dtype == "float16" else [f"dtype={chosen}"]
@@ -114,7 +139,9 @@ def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
         local, known = "torch", "torch" in module.identifiers
     target = settings.target_torch
     new_api = not _is_for_older(module) if target is None else target >= NEW_API
-    return Spelling(local if known and local else "torch", settings.dtype, new_api), not known
+    return Spelling(
+        local if known and local else "torch", settings.dtype, new_api
+    ), not known
 
 
 def _is_for_older(module: Module) -> bool:
@@ -122,7 +149,9 @@ def _is_for_older(module: Module) -> bool:
     alone, or writes AMP as that did: what was right there stays right.
     """
     gone = removed_in(module)
-    return "torch.cuda.amp" in module.text or gone is not None and gone < NEW_API
+    return (
+        "torch.cuda.amp" in module.text or gone is not None and gone < NEW_API
+    )
 
 
 class Spellings:
@@ -154,4 +183,8 @@ def free_name(module: Module, names: tuple[str, ...] = _SCALERS) -> str:
 
 def loss_name(module: Module, taken: set[str]) -> str:
     """A name for a loss that had none; a fresh one in its scope."""
-    return next(n for n in (*_LOSSES, *(f"loss_{i}" for i in range(2, 100))) if n not in taken)
+    return next(
+        n
+        for n in (*_LOSSES, *(f"loss_{i}" for i in range(2, 100)))
+        if n not in taken
+    )

@@ -38,7 +38,9 @@ class StepCall:
         return self.inner.innermost if self.inner is not None else self.call
 
 
-def step_calls(program: Program, scope: Scope, hops: int = _HOPS) -> list[StepCall]:
+def step_calls(
+    program: Program, scope: Scope, hops: int = _HOPS
+) -> list[StepCall]:
     """Every step of a scope, in source order, through at most `hops` calls.
 
     Raises Refusal for a step that has no name here.
@@ -46,7 +48,11 @@ def step_calls(program: Program, scope: Scope, hops: int = _HOPS) -> list[StepCa
 
     def find() -> list[StepCall]:
         calls = sorted(scope.calls, key=lambda c: (c.lineno, c.col_offset))
-        return [step for call in calls for step in _steps_of(program, call, scope, hops)]
+        return [
+            step
+            for call in calls
+            for step in _steps_of(program, call, scope, hops)
+        ]
 
     return program.remembered((step_calls, scope, hops), find)
 
@@ -78,7 +84,9 @@ def leads_to_step(program: Program, call: ast.Call, scope: Scope) -> bool:
     return function is not None or program.effects.is_step(call, scope)
 
 
-def stepping_function(program: Program, call: ast.Call, scope: Scope) -> Function | None:
+def stepping_function(
+    program: Program, call: ast.Call, scope: Scope
+) -> Function | None:
     """The function in sight that a call runs, where that steps an optimizer and does no
     backward.
     """
@@ -87,8 +95,16 @@ def stepping_function(program: Program, call: ast.Call, scope: Scope) -> Functio
     function = program.values.callee(call, scope)
     if function is scope.node:
         return None  # `optimizer = Noam(optimizer)`: one name for the wrapper and what it wraps
-    effect = program.effects.of_function(function) if function is not None else EventKind.NONE
-    return function if effect & EventKind.STEP and not effect & EventKind.BACKWARD else None
+    effect = (
+        program.effects.of_function(function)
+        if function is not None
+        else EventKind.NONE
+    )
+    return (
+        function
+        if effect & EventKind.STEP and not effect & EventKind.BACKWARD
+        else None
+    )
 
 
 def _is_optimizers_own(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -100,7 +116,9 @@ def _is_optimizers_own(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def _steps_of(program: Program, call: ast.Call, scope: Scope, hops: int) -> list[StepCall]:
+def _steps_of(
+    program: Program, call: ast.Call, scope: Scope, hops: int
+) -> list[StepCall]:
     function = stepping_function(program, call, scope)
     if function is None:
         _refuse_unlinked(program, call, scope)
@@ -111,7 +129,9 @@ def _steps_of(program: Program, call: ast.Call, scope: Scope, hops: int) -> list
     helper = program.scope(function)
     inners = step_calls(program, helper, hops - 1) if hops else []
     return [
-        StepCall(call, _seen_from(program, inner, call, helper, scope), helper, inner)
+        StepCall(
+            call, _seen_from(program, inner, call, helper, scope), helper, inner
+        )
         for inner in inners
     ]
 
@@ -125,7 +145,9 @@ def _refuse_unlinked(program: Program, call: ast.Call, scope: Scope) -> None:
     effect = other.effects.of_function(function)
     if effect & EventKind.STEP and not effect & EventKind.BACKWARD:
         path = other.module.path
-        wrapper = isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+        wrapper = (
+            isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+        )
         raise Refusal(
             "optimizer-wrapper" if wrapper else "step-elsewhere",
             call,
@@ -139,15 +161,24 @@ def _factories(program: Program, call: ast.Call, scope: Scope) -> list[str]:
     """Files whose functions make what the call's method belongs to: `model, optimizer =
     build(args)`.
     """
-    name = dotted_name(_unindexed(call.func.value)) if isinstance(call.func, ast.Attribute) else ""
+    name = (
+        dotted_name(_unindexed(call.func.value))
+        if isinstance(call.func, ast.Attribute)
+        else ""
+    )
     home = scope.lookup(name) if name else None
     bindings = home.bindings[name] if home is not None and name else []
     made = [b.value for b in bindings if isinstance(b.value, ast.Call)]
-    found = [program.values.abroad(value.func, program.module.scope_of(value)) for value in made]
+    found = [
+        program.values.abroad(value.func, program.module.scope_of(value))
+        for value in made
+    ]
     return [one[0].module.path for one in found if one is not None]
 
 
-def elsewhere(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Function] | None:
+def elsewhere(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Function] | None:
     """The function of another file that a call runs: by its name, or as a method of its object."""
     abroad = program.values.abroad(call.func, scope)
     if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
@@ -162,7 +193,11 @@ def elsewhere(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, 
 
 
 def _seen_from(
-    program: Program, inner: StepCall, call: ast.Call, helper: Scope, scope: Scope
+    program: Program,
+    inner: StepCall,
+    call: ast.Call,
+    helper: Scope,
+    scope: Scope,
 ) -> ast.expr:
     """The optimizer of a helper's step, as the helper's caller can name it. Raises Refusal."""
     parts = (dotted_name(_unindexed(inner.optimizer)) or "").split(".")
@@ -172,7 +207,11 @@ def _seen_from(
         start = call.func.value
     elif any(a.arg == head for a in helper.parameters()):
         start = argument(call, helper, head, helper.self_name is not None)
-    elif head and (home := helper.lookup(head)) is not None and home is scope.lookup(head):
+    elif (
+        head
+        and (home := helper.lookup(head)) is not None
+        and home is scope.lookup(head)
+    ):
         start = ast.copy_location(ast.Name(head, ast.Load()), call)
     if start is None:
         raise Refusal(

@@ -7,7 +7,13 @@ import ast
 from amp_migrate.model.syntax import LOOPS, blocks
 from amp_migrate.planner.turn import OptimizerStep
 from amp_migrate.planner.updates import Updates
-from amp_migrate.rewrite.edits import Edit, InsertAfter, InsertBefore, ReplaceExpression, Template
+from amp_migrate.rewrite.edits import (
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    ReplaceExpression,
+    Template,
+)
 
 _EXITS = (ast.Continue, ast.Break, ast.Return)
 
@@ -19,7 +25,10 @@ class Cycle(Updates):
         """`X.step()` becomes `scaler.step(X)`."""
         span = self.program.module.span
         own = [s for s in self.steps if s.made.inner is None]
-        return [ReplaceExpression(span(s.call), self._with_arguments(s, scaler)) for s in own]
+        return [
+            ReplaceExpression(span(s.call), self._with_arguments(s, scaler))
+            for s in own
+        ]
 
     def _with_arguments(self, step: OptimizerStep, scaler: str) -> Template:
         """`opt.step(scale)`, whose own step takes it: `scaler.step(opt, scale)`."""
@@ -29,9 +38,13 @@ class Cycle(Updates):
         if step.made.inner is not None or not given:
             return plain
         before = ["" for _ in step.call.args] + named
-        text = "".join(f", {name}${place}" for place, name in enumerate(before, 1))
+        text = "".join(
+            f", {name}${place}" for place, name in enumerate(before, 1)
+        )
         holes = map(self.program.module.span, given)
-        return Template(f"{plain.text.removesuffix(')')}{text})", (*plain.parts, *holes))
+        return Template(
+            f"{plain.text.removesuffix(')')}{text})", (*plain.parts, *holes)
+        )
 
     def update_edits(self, scaler: str) -> list[Edit]:
         """`scaler.update()` where each iteration has made its last step. Raises Refusal where no
@@ -40,7 +53,10 @@ class Cycle(Updates):
         update = Template(f"{scaler}.update()")
         span = self.program.module.span
         early = [InsertBefore(span(e), (update,)) for e in self.exits()]
-        return [*early, *(InsertAfter(span(a), (update,)) for a in self.update_anchors())]
+        return [
+            *early,
+            *(InsertAfter(span(a), (update,)) for a in self.update_anchors()),
+        ]
 
     def exits(self) -> list[ast.stmt]:
         """`continue`, `break` and `return` between unscale_ (or an earlier step) and update: each
@@ -52,8 +68,15 @@ class Cycle(Updates):
                 start = self._in_block_of(place, anchor)
                 top = self._in_block_of(anchor, start)
                 block = self.program.module.block_of(start)
-                first, last = (next(i for i, s in enumerate(block) if s is x) for x in (start, top))
-                for statement in block[first:last] if top is anchor else block[first : last + 1]:
+                first, last = (
+                    next(i for i, s in enumerate(block) if s is x)
+                    for x in (start, top)
+                )
+                for statement in (
+                    block[first:last]
+                    if top is anchor
+                    else block[first : last + 1]
+                ):
                     found.update(
                         (id(e), e)
                         for e in self._exits_in(statement)
@@ -61,7 +84,9 @@ class Cycle(Updates):
                     )
         return list(found.values())
 
-    def _after_update(self, leave: ast.stmt, anchor: ast.stmt, top: ast.stmt) -> bool:
+    def _after_update(
+        self, leave: ast.stmt, anchor: ast.stmt, top: ast.stmt
+    ) -> bool:
         return (
             top is not anchor
             and leave.lineno > anchor.lineno
@@ -72,9 +97,16 @@ class Cycle(Updates):
         """The statements that leave the loop body (or function) around `statement`."""
         if isinstance(statement, _EXITS):
             return [statement]
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(
+            statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        ):
             return []
-        inner = [e for block in blocks(statement) for s in block for e in self._exits_in(s)]
+        inner = [
+            e
+            for block in blocks(statement)
+            for s in block
+            for e in self._exits_in(s)
+        ]
         return (
             [e for e in inner if isinstance(e, ast.Return)]
             if isinstance(statement, LOOPS)

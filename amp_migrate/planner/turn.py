@@ -59,7 +59,9 @@ class Turn:
         self.backwards = backwards
         module = program.module
         self.entered = entered
-        self.steps = [OptimizerStep(one, module.statement_of(one.call)) for one in steps]
+        self.steps = [
+            OptimizerStep(one, module.statement_of(one.call)) for one in steps
+        ]
         self._effects: dict[ast.stmt, EventKind] = {}
 
     def _header_effect(self, statement: ast.stmt) -> EventKind:
@@ -74,7 +76,9 @@ class Turn:
     def _backward_orders(self) -> list[int]:
         """Where the backwards stand in the flow, sorted."""
         statements = map(self.program.module.statement_of, self.backwards)
-        return sorted(self.flow.step(statement).order for statement in statements)
+        return sorted(
+            self.flow.step(statement).order for statement in statements
+        )
 
     def _guards(self, statement: ast.stmt) -> set[str]:
         """The conditions a statement stands under inside its training loop, as text (two `if` of
@@ -84,11 +88,14 @@ class Turn:
         here: ast.AST = statement
         for parent in self.program.module.ancestors(statement):
             if parent is self.scope.node or (
-                isinstance(parent, LOOPS) and self._holds_step_and_backward(parent)
+                isinstance(parent, LOOPS)
+                and self._holds_step_and_backward(parent)
             ):
                 break
             if isinstance(parent, ast.If):
-                branch = "then" if any(here is s for s in parent.body) else "else"
+                branch = (
+                    "then" if any(here is s for s in parent.body) else "else"
+                )
                 found.add(f"{branch} {ast.dump(parent.test)}")
             elif isinstance(parent, (ast.ExceptHandler, ast.match_case)):
                 found.add(
@@ -110,7 +117,8 @@ class Turn:
                 break
             if (
                 isinstance(parent, LOOPS)
-                and self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
+                and self.program.effects.of_statement(parent, self.scope)
+                & EventKind.BACKWARD
             ):
                 return parent
         return self.scope.node

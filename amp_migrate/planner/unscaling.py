@@ -49,7 +49,10 @@ class Unscaling(Turn):
             if isinstance(parent, (ast.For, ast.AsyncFor)) and name in {
                 n.id for n in nodes_in(parent.target) if isinstance(n, ast.Name)
             }:
-                holds = self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
+                holds = (
+                    self.program.effects.of_statement(parent, self.scope)
+                    & EventKind.BACKWARD
+                )
                 return None if holds else parent
         return None
 
@@ -101,11 +104,13 @@ class Unscaling(Turn):
         loop = self._loop(step.statement)
         for statement in self.flow.steps:
             inside = loop is self.scope.node or any(
-                a is loop for a in self.program.module.ancestors(statement.statement)
+                a is loop
+                for a in self.program.module.ancestors(statement.statement)
             )
             if (
                 inside
-                and self._header_effect(statement.statement) & EventKind.ZERO_GRAD
+                and self._header_effect(statement.statement)
+                & EventKind.ZERO_GRAD
                 and self._guards(statement.statement) <= guards
             ):
                 return True
@@ -113,7 +118,10 @@ class Unscaling(Turn):
 
     def _between(self, step: OptimizerStep) -> list[ast.stmt]:
         """Statements after the last backward before a step, up to the step."""
-        end, start = self.flow.step(step.statement).order, self._last_backward(step)
+        end, start = (
+            self.flow.step(step.statement).order,
+            self._last_backward(step),
+        )
         if start < 0 and not self.entered:
             # the backward comes later in the loop body: gradients are read at the top of the next
             # turn
@@ -143,7 +151,11 @@ class Unscaling(Turn):
         earlier = bisect_left(self._step_orders, last)
         stepped = self._step_orders[earlier - 1] if earlier else -1
         after = bisect_right(self._backward_orders, stepped)
-        first = self._backward_orders[after] if after < len(self._backward_orders) else last
+        first = (
+            self._backward_orders[after]
+            if after < len(self._backward_orders)
+            else last
+        )
         read = bisect_right(self._read_orders, first)
         if read < len(self._read_orders) and self._read_orders[read] < last:
             raise Refusal(
@@ -155,7 +167,9 @@ class Unscaling(Turn):
 
     @cached_property
     def _step_orders(self) -> list[int]:
-        return self._orders(lambda one: bool(self._header_effect(one) & EventKind.STEP))
+        return self._orders(
+            lambda one: bool(self._header_effect(one) & EventKind.STEP)
+        )
 
     @cached_property
     def _read_orders(self) -> list[int]:
@@ -175,17 +189,23 @@ class Unscaling(Turn):
             or self._header_effect(statement) & EventKind.STEP
         ):
             return False
-        calls = [n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call)]
-        return not any(self._reduces(call) for call in calls) and not self._inside_reducer_loop(
-            statement
-        )
+        calls = [
+            n
+            for root in header(statement)
+            for n in shallow(root)
+            if isinstance(n, ast.Call)
+        ]
+        return not any(
+            self._reduces(call) for call in calls
+        ) and not self._inside_reducer_loop(statement)
 
     def _reduces(self, call: ast.Call) -> bool:
         if is_reducer(call):
             return True
         function = self.program.values.callee(call, self.scope)
         return function is not None and any(
-            isinstance(n, ast.Call) and is_reducer(n) for n in nodes_in(function)
+            isinstance(n, ast.Call) and is_reducer(n)
+            for n in nodes_in(function)
         )
 
     def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
@@ -195,9 +215,13 @@ class Unscaling(Turn):
                 break
             if (
                 isinstance(parent, LOOPS)
-                and not self.program.effects.of_statement(parent, self.scope) & EventKind.BACKWARD
+                and not self.program.effects.of_statement(parent, self.scope)
+                & EventKind.BACKWARD
             ):
-                return any(isinstance(n, ast.Call) and self._reduces(n) for n in shallow(parent))
+                return any(
+                    isinstance(n, ast.Call) and self._reduces(n)
+                    for n in shallow(parent)
+                )
         return False
 
     def _of_optimizer(self, reader: ast.stmt, step: OptimizerStep) -> bool:
@@ -208,7 +232,11 @@ class Unscaling(Turn):
         if len(rivals) == 1:
             return True
         read = self._parameter_owners(reader)
-        matches = {s.key for s in self.steps if s.key in rivals and self._owners(s) & read}
+        matches = {
+            s.key
+            for s in self.steps
+            if s.key in rivals and self._owners(s) & read
+        }
         return not matches or step.key in matches
 
     @cached_property
@@ -223,7 +251,9 @@ class Unscaling(Turn):
         """The models whose parameters an optimizer was given, and the optimizer itself."""
         origin = self.program.values.of(step.optimizer, self.scope).origin
         own = {dotted_name(step.optimizer) or ""}
-        return own | (_owners_in(origin) if isinstance(origin, ast.Call) else set())
+        return own | (
+            _owners_in(origin) if isinstance(origin, ast.Call) else set()
+        )
 
     def _parameter_owners(self, reader: ast.stmt) -> set[str]:
         found: set[str] = set()
@@ -236,7 +266,9 @@ class Unscaling(Turn):
                 break
         return found
 
-    def _out_of_parameter_loops(self, reader: ast.stmt, step: OptimizerStep) -> ast.stmt:
+    def _out_of_parameter_loops(
+        self, reader: ast.stmt, step: OptimizerStep
+    ) -> ast.stmt:
         """`for p in parameters: ... p.grad ...` is one reader; conditions inside it do
         not count.
         """
@@ -261,14 +293,18 @@ class Unscaling(Turn):
             place = self.unscale_place(step)
             if place is not None:
                 text = self._named(step, f"{scaler}.unscale_")
-                edits[InsertBefore(span(place), self._for_all(step, place, text))] = None
+                edits[
+                    InsertBefore(span(place), self._for_all(step, place, text))
+                ] = None
         return list(edits)
 
     def _named(self, step: OptimizerStep, method: str) -> Template:
         """A call of a scaler's method with the optimizer, as written where it is written."""
         if step.made.inner is not None:
             return Template(f"{method}({ast.unparse(step.optimizer)})")
-        return Template(f"{method}($0)", (self.program.module.span(step.optimizer),))
+        return Template(
+            f"{method}($0)", (self.program.module.span(step.optimizer),)
+        )
 
 
 def _owners_in(node: ast.AST) -> set[str]:
@@ -282,5 +318,7 @@ def _owners_in(node: ast.AST) -> set[str]:
         ):
             found.add(dotted_name(inner.value) or "")
         elif isinstance(inner, ast.Call):
-            found |= {d for a in inner.args if (d := dotted_name(a)) is not None}
+            found |= {
+                d for a in inner.args if (d := dotted_name(a)) is not None
+            }
     return found - {""}

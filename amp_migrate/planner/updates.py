@@ -56,9 +56,14 @@ class Updates(Unscaling):
         unscaled, and the next unscale_ raises.
         """
         place = self.unscale_place(step)
-        if place is None or not self._is_caught(place, self._loop(step.statement)):
+        if place is None or not self._is_caught(
+            place, self._loop(step.statement)
+        ):
             return
-        start, end = self.flow.step(place).order, self.flow.step(step.statement).order
+        start, end = (
+            self.flow.step(place).order,
+            self.flow.step(step.statement).order,
+        )
         for at in self.flow.steps[start:end]:
             calls = [n for root in header(at.statement) for n in shallow(root)]
             for call in (n for n in calls if isinstance(n, ast.Call)):
@@ -66,7 +71,9 @@ class Updates(Unscaling):
 
     def _refuse_raising(self, call: ast.Call) -> None:
         function = self.program.values.callee(call, self.scope)
-        if function is not None and holds(function, lambda n: isinstance(n, ast.Raise)):
+        if function is not None and holds(
+            function, lambda n: isinstance(n, ast.Raise)
+        ):
             raise Refusal(
                 "unsupported-shape",
                 call,
@@ -92,7 +99,9 @@ class Updates(Unscaling):
         for parent in self.program.module.ancestors(step.call):
             if isinstance(parent, ast.stmt):
                 return
-            always = isinstance(parent, ast.BoolOp) and parent.values[0] is below
+            always = (
+                isinstance(parent, ast.BoolOp) and parent.values[0] is below
+            )
             always |= isinstance(parent, ast.IfExp) and parent.test is below
             if isinstance(parent, (ast.BoolOp, ast.IfExp)) and not always:
                 raise Refusal(
@@ -107,11 +116,18 @@ class Updates(Unscaling):
         """`optimizer.zero_grad()` between backward and step leaves nothing for `scaler.step`, which
         raises unless unscale_ has seen the gradients.
         """
-        end, start = self.flow.step(step.statement).order, self._last_backward(step)
+        end, start = (
+            self.flow.step(step.statement).order,
+            self._last_backward(step),
+        )
         between = self.flow.steps[start + 1 : end] if start >= 0 else []
         stepped = {s.statement for s in self.steps if s.key == step.key}
-        before = itertools.takewhile(lambda one: one.statement not in stepped, between)
-        cleared = [s.statement for s in before if self._clears(s.statement, step)]
+        before = itertools.takewhile(
+            lambda one: one.statement not in stepped, between
+        )
+        cleared = [
+            s.statement for s in before if self._clears(s.statement, step)
+        ]
         if cleared and self.unscale_place(step) is None:
             raise Refusal(
                 "step-without-gradients",
@@ -126,12 +142,18 @@ class Updates(Unscaling):
         """
         loop = self._loop(step.statement)
         flow = (one.statement for one in self.flow.steps)
-        clears = [s for s in flow if self._header_effect(s) & EventKind.ZERO_GRAD]
+        clears = [
+            s for s in flow if self._header_effect(s) & EventKind.ZERO_GRAD
+        ]
         if loop is self.scope.node or not clears:
             return
         assert isinstance(loop, LOOPS)
-        nodes = (node for node, _ in reachable(self.program, loop.body, self.scope))
-        if not any(isinstance(n, ast.Attribute) and n.attr in _CLEARING for n in nodes):
+        nodes = (
+            node for node, _ in reachable(self.program, loop.body, self.scope)
+        )
+        if not any(
+            isinstance(n, ast.Attribute) and n.attr in _CLEARING for n in nodes
+        ):
             raise Refusal(
                 "mixed-gradients",
                 step.call,
@@ -143,11 +165,18 @@ class Updates(Unscaling):
         """Whether a statement clears the step's gradients on a path that leads to it."""
         if not self._header_effect(statement) & EventKind.ZERO_GRAD:
             return False
-        calls = [n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call)]
+        calls = [
+            n
+            for root in header(statement)
+            for n in shallow(root)
+            if isinstance(n, ast.Call)
+        ]
         funcs = [c.func for c in calls if isinstance(c.func, ast.Attribute)]
         owners = {dotted_name(f.value) for f in funcs if f.attr == "zero_grad"}
         block = self.program.module.block_of(statement)
-        rest = block[next(i for i, one in enumerate(block) if one is statement) :]
+        rest = block[
+            next(i for i, one in enumerate(block) if one is statement) :
+        ]
         leaves = any(isinstance(one, (*_EXITS, ast.Raise)) for one in rest)
         return bool(owners & self._owners(step)) and not leaves
 
@@ -161,16 +190,27 @@ class Updates(Unscaling):
         return anchor
 
     def _unscale_places(self, anchor: ast.stmt) -> list[ast.stmt]:
-        places = [self.unscale_place(s) for s in self.steps if self._inside(s.statement, anchor)]
+        places = [
+            self.unscale_place(s)
+            for s in self.steps
+            if self._inside(s.statement, anchor)
+        ]
         return [p for p in places if p is not None]
 
     def _check_gradients(self, step: OptimizerStep) -> None:
         """`if loss > 0: loss.backward()` and an unconditional step: without gradients
         `scaler.step` raises.
         """
-        end, loop = self.flow.step(step.statement).order, self._loop(step.statement)
+        end, loop = (
+            self.flow.step(step.statement).order,
+            self._loop(step.statement),
+        )
         around = [self.program.module.statement_of(b) for b in self.backwards]
-        if around and not self.entered and all(self.flow.step(s).order >= end for s in around):
+        if (
+            around
+            and not self.entered
+            and all(self.flow.step(s).order >= end for s in around)
+        ):
             raise Refusal(
                 "step-without-gradients",
                 step.call,
@@ -180,12 +220,16 @@ class Updates(Unscaling):
         mine = [
             s
             for s in around
-            if self.flow.step(s).order < end and (loop is self.scope.node or self._inside(s, loop))
+            if self.flow.step(s).order < end
+            and (loop is self.scope.node or self._inside(s, loop))
         ]
         guards = self._guards(step.statement)
         missing = [self._guards(s) - guards for s in mine]
         alternatives = {
-            g.partition(" ")[2] for extra in missing for g in extra if g.startswith("else ")
+            g.partition(" ")[2]
+            for extra in missing
+            for g in extra
+            if g.startswith("else ")
         }
         covered = any(
             not extra or all(g.partition(" ")[2] in alternatives for g in extra)
@@ -207,27 +251,42 @@ class Updates(Unscaling):
             return [self._out_of_optimizer_loop(group[0].statement)]
         block, children = self._shared_block(group)
         if len(children) == 1:
-            return [a for part in self._branches(children[0], group) for a in self._anchors(part)]
+            return [
+                a
+                for part in self._branches(children[0], group)
+                for a in self._anchors(part)
+            ]
         certain = any(self._certain(child, group) for child in children)
         once = self._at_most_once(children, group)
         left_early = self._leaves_between(block, children)
         if certain and once and not left_early:
             return [children[-1]]
-        return [a for unit in self._units(block, children) for a in self._unit_anchors(unit, group)]
+        return [
+            a
+            for unit in self._units(block, children)
+            for a in self._unit_anchors(unit, group)
+        ]
 
-    def _units(self, block: list[ast.stmt], children: list[ast.stmt]) -> list[list[ast.stmt]]:
+    def _units(
+        self, block: list[ast.stmt], children: list[ast.stmt]
+    ) -> list[list[ast.stmt]]:
         """Steps in a row after one backward belong together: no update may come between them."""
         units: list[list[ast.stmt]] = []
         for child in children:
             place = next(i for i, s in enumerate(block) if s is child)
             start = (
-                next(i for i, s in enumerate(block) if units and s is units[-1][-1])
+                next(
+                    i
+                    for i, s in enumerate(block)
+                    if units and s is units[-1][-1]
+                )
                 if units
                 else place
             )
             between = block[start + 1 : place + 1]
             fresh = any(
-                self.program.effects.of_statement(s, self.scope) & EventKind.BACKWARD
+                self.program.effects.of_statement(s, self.scope)
+                & EventKind.BACKWARD
                 for s in between
             )
             if units and not fresh:
@@ -236,47 +295,76 @@ class Updates(Unscaling):
                 units.append([child])
         return units
 
-    def _unit_anchors(self, unit: list[ast.stmt], group: list[OptimizerStep]) -> list[ast.stmt]:
-        steps = [s for s in group for child in unit if self._inside(s.statement, child)]
+    def _unit_anchors(
+        self, unit: list[ast.stmt], group: list[OptimizerStep]
+    ) -> list[ast.stmt]:
+        steps = [
+            s
+            for s in group
+            for child in unit
+            if self._inside(s.statement, child)
+        ]
         plain = all(any(s.statement is child for s in steps) for child in unit)
         if plain and len({s.key for s in steps}) == len(steps):
             return [unit[-1]]
         return [
             a
             for child in unit
-            for a in self._anchors([s for s in group if self._inside(s.statement, child)])
+            for a in self._anchors(
+                [s for s in group if self._inside(s.statement, child)]
+            )
         ]
 
     def _out_of_optimizer_loop(self, statement: ast.stmt) -> ast.stmt:
         """`for optimizer in optimizers: optimizer.step()` steps as a whole."""
         top = statement
         for parent in self.program.module.ancestors(statement):
-            if not isinstance(parent, (*LOOPS, ast.If)) or parent is self._loop(statement):
+            if not isinstance(parent, (*LOOPS, ast.If)) or parent is self._loop(
+                statement
+            ):
                 break
             if isinstance(parent, LOOPS):
                 assert isinstance(parent, ast.stmt)
                 top = parent
         return top
 
-    def _shared_block(self, group: list[OptimizerStep]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    def _shared_block(
+        self, group: list[OptimizerStep]
+    ) -> tuple[list[ast.stmt], list[ast.stmt]]:
         """The deepest block that holds all steps of a group, and its statements that do."""
         module = self.program.module
         statement = group[0].statement
         while True:
             block = module.block_of(statement)
-            children = [s for s in block if any(self._inside(x.statement, s) for x in group)]
-            if sum(self._inside(x.statement, c) for x in group for c in children) == len(group):
+            children = [
+                s
+                for s in block
+                if any(self._inside(x.statement, s) for x in group)
+            ]
+            if sum(
+                self._inside(x.statement, c) for x in group for c in children
+            ) == len(group):
                 return block, children
             parent = module.parents[statement]
-            assert isinstance(parent, (ast.stmt, ast.ExceptHandler, ast.match_case))
-            statement = parent if isinstance(parent, ast.stmt) else module.statement_of(parent)
+            assert isinstance(
+                parent, (ast.stmt, ast.ExceptHandler, ast.match_case)
+            )
+            statement = (
+                parent
+                if isinstance(parent, ast.stmt)
+                else module.statement_of(parent)
+            )
 
     def _branches(
         self, compound: ast.stmt, group: list[OptimizerStep]
     ) -> list[list[OptimizerStep]]:
         """The steps of each branch of one compound statement."""
         parts = [
-            [s for s in group if any(self._inside(s.statement, x) for x in block)]
+            [
+                s
+                for s in group
+                if any(self._inside(s.statement, x) for x in block)
+            ]
             for block in blocks(compound)
         ]
         return [p for p in parts if p]
@@ -289,11 +377,14 @@ class Updates(Unscaling):
             return any(self._certain(s, group) for s in child.body)
         if isinstance(child, ast.If) and child.orelse:
             return all(
-                any(self._certain(s, group) for s in block) for block in (child.body, child.orelse)
+                any(self._certain(s, group) for s in block)
+                for block in (child.body, child.orelse)
             )
         return False
 
-    def _at_most_once(self, children: list[ast.stmt], group: list[OptimizerStep]) -> bool:
+    def _at_most_once(
+        self, children: list[ast.stmt], group: list[OptimizerStep]
+    ) -> bool:
         """Whether no optimizer steps in two of the children, or twice inside one."""
         seen: set[str] = set()
         for child in children:
@@ -305,10 +396,13 @@ class Updates(Unscaling):
             seen |= set(keys)
         return True
 
-    def _leaves_between(self, block: list[ast.stmt], children: list[ast.stmt]) -> bool:
+    def _leaves_between(
+        self, block: list[ast.stmt], children: list[ast.stmt]
+    ) -> bool:
         """Whether the iteration can end between the first step and the place of update."""
         first, last = (
-            next(i for i, s in enumerate(block) if s is c) for c in (children[0], children[-1])
+            next(i for i, s in enumerate(block) if s is c)
+            for c in (children[0], children[-1])
         )
         return any(self._leaves(s) for s in block[first : last + 1])
 
@@ -318,7 +412,9 @@ class Updates(Unscaling):
             return True
         for block in blocks(statement):
             for inner in block:
-                own = isinstance(statement, LOOPS) and not isinstance(inner, ast.Return)
+                own = isinstance(statement, LOOPS) and not isinstance(
+                    inner, ast.Return
+                )
                 if not own and self._leaves(inner):
                     return True
         return False
@@ -332,7 +428,9 @@ class Updates(Unscaling):
                 inner = [
                     s
                     for s in self.steps
-                    if s.key == step.key and s is not step and self._deeper(s, step)
+                    if s.key == step.key
+                    and s is not step
+                    and self._deeper(s, step)
                 ]
                 no_backward = self._last_backward(step) <= max(
                     (self._last_backward(s) for s in inner), default=-2
@@ -349,8 +447,12 @@ class Updates(Unscaling):
 
     def _deeper(self, inner: OptimizerStep, outer: OptimizerStep) -> bool:
         loop = self._loop(inner.statement)
-        before = isinstance(loop, ast.stmt) and loop.lineno < outer.statement.lineno
-        return before and not any(a is loop for a in self.program.module.ancestors(outer.statement))
+        before = (
+            isinstance(loop, ast.stmt) and loop.lineno < outer.statement.lineno
+        )
+        return before and not any(
+            a is loop for a in self.program.module.ancestors(outer.statement)
+        )
 
     def _check_pending(self, anchors: list[ast.stmt]) -> None:
         """An update between a backward and the step that uses its gradients would mix two scales
@@ -362,9 +464,14 @@ class Updates(Unscaling):
             others = [
                 a
                 for a in anchors
-                if not any(s.key == step.key and self._inside(s.statement, a) for s in self.steps)
+                if not any(
+                    s.key == step.key and self._inside(s.statement, a)
+                    for s in self.steps
+                )
             ]
-            between = [e for e in map(self._last_order, others) if last < e < order]
+            between = [
+                e for e in map(self._last_order, others) if last < e < order
+            ]
             if between and last >= 0 and not self._exclusive(step, between):
                 raise Refusal(
                     "unsupported-shape",
@@ -382,15 +489,23 @@ class Updates(Unscaling):
         mine = {id(a): a for a in module.ancestors(step.statement)}
         for order in orders:
             other = self.flow.steps[order].statement
-            shared = next((a for a in module.ancestors(other) if id(a) in mine), None)
+            shared = next(
+                (a for a in module.ancestors(other) if id(a) in mine), None
+            )
             if not isinstance(shared, ast.If):
                 return False
         return True
 
     def _last_order(self, statement: ast.stmt) -> int:
-        return max(s.order for s in self.flow.steps if self._inside(s.statement, statement))
+        return max(
+            s.order
+            for s in self.flow.steps
+            if self._inside(s.statement, statement)
+        )
 
 
 def _leaves(handler: ast.ExceptHandler) -> bool:
     """Whether a handler raises again, or ends the loop, on some path."""
-    return holds(handler, lambda n: isinstance(n, (ast.Raise, ast.Return, ast.Break)))
+    return holds(
+        handler, lambda n: isinstance(n, (ast.Raise, ast.Return, ast.Break))
+    )

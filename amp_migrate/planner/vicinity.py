@@ -18,7 +18,10 @@ def files_near(program: Program, scope: Scope) -> list[Module]:
     def near() -> list[Module]:
         nodes = [*reach_of(program, scope), *callers_of_scope(program, scope)]
         return list(
-            {id(m): m for m in (program.module.scopes[node].module for node in nodes)}.values()
+            {
+                id(m): m
+                for m in (program.module.scopes[node].module for node in nodes)
+            }.values()
         )
 
     return program.remembered((files_near, scope), near)
@@ -28,7 +31,9 @@ def callers_of_scope(program: Program, scope: Scope) -> tuple[ast.AST, ...]:
     """Functions that lead to this scope, transitively; those around one lead to it, too, where they
     make it for others to call. Found once: several parts of a plan ask.
     """
-    return program.remembered((callers_of_scope, scope), lambda: tuple(_callers(program, scope)))
+    return program.remembered(
+        (callers_of_scope, scope), lambda: tuple(_callers(program, scope))
+    )
 
 
 def _callers(program: Program, scope: Scope) -> list[ast.AST]:
@@ -49,7 +54,9 @@ def _callers(program: Program, scope: Scope) -> list[ast.AST]:
 
 def reach_of(program: Program, scope: Scope) -> tuple[ast.AST, ...]:
     """The scope and the functions in sight that it calls, transitively."""
-    return program.remembered((reach_of, scope), lambda: tuple(_reached(program, scope)))
+    return program.remembered(
+        (reach_of, scope), lambda: tuple(_reached(program, scope))
+    )
 
 
 def _reached(program: Program, scope: Scope) -> list[ast.AST]:

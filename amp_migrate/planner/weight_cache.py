@@ -22,7 +22,10 @@ from amp_migrate.torch_facts.amp_api import CACHE_KEEPS_GRADIENTS, CACHE_SWITCH
 
 
 def loses_gradients(
-    program: Program, settings: Settings, statements: Sequence[ast.stmt], scope: Scope
+    program: Program,
+    settings: Settings,
+    statements: Sequence[ast.stmt],
+    scope: Scope,
 ) -> bool:
     """Whether a region may reuse weights that it cast under `no_grad`, on the oldest torch that
     the program may run on.
@@ -32,7 +35,10 @@ def loses_gradients(
         return False
     quiet, loud = set[str](), set[str]()
     for node, where in reachable(program, list(statements), scope):
-        if isinstance(node, ast.Call) and program.effects.of_node(node, where) & EventKind.FORWARD:
+        if (
+            isinstance(node, ast.Call)
+            and program.effects.of_node(node, where) & EventKind.FORWARD
+        ):
             name = dotted_name(node.func)
             if name is not None:
                 (quiet if under_no_grad(program, node) else loud).add(name)
@@ -40,7 +46,10 @@ def loses_gradients(
 
 
 def refuse_cached(
-    program: Program, settings: Settings, statements: Sequence[ast.stmt], scope: Scope
+    program: Program,
+    settings: Settings,
+    statements: Sequence[ast.stmt],
+    scope: Scope,
 ) -> None:
     """Raise Refusal where such a region cannot be told to keep no copies."""
     oldest = settings.target_torch

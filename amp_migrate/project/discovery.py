@@ -63,12 +63,18 @@ def surroundings(files: Iterable[str], known: Collection[str]) -> list[str]:
     folders = {file.rpartition("/")[0] for file in files}
     if len(folders) > _MOST_FOLDERS:
         folders = set(
-            sorted(_outermost({file.rpartition("/")[0] for file in known}))[:_MOST_FOLDERS]
+            sorted(_outermost({file.rpartition("/")[0] for file in known}))[
+                :_MOST_FOLDERS
+            ]
         )
     near = dict.fromkeys(
         str(path)
         for folder in map(Path, sorted(folders))
-        for pattern, start in (("*", folder), ("*", folder.parent), ("*/*", folder))
+        for pattern, start in (
+            ("*", folder),
+            ("*", folder.parent),
+            ("*/*", folder),
+        )
         for suffix in SUFFIXES
         for path in sorted(listed(start, pattern + suffix))[:_MOST_NEAR]
     )
@@ -81,9 +87,13 @@ def _outermost(folders: Collection[str]) -> Iterator[str]:
             yield folder
 
 
-def _excludes(excludes: Iterable[tuple[Path, Sequence[str]]]) -> tuple[Patterns, ...]:
+def _excludes(
+    excludes: Iterable[tuple[Path, Sequence[str]]],
+) -> tuple[Patterns, ...]:
     return gitignore.present(
-        gitignore.patterns(base.resolve(), lines) for base, lines in excludes if lines
+        gitignore.patterns(base.resolve(), lines)
+        for base, lines in excludes
+        if lines
     )
 
 
@@ -94,7 +104,11 @@ def _named(path: Path) -> Found:
     except OSError as error:
         return Found(path, real, reading(error))
     if not regular:
-        return Found(path, real, SourceError("not a regular file; to read from a pipe, name it -"))
+        return Found(
+            path,
+            real,
+            SourceError("not a regular file; to read from a pipe, name it -"),
+        )
     return Found(path, real)
 
 
@@ -113,7 +127,9 @@ class _Walk(NamedTuple):
     root: Path
     excludes: tuple[Patterns, ...]
 
-    def walk(self, shown: Path, folder: Path, rules: tuple[Patterns, ...]) -> Iterator[Found]:
+    def walk(
+        self, shown: Path, folder: Path, rules: tuple[Patterns, ...]
+    ) -> Iterator[Found]:
         try:
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
@@ -126,20 +142,31 @@ class _Walk(NamedTuple):
         if ".gitignore" in names:
             rules = _with_gitignore(folder, rules)
         for entry in entries:
-            yield from self._entry(entry, shown / entry.name, folder / entry.name, rules)
+            yield from self._entry(
+                entry, shown / entry.name, folder / entry.name, rules
+            )
 
     def _entry(
-        self, entry: os.DirEntry[str], shown: Path, path: Path, rules: tuple[Patterns, ...]
+        self,
+        entry: os.DirEntry[str],
+        shown: Path,
+        path: Path,
+        rules: tuple[Patterns, ...],
     ) -> Iterator[Found]:
         if entry.is_dir(follow_symlinks=False):
-            if entry.name not in SKIPPED_FOLDERS and not self._left_out(path, True, rules):
+            if entry.name not in SKIPPED_FOLDERS and not self._left_out(
+                path, True, rules
+            ):
                 yield from self.walk(shown, path, rules)
         elif (
             entry.name.endswith(SUFFIXES)
             and self._inside(entry, path)
             and not self._left_out(path, False, rules)
         ):
-            yield Found(shown, os.path.realpath(path) if entry.is_symlink() else str(path))
+            yield Found(
+                shown,
+                os.path.realpath(path) if entry.is_symlink() else str(path),
+            )
 
     def _inside(self, entry: os.DirEntry[str], path: Path) -> bool:
         """A regular file below the root; editors leave dangling links, and a link out leads to
@@ -147,16 +174,24 @@ class _Walk(NamedTuple):
         """
         try:
             return entry.is_file() and (
-                not entry.is_symlink() or path.resolve().is_relative_to(self.root)
+                not entry.is_symlink()
+                or path.resolve().is_relative_to(self.root)
             )
         except (OSError, RuntimeError):
             return False
 
-    def _left_out(self, path: Path, folder: bool, rules: tuple[Patterns, ...]) -> bool:
+    def _left_out(
+        self, path: Path, folder: bool, rules: tuple[Patterns, ...]
+    ) -> bool:
         return gitignore.left_out(path, folder, rules) or any(
             one.decide(path, folder) for one in self.excludes
         )
 
 
-def _with_gitignore(folder: Path, rules: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
-    return (*rules, *gitignore.present([gitignore.read(folder, folder / ".gitignore")]))
+def _with_gitignore(
+    folder: Path, rules: tuple[Patterns, ...]
+) -> tuple[Patterns, ...]:
+    return (
+        *rules,
+        *gitignore.present([gitignore.read(folder, folder / ".gitignore")]),
+    )

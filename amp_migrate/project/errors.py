@@ -52,9 +52,13 @@ def reading(error: OSError) -> SourceError:
 
 def writing(error: OSError) -> SourceError:
     """Tell why a file could not be replaced; it is still as it was."""
-    return SourceError(_told(error, "cannot be written", _WRITING) + "; it is unchanged")
+    return SourceError(
+        _told(error, "cannot be written", _WRITING) + "; it is unchanged"
+    )
 
 
 def _told(error: OSError, what: str, remedies: dict[int, str]) -> str:
-    remedy = remedies.get(error.errno or 0, error.strerror or type(error).__name__)
+    remedy = remedies.get(
+        error.errno or 0, error.strerror or type(error).__name__
+    )
     return f"{what}: {remedy}"

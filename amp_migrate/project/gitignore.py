@@ -93,15 +93,23 @@ class Patterns:
 
     def covers(self, path: Path, folder: bool) -> bool:
         """Whether `path`, or a folder above it, is left out."""
-        above = [parent for parent in path.parents if parent.is_relative_to(self.base)]
-        return bool(self.decide(path, folder)) or any(self.decide(up, True) for up in above)
+        above = [
+            parent
+            for parent in path.parents
+            if parent.is_relative_to(self.base)
+        ]
+        return bool(self.decide(path, folder)) or any(
+            self.decide(up, True) for up in above
+        )
 
 
 def patterns(base: Path, lines: Iterable[str]) -> Patterns | None:
     """Patterns from the lines of a `.gitignore`; lines that are none are passed over, as
     git does.
     """
-    read = [one for line in lines if (one := _pattern(line)) is not None][:_MOST]
+    read = [one for line in lines if (one := _pattern(line)) is not None][
+        :_MOST
+    ]
     if not read:
         return None
     names: dict[str, tuple[int, ...]] = {}
@@ -111,7 +119,9 @@ def patterns(base: Path, lines: Iterable[str]) -> Patterns | None:
             others.append(index)
         else:
             names[name] = (*names.get(name, ()), index)
-    return Patterns(base, tuple(pattern for pattern, _ in read), names, tuple(others))
+    return Patterns(
+        base, tuple(pattern for pattern, _ in read), names, tuple(others)
+    )
 
 
 def _pattern(line: str) -> tuple[_Pattern, str | None] | None:
@@ -127,7 +137,10 @@ def _pattern(line: str) -> tuple[_Pattern, str | None] | None:
     text = text.removeprefix("/")
     try:
         parts = text.split("/")
-        segments = tuple(None if part == "**" else re.compile(_segment(part)) for part in parts)
+        segments = tuple(
+            None if part == "**" else re.compile(_segment(part))
+            for part in parts
+        )
     except ValueError:
         return None
     plain = not anchored and not re.search(r"[*?\[\\]", text)
@@ -158,7 +171,9 @@ def _segment(text: str) -> str:
     if not rest:
         return first
     middle = [chunk for chunk in rest[:-1] if chunk]
-    held = "".join(f"(?=(?P<g{n}>.*?{chunk}))(?P=g{n})" for n, chunk in enumerate(middle))
+    held = "".join(
+        f"(?=(?P<g{n}>.*?{chunk}))(?P=g{n})" for n, chunk in enumerate(middle)
+    )
     return f"(?s:{first}{held}.*{rest[-1]})"
 
 
@@ -173,7 +188,13 @@ def _tokens(text: str) -> Iterator[str]:
                 raise ValueError("a backslash at the end")
             token, at = re.escape(text[at + 1]), at + 2
         else:
-            token = char if char == "*" else "[^/]" if char == "?" else re.escape(char)
+            token = (
+                char
+                if char == "*"
+                else "[^/]"
+                if char == "?"
+                else re.escape(char)
+            )
             at += 1
         yield token
 
@@ -188,13 +209,17 @@ def _bracket(text: str, at: int) -> tuple[str, int]:
     while at < len(text) and (text[at] != "]" or not inside):
         named = re.compile(r"\[:(\w+):\]").match(text, at)
         if named:
-            inside.append(_CLASSES[named[1]] if named[1] in _CLASSES else _wrong(named[0]))
+            inside.append(
+                _CLASSES[named[1]] if named[1] in _CLASSES else _wrong(named[0])
+            )
             at = named.end()
             continue
         low, at = _member(text, at)
         if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in ("", "]"):
             high, at = _member(text, at + 1)
-            inside.append(f"{re.escape(low)}-{re.escape(high)}" if low <= high else "")
+            inside.append(
+                f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+            )
         else:
             inside.append(re.escape(low))
     if at >= len(text):
@@ -214,7 +239,9 @@ def _wrong(text: str) -> NoReturn:
     raise ValueError(f"{text!r} is no set of characters")
 
 
-def _matches(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
+def _matches(
+    segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]
+) -> bool:
     """Whether a path matches; `**` stands for any number of folders, at the end for at least one
     name. As with stars in a name, only the last `**` ever takes more.
     """
@@ -260,14 +287,29 @@ def above(folder: Path) -> tuple[Patterns, ...]:
     outside a repository.
     """
     root = next(
-        (parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None
+        (
+            parent
+            for parent in (folder, *folder.parents)
+            if (parent / ".git").exists()
+        ),
+        None,
     )
     if root is None or root == folder:
         return present([_exclude_of(root)] if root else [])
-    between = [parent for parent in reversed(folder.parents) if parent.is_relative_to(root)]
-    found = present([_exclude_of(root), *(_gitignore_of(parent) for parent in between)])
+    between = [
+        parent
+        for parent in reversed(folder.parents)
+        if parent.is_relative_to(root)
+    ]
+    found = present(
+        [_exclude_of(root), *(_gitignore_of(parent) for parent in between)]
+    )
     # A folder that is named on the command line is wanted, even if git ignores it.
-    return () if any(left_out(one, True, found) for one in (folder, *between)) else found
+    return (
+        ()
+        if any(left_out(one, True, found) for one in (folder, *between))
+        else found
+    )
 
 
 def _exclude_of(root: Path) -> Patterns | None:

@@ -43,7 +43,11 @@ def _starts(path: str, level: int) -> tuple[str, ...]:
     here = Path(path).resolve().parent
     if level == 0:
         return tuple(str(folder) for folder in absolute_starts(here))
-    return (str((here, *here.parents)[level - 1]),) if level <= len(here.parents) + 1 else ()
+    return (
+        (str((here, *here.parents)[level - 1]),)
+        if level <= len(here.parents) + 1
+        else ()
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -78,7 +82,10 @@ def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     for cut in range(len(parts), 0, -1):
         base = "/".join((holders[0], *parts[:cut]))
-        found += [(f"{base}.py", parts[cut:]), (f"{base}/__init__.py", parts[cut:])]
+        found += [
+            (f"{base}.py", parts[cut:]),
+            (f"{base}/__init__.py", parts[cut:]),
+        ]
     return found
 
 
@@ -88,10 +95,16 @@ def _holders(top: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for folder in _folders(top)[:_MOST]:
         for entry in _entries(folder)[:_MOST]:
-            name = entry.name.removesuffix(".py") if entry.name.endswith(".py") else entry.name
+            name = (
+                entry.name.removesuffix(".py")
+                if entry.name.endswith(".py")
+                else entry.name
+            )
             if name.isidentifier():
                 found.setdefault(name, []).append(folder)
-    return {name: tuple(dict.fromkeys(folders)) for name, folders in found.items()}
+    return {
+        name: tuple(dict.fromkeys(folders)) for name, folders in found.items()
+    }
 
 
 def _folders(top: str) -> list[str]:
@@ -110,7 +123,9 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 _MOST = 500
 
 
-def by_search_path(path: str, canonical: str, known: Iterable[str]) -> tuple[str, list[str]] | None:
+def by_search_path(
+    path: str, canonical: str, known: Iterable[str]
+) -> tuple[str, list[str]] | None:
     """The one file of `known` that an absolute import means if its folder is on the search path, as
     with `lib/` put there.
 
@@ -120,12 +135,16 @@ def by_search_path(path: str, canonical: str, known: Iterable[str]) -> tuple[str
     parts = canonical.split(".")
     if canonical.startswith(".") or parts[0] in sys.stdlib_module_names:
         return None
-    top = f"{absolute_starts(Path(resolved(path)).parent)[-1]}/".replace("//", "/")
+    top = f"{absolute_starts(Path(resolved(path)).parent)[-1]}/".replace(
+        "//", "/"
+    )
     files = [file for file in known if file.startswith(top)]
     for cut in range(len(parts), 0, -1):
         inner = "/".join(parts[:cut])
         found = [file for file in files if file.endswith(f"/{inner}.py")]
-        found = found or [file for file in files if file.endswith(f"/{inner}/__init__.py")]
+        found = found or [
+            file for file in files if file.endswith(f"/{inner}/__init__.py")
+        ]
         if found:
             return (found[0], parts[cut:]) if len(found) == 1 else None
     return None

@@ -12,7 +12,9 @@ from typing import Any
 
 from amp_migrate.project.line_diff import opcodes
 
-_CHARACTER = re.compile(r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}|\\.|.", re.DOTALL)
+_CHARACTER = re.compile(
+    r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}|\\.|.", re.DOTALL
+)
 _BLANK = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
@@ -43,10 +45,14 @@ def members(text: str, at: int) -> Iterator[tuple[str, Value]]:
     for place in _parts(text, at, "{", "}"):
         name = value_at(text, place.start)
         if not isinstance(name.value, str):
-            raise json.JSONDecodeError("Expecting a member's name", text, name.start)
+            raise json.JSONDecodeError(
+                "Expecting a member's name", text, name.start
+            )
         if name.value in seen:
             raise json.JSONDecodeError(
-                f"The name {name.value!r} stands twice in one object", text, name.start
+                f"The name {name.value!r} stands twice in one object",
+                text,
+                name.start,
             )
         seen.add(name.value)
         colon = _past_blanks(text, name.end)
@@ -114,7 +120,11 @@ def respelled(raw: str, new: str) -> str | None:
         return None
     opening, between, closing = _layout(raw)
     return (
-        opening + between.join(_respelled_lines(lines, _split_like(lines, new), spelling)) + closing
+        opening
+        + between.join(
+            _respelled_lines(lines, _split_like(lines, new), spelling)
+        )
+        + closing
     )
 
 
@@ -128,7 +138,9 @@ class _Spelling:
     def of(cls, raws: Sequence[str]) -> _Spelling | None:
         """The spelling of these strings, quotes included; None where they do not agree."""
         seen: dict[str, str] = {}
-        for written in {one for raw in raws for one in _CHARACTER.findall(raw[1:-1])}:
+        for written in {
+            one for raw in raws for one in _CHARACTER.findall(raw[1:-1])
+        }:
             char = json.loads(f'"{written}"')
             if seen.setdefault(char, written) != written:
                 return None
@@ -141,7 +153,9 @@ class _Spelling:
         return (
             '"'
             + "".join(
-                self.seen.get(char) or json.dumps(char, ensure_ascii=False)[1:-1] for char in value
+                self.seen.get(char)
+                or json.dumps(char, ensure_ascii=False)[1:-1]
+                for char in value
             )
             + '"'
         )
@@ -152,7 +166,9 @@ def _layout(raw: str) -> tuple[str, str, str]:
     places = list(items(raw, 0))
     opening, closing = raw[: places[0].start], raw[places[-1].end :]
     between = (
-        raw[places[0].end : places[1].start] if len(places) > 1 else "," + (opening[1:] or " ")
+        raw[places[0].end : places[1].start]
+        if len(places) > 1
+        else "," + (opening[1:] or " ")
     )
     return opening, between, closing
 

@@ -15,4 +15,6 @@ thousand equal lines with each takes half a minute.
 
 def opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
     """`SequenceMatcher.get_opcodes`, in a time that repeated lines do not square."""
-    return SequenceMatcher(None, old, new, autojunk=len(new) > _LONG).get_opcodes()
+    return SequenceMatcher(
+        None, old, new, autojunk=len(new) > _LONG
+    ).get_opcodes()

@@ -21,7 +21,9 @@ TIMERS = frozenset("time timeit prun memit lprun mprun snakeviz".split())
 PYTHON_CELLS = TIMERS | {"capture"}
 """Cell magics with Python below them, which runs in the notebook."""
 
-_ASSIGNED = re.compile(r"(?P<before>\s*[\w.,\s\[\]'\"*]+?\s*=\s*)(?P<magic>(?:%\w|!).*)", re.DOTALL)
+_ASSIGNED = re.compile(
+    r"(?P<before>\s*[\w.,\s\[\]'\"*]+?\s*=\s*)(?P<magic>(?:%\w|!).*)", re.DOTALL
+)
 _HELP = re.compile(r"\s*%{0,2}[^\s#'\"()]*[\w\]*]\?{1,2}\s*")
 _FUTURE = re.compile(r"from\s+__future__\s+import\b")
 _LEXED = re.compile(
@@ -62,7 +64,9 @@ class Marker:
 
     def value(self, original: str) -> str:
         """An expression of unknown value."""
-        return self._add(StandIn(f"get_ipython({self._string(original, '%')})", original))
+        return self._add(
+            StandIn(f"get_ipython({self._string(original, '%')})", original)
+        )
 
     def unread(self, source: str) -> str:
         """A line for a cell that is left out, where it names functions of the notebook; else
@@ -79,13 +83,17 @@ class Marker:
 
     def _string(self, original: str, calling: str) -> str:
         """A string of as many lines, with references to the functions that a command may call."""
-        breaks = "".join(line[len(line.rstrip("\r\n")) :] for line in split_lines(original))
+        breaks = "".join(
+            line[len(line.rstrip("\r\n")) :] for line in split_lines(original)
+        )
         words = self._words(original) if original[0] in calling else ""
         text = f'"""{self.mark()}{breaks}"""'
         return f"({text}, {words})" if words else text
 
     def _words(self, original: str) -> str:
-        return ", ".join(sorted(set(re.findall(r"\w+", original)) & set(self.functions)))
+        return ", ".join(
+            sorted(set(re.findall(r"\w+", original)) & set(self.functions))
+        )
 
     def _add(self, made: StandIn) -> str:
         self.made.append(made)
@@ -111,12 +119,18 @@ class _Lexer:
         code = line.rstrip("\r\n")
         self.joined = code.endswith("\\")
         while at < len(line):
-            at = self._in_string(line, at) if self.quote else self._in_code(line, at)
+            at = (
+                self._in_string(line, at)
+                if self.quote
+                else self._in_code(line, at)
+            )
         if len(self.quote) == 1 and not self.joined:
             self.quote = ""
 
     def _in_string(self, line: str, at: int) -> int:
-        found = re.compile(rf"(?:\\.|(?!{self.quote}).)*?{self.quote}", re.DOTALL).match(line, at)
+        found = re.compile(
+            rf"(?:\\.|(?!{self.quote}).)*?{self.quote}", re.DOTALL
+        ).match(line, at)
         if not found:
             return len(line)
         self.quote = ""
@@ -174,7 +188,9 @@ def _without_magics(source: str, marker: Marker) -> str:
     out: list[str] = []
     at_top = True
     while lines:
-        stand_in = _stand_in(lines, marker, at_top) if lexer.at_statement else None
+        stand_in = (
+            _stand_in(lines, marker, at_top) if lexer.at_statement else None
+        )
         line = lines.pop(0)
         if stand_in is None:
             lexer.feed(line)
@@ -194,9 +210,13 @@ def _stand_in(lines: list[str], marker: Marker, at_top: bool) -> str | None:
         taken = at_top and cell_magic(body) in PYTHON_CELLS
         return _whole(lines, indent, marker.statement) if taken else None
     if body[:1] in ("%", "!", "?", ",", ";", "/"):
-        return _timed(first, indent, body, marker) or _whole(lines, indent, marker.statement)
+        return _timed(first, indent, body, marker) or _whole(
+            lines, indent, marker.statement
+        )
     if _FUTURE.match(body):
-        return _whole(lines, indent, marker.statement) if "(" not in body else None
+        return (
+            _whole(lines, indent, marker.statement) if "(" not in body else None
+        )
     assigned = _ASSIGNED.fullmatch(first)
     if assigned:
         return _whole(lines, assigned["before"], marker.value)

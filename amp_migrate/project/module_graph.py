@@ -71,7 +71,10 @@ class Project:
 
     def users(self, path: str, *words: str) -> list[str]:
         """Files that import `path`, directly or through others, and hold all of `words`, sorted."""
-        wanted = [re.compile(rb"(?<!\w)" + re.escape(word.encode()) + rb"(?!\w)") for word in words]
+        wanted = [
+            re.compile(rb"(?<!\w)" + re.escape(word.encode()) + rb"(?!\w)")
+            for word in words
+        ]
         found, seen, waiting = set(), {path}, deque([path])
         while waiting:
             for file in self.importers.get(waiting.popleft(), ()):
@@ -83,7 +86,9 @@ class Project:
                     found.add(file)
                     waiting.append(file)
                 elif file.endswith("__init__.py"):
-                    waiting.append(file)  # `from .engine import *` names nothing
+                    waiting.append(
+                        file
+                    )  # `from .engine import *` names nothing
         return sorted(found)
 
     def helpers(self, path: str, most: int) -> list[str]:
@@ -133,7 +138,11 @@ class Index:
         self._stems: dict[str, list[str]] = {}
         for path in sorted(self.known):
             folder, _, name = path.rpartition("/")
-            stem = folder.rpartition("/")[2] if name == "__init__.py" else name.removesuffix(".py")
+            stem = (
+                folder.rpartition("/")[2]
+                if name == "__init__.py"
+                else name.removesuffix(".py")
+            )
             self._stems.setdefault(stem, []).append(path)
 
     def add(self, path: str, data: bytes) -> None:
@@ -176,7 +185,9 @@ class Index:
             yield file
 
 
-def _requested(match: re.Match[bytes], heads: frozenset[bytes]) -> Iterator[str]:
+def _requested(
+    match: re.Match[bytes], heads: frozenset[bytes]
+) -> Iterator[str]:
     """Dotted names that one import statement may mean a module by."""
     if match["plain"] is not None:
         for part in match["plain"].split(b","):
@@ -205,7 +216,11 @@ def _file(folder: str, name: str, known: Mapping[str, str]) -> str | None:
         folder = folder.rpartition("/")[0]
     for start in (folder,) if level else _starts(folder):
         base = f"{start}/{inner}" if inner else str(start)
-        for file in (f"{base}.py", f"{base}/__init__.py") if inner else (f"{base}/__init__.py",):
+        for file in (
+            (f"{base}.py", f"{base}/__init__.py")
+            if inner
+            else (f"{base}/__init__.py",)
+        ):
             if file in known:
                 return known[file]
     return None

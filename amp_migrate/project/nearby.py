@@ -30,14 +30,20 @@ def text_of(file: str | Path) -> bytes | None:
     return read_nearby(file)
 
 
-def beside(here: Path, *, cousins: bool = False) -> Iterator[tuple[Path, bytes]]:
+def beside(
+    here: Path, *, cousins: bool = False
+) -> Iterator[tuple[Path, bytes]]:
     """The Python files in the folder of `here`, below it and above it, with what they hold; with
     `cousins`, those in the folders beside it, too. None where `here` is not on disk.
     """
     if not here.is_file():
         return
     folder = here.parent
-    near = [*listed(folder, "*.py"), *listed(folder.parent, "*.py"), *listed(folder, "*/*.py")]
+    near = [
+        *listed(folder, "*.py"),
+        *listed(folder.parent, "*.py"),
+        *listed(folder, "*/*.py"),
+    ]
     near += listed(folder.parent, "*/*.py") if cousins else ()
     for file in list(dict.fromkeys(near))[:_MOST]:
         if file != here:

@@ -34,7 +34,14 @@ _NO_PYTHON = frozenset(
     "! bash cmd html javascript js latex markdown perl ruby script sh svg sx system".split()
 )
 # Cell magics whose cell calls nothing in the notebook.
-_ELSEWHERE = _NO_PYTHON | {"file", "python", "python2", "python3", "pypy", "writefile"}
+_ELSEWHERE = _NO_PYTHON | {
+    "file",
+    "python",
+    "python2",
+    "python3",
+    "pypy",
+    "writefile",
+}
 
 
 @dataclass(frozen=True)
@@ -88,13 +95,22 @@ class Notebook:
         read.
         """
         told = Places.of(self.text).outcome(outcome)
-        loops = sorted((*told.loops, *self.left_out), key=lambda one: (one.cell or 0, one.line))
-        status = "refused" if told.status == "unchanged" and self.left_out else told.status
+        loops = sorted(
+            (*told.loops, *self.left_out),
+            key=lambda one: (one.cell or 0, one.line),
+        )
+        status = (
+            "refused"
+            if told.status == "unchanged" and self.left_out
+            else told.status
+        )
         return replace(told, loops=tuple(loops), status=status)
 
     def _changes(self, text: str) -> Iterator[tuple[Cell, str]]:
         parts = cells.split(text)
-        if [number for number, _ in parts] != [cell.number for cell in self.cells]:
+        if [number for number, _ in parts] != [
+            cell.number for cell in self.cells
+        ]:
             raise SourceError(
                 "the new program has lost the bounds of its cells; please report this"
             )
@@ -141,16 +157,28 @@ def _read(raw: str, digest: str, mark: bytes) -> Notebook:
         message = f"no JSON, as notebooks are: {error.msg}; mend it, or restore the file"
         raise SourceError(message, error.lineno, error.colno) from None
     except RecursionError:
-        raise SourceError(f"its JSON is nested too deeply to be read; {_OPEN_AND_SAVE}") from None
+        raise SourceError(
+            f"its JSON is nested too deeply to be read; {_OPEN_AND_SAVE}"
+        ) from None
     except ValueError as error:  # a number of too many digits
-        raise SourceError(f"no JSON that can be read: {error}; {_OPEN_AND_SAVE}") from None
+        raise SourceError(
+            f"no JSON that can be read: {error}; {_OPEN_AND_SAVE}"
+        ) from None
     marker = Marker(
-        digest, frozenset(name for cell in code for name in _DEFINED.findall(cell.source))
+        digest,
+        frozenset(
+            name for cell in code for name in _DEFINED.findall(cell.source)
+        ),
     )
     read = [_with_text(cell, marker) for cell in code]
-    text = "".join(f"{cells.separator(cell.number, digest)}\n{cell.text}" for cell, _ in read)
+    text = "".join(
+        f"{cells.separator(cell.number, digest)}\n{cell.text}"
+        for cell, _ in read
+    )
     left_out = tuple(why for _, why in read if why)
-    return Notebook(text, raw, digest, tuple(cell for cell, _ in read), left_out, mark)
+    return Notebook(
+        text, raw, digest, tuple(cell for cell, _ in read), left_out, mark
+    )
 
 
 def _code_cells(raw: str, top: Mapping[str, jsontext.Value]) -> Iterator[Cell]:
@@ -174,11 +202,17 @@ def _code_cells(raw: str, top: Mapping[str, jsontext.Value]) -> Iterator[Cell]:
         fields = dict(jsontext.members(raw, value.start))
         if _holds_code(fields):
             source = fields["source"]
-            yield Cell(number, _joined(source.value, number), source.start, source.end)
+            yield Cell(
+                number, _joined(source.value, number), source.start, source.end
+            )
 
 
 def _holds_code(fields: Mapping[str, jsontext.Value]) -> bool:
-    if "source" not in fields or "cell_type" not in fields or fields["cell_type"].value != "code":
+    if (
+        "source" not in fields
+        or "cell_type" not in fields
+        or fields["cell_type"].value != "code"
+    ):
         return False
     metadata = fields["metadata"].value if "metadata" in fields else {}
     language = _at(metadata, "vscode", "languageId")
@@ -186,7 +220,10 @@ def _holds_code(fields: Mapping[str, jsontext.Value]) -> bool:
 
 
 def _is_python(metadata: Any) -> bool:
-    languages = (_at(metadata, "kernelspec", "language"), _at(metadata, "language_info", "name"))
+    languages = (
+        _at(metadata, "kernelspec", "language"),
+        _at(metadata, "language_info", "name"),
+    )
     named = [one.lower() for one in languages if isinstance(one, str)]
     return all(name.startswith(("python", "ipython")) for name in named)
 
@@ -200,7 +237,9 @@ def _at(value: Any, *names: str) -> Any:
 def _joined(source: Any, number: int) -> str:
     if isinstance(source, str):
         return source
-    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+    if isinstance(source, list) and all(
+        isinstance(line, str) for line in source
+    ):
         return "".join(source)
     raise SourceError(
         f"the source of cell {number} is neither text nor a list of lines; {_OPEN_AND_SAVE}"
@@ -223,7 +262,12 @@ def _with_text(cell: Cell, marker: Marker) -> tuple[Cell, LoopOutcome | None]:
         del marker.made[made:]
         return _left_out(cell, marker), _unparsable(cell, error)
     end = "" if text.endswith("\n") or not text else "\n"
-    return replace(cell, text=text + end, stand_ins=tuple(marker.made[made:]), indent=indent), None
+    return replace(
+        cell,
+        text=text + end,
+        stand_ins=tuple(marker.made[made:]),
+        indent=indent,
+    ), None
 
 
 def _indent(source: str) -> str:
@@ -235,22 +279,35 @@ def _indent(source: str) -> str:
     indent = first[: len(first) - len(first.lstrip(" \t"))]
     return (
         indent
-        if all(line.startswith(indent) and line[len(indent) :].strip("\r\n") for line in lines)
+        if all(
+            line.startswith(indent) and line[len(indent) :].strip("\r\n")
+            for line in lines
+        )
         else ""
     )
 
 
 def _dedented(source: str, indent: str) -> str:
-    return "".join(line.removeprefix(indent) for line in split_lines(source)) if indent else source
+    return (
+        "".join(line.removeprefix(indent) for line in split_lines(source))
+        if indent
+        else source
+    )
 
 
 def _indented(source: str, indent: str) -> str:
     lines = split_lines(source) if indent else [source]
-    return "".join(indent + line if line.strip("\r\n") else line for line in lines)
+    return "".join(
+        indent + line if line.strip("\r\n") else line for line in lines
+    )
 
 
 def _left_out(cell: Cell, marker: Marker, magic: str = "") -> Cell:
-    return replace(cell, read=False, text="" if magic in _ELSEWHERE else marker.unread(cell.source))
+    return replace(
+        cell,
+        read=False,
+        text="" if magic in _ELSEWHERE else marker.unread(cell.source),
+    )
 
 
 def _unread(cell: Cell, magic: str) -> LoopOutcome | None:
@@ -260,7 +317,9 @@ def _unread(cell: Cell, magic: str) -> LoopOutcome | None:
         f"`%%{magic}` takes this cell away from the notebook; migrate the file or the "
         "program that it makes"
     )
-    return LoopOutcome(1, "<module>", "refused", "notebook", message, cell=cell.number)
+    return LoopOutcome(
+        1, "<module>", "refused", "notebook", message, cell=cell.number
+    )
 
 
 def _unparsable(cell: Cell, error: Exception) -> LoopOutcome | None:
@@ -269,7 +328,9 @@ def _unparsable(cell: Cell, error: Exception) -> LoopOutcome | None:
     what = error.msg if isinstance(error, SyntaxError) else str(error)
     message = f"{what} (read by Python {platform.python_version()})"
     line = getattr(error, "lineno", None) or 1
-    return LoopOutcome(line, "<module>", "refused", "syntax", message, cell=cell.number)
+    return LoopOutcome(
+        line, "<module>", "refused", "syntax", message, cell=cell.number
+    )
 
 
 def _may_train(source: str) -> bool:

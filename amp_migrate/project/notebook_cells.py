@@ -30,7 +30,8 @@ def split(text: str) -> list[tuple[int, str]]:
     marks = list(_SEPARATOR_LINE.finditer(text))
     ends = (*(mark.start() for mark in marks[1:]), len(text))
     return [
-        (int(mark[1]), text[mark.end() + 1 : end]) for mark, end in zip(marks, ends, strict=False)
+        (int(mark[1]), text[mark.end() + 1 : end])
+        for mark, end in zip(marks, ends, strict=False)
     ]
 
 
@@ -57,7 +58,11 @@ class Places:
     def at(self, line: int) -> tuple[int, int]:
         """Cell and line in it."""
         index = bisect_right(self.above, line) - 1
-        return (self.numbers[index], max(line - self.above[index], 1)) if index >= 0 else (1, 1)
+        return (
+            (self.numbers[index], max(line - self.above[index], 1))
+            if index >= 0
+            else (1, 1)
+        )
 
     def line(self, cell: int, line: int) -> int:
         """The line of the text."""
@@ -65,7 +70,10 @@ class Places:
 
     def told(self, message: str) -> str:
         """A message with its lines told by cell."""
-        return _LINE.sub(lambda found: "cell {}, line {}".format(*self.at(int(found[1]))), message)
+        return _LINE.sub(
+            lambda found: "cell {}, line {}".format(*self.at(int(found[1]))),
+            message,
+        )
 
     def outcome(self, outcome: FileOutcome) -> FileOutcome:
         """What became of the text, told by cell and line."""
@@ -79,11 +87,18 @@ class Places:
 
     def _loop(self, one: LoopOutcome) -> LoopOutcome:
         cell, line = self.at(one.line)
-        return replace(one, cell=cell, line=line, message=one.message and self.told(one.message))
+        return replace(
+            one,
+            cell=cell,
+            line=line,
+            message=one.message and self.told(one.message),
+        )
 
     def _note(self, one: Note) -> Note:
         cell, line = self.at(one.line)
-        return replace(one, cell=cell, line=line, message=self.told(one.message))
+        return replace(
+            one, cell=cell, line=line, message=self.told(one.message)
+        )
 
     def _change(self, one: Change) -> Change:
         cell, line = self.at(one.line)
@@ -91,7 +106,9 @@ class Places:
 
     def _error(self, path: str, error: str | None) -> str | None:
         found = (
-            re.match(r":(\d+)", error[len(path) :]) if error and error.startswith(path) else None
+            re.match(r":(\d+)", error[len(path) :])
+            if error and error.startswith(path)
+            else None
         )
         if error is None or not found:
             return error

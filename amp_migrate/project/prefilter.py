@@ -75,7 +75,9 @@ def _makes_trainer(data: bytes) -> bool:
     sight.
     """
     return any(
-        maker in data and package in data for package, makers in _TRAINERS for maker in makers
+        maker in data and package in data
+        for package, makers in _TRAINERS
+        for maker in makers
     )
 
 
@@ -89,7 +91,9 @@ def hides_words(data: bytes, notebook: bool = False) -> bool:
     where a notebook should be. What is wrong with them is told, not passed over.
     """
     if not notebook:
-        return b"\0" in data[:4] or data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        return b"\0" in data[:4] or data.startswith(
+            (BOM_UTF16_LE, BOM_UTF16_BE)
+        )
     import json  # few trees hold notebooks
 
     try:
@@ -97,14 +101,18 @@ def hides_words(data: bytes, notebook: bool = False) -> bool:
     except (ValueError, RecursionError):
         return True
     cells = found.get("cells", []) if isinstance(found, dict) else None
-    return not isinstance(cells, list) or not all(isinstance(one, dict) for one in cells)
+    return not isinstance(cells, list) or not all(
+        isinstance(one, dict) for one in cells
+    )
 
 
 def trains_with_amp(data: bytes) -> bool:
     """Tell whether these bytes can hold a step, or a part of one, in mixed precision."""
     if not names_amp(data):
         return False
-    regions = b"autocast" in data and any(word in data for word in _LOOPS_AND_REGIONS)
+    regions = b"autocast" in data and any(
+        word in data for word in _LOOPS_AND_REGIONS
+    )
     return regions or b"caler" in data
 
 
@@ -122,7 +130,9 @@ def _find(data: bytes) -> int:
     """Where `loss.backward(` or `from torch.autograd import backward` stands; -1: nowhere."""
     for found in _BACKWARD.finditer(data):
         start = found.start()
-        if found[1] and data[max(start - 200, 0) : start].rstrip(_BEFORE_A_NAME).endswith(b"."):
+        if found[1] and data[max(start - 200, 0) : start].rstrip(
+            _BEFORE_A_NAME
+        ).endswith(b"."):
             return start
         line = data[data.rfind(b"\n", 0, start) + 1 : start]
         if b"import" in line and b"#" not in line:

@@ -39,7 +39,9 @@ def _by_repository(paths: Sequence[Path]) -> dict[str, list[str]]:
         folder = real if os.path.isdir(real) else os.path.dirname(real)  # noqa: PTH112, PTH120
         if folder not in tops:
             tops[folder] = _top(folder)
-        found.setdefault(tops[folder], []).append(os.path.relpath(real, tops[folder]))
+        found.setdefault(tops[folder], []).append(
+            os.path.relpath(real, tops[folder])
+        )
     return found
 
 
@@ -54,7 +56,14 @@ def _top(folder: str) -> str:
 
 def _commit(top: str, revision: str) -> str:
     name = revision.removesuffix("...")
-    done = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    done = _git(
+        top,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"{name}^{{commit}}",
+    )
     commit = done.stdout.decode().strip()
     if not name or done.returncode or not commit:
         raise SinceError(f"{name!r} names no commit in {top}{_shallow(top)}")
@@ -69,7 +78,10 @@ def _commit(top: str, revision: str) -> str:
 
 
 def _shallow(top: str) -> str:
-    if _git(top, "rev-parse", "--is-shallow-repository").stdout.strip() != b"true":
+    if (
+        _git(top, "rev-parse", "--is-shallow-repository").stdout.strip()
+        != b"true"
+    ):
         return ""
     return (
         ", which was cloned without its history: fetch it (git fetch --unshallow; in CI, a "
@@ -99,19 +111,33 @@ def _names(top: str, commit: str, below: Sequence[str]) -> Iterator[str]:
     yield from _listed(top, _NEW, below)
     for entry in _listed(top, _TRACKED, below):
         name = entry.partition("\t")[2]
-        if entry.startswith(_SUBMODULE) and os.path.exists(f"{top}/{name}/.git"):  # noqa: PTH110
-            yield from (f"{name}/{inner}" for inner in _names(f"{top}/{name}", "HEAD", ["."]))
+        if entry.startswith(_SUBMODULE) and os.path.exists(  # noqa: PTH110
+            f"{top}/{name}/.git"
+        ):
+            yield from (
+                f"{name}/{inner}"
+                for inner in _names(f"{top}/{name}", "HEAD", ["."])
+            )
 
 
 def _filters_off(top: str) -> tuple[str, ...]:
     """Options that switch off the programs by which the repository's settings would have git read
     its files.
     """
-    done = _git(top, "config", "--name-only", "-z", "--get-regexp", r"^filter\.")
+    done = _git(
+        top, "config", "--name-only", "-z", "--get-regexp", r"^filter\."
+    )
     drivers = {
-        os.fsdecode(key).rpartition(".")[0] for key in done.stdout.split(b"\0") if b"." in key
+        os.fsdecode(key).rpartition(".")[0]
+        for key in done.stdout.split(b"\0")
+        if b"." in key
     }
-    settings = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+    settings = (
+        ("clean", ""),
+        ("smudge", ""),
+        ("process", ""),
+        ("required", "false"),
+    )
     return tuple(
         part
         for driver in sorted(drivers)
@@ -120,7 +146,9 @@ def _filters_off(top: str) -> tuple[str, ...]:
     )
 
 
-def _listed(top: str, command: Sequence[str], below: Sequence[str]) -> Iterator[str]:
+def _listed(
+    top: str, command: Sequence[str], below: Sequence[str]
+) -> Iterator[str]:
     done = _git(top, "--literal-pathspecs", *command, "--", *below)
     if done.returncode:
         name = next(part for part in command if part in ("diff", "ls-files"))
@@ -133,7 +161,9 @@ def _files(path: str) -> Iterable[str]:
     if not os.path.isdir(real):  # noqa: PTH112
         return (real,)
     return (
-        os.path.realpath(f"{folder}/{name}") for folder, names in _walked(real) for name in names
+        os.path.realpath(f"{folder}/{name}")
+        for folder, names in _walked(real)
+        for name in names
     )
 
 
@@ -180,14 +210,20 @@ def _git(folder: str, *args: str) -> subprocess.CompletedProcess[bytes]:
     except FileNotFoundError as error:
         there = error.filename != folder
         raise SinceError(
-            "git is not installed, or not on the PATH" if there else f"{folder} is not there"
+            "git is not installed, or not on the PATH"
+            if there
+            else f"{folder} is not there"
         ) from None
     except OSError as error:
-        raise SinceError(f"git cannot be run in {folder}: {error.strerror}") from None
+        raise SinceError(
+            f"git cannot be run in {folder}: {error.strerror}"
+        ) from None
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return (
-        lines[0].removeprefix("fatal: ") if lines else f"git ended with exit code {done.returncode}"
+        lines[0].removeprefix("fatal: ")
+        if lines
+        else f"git ended with exit code {done.returncode}"
     )

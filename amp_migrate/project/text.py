@@ -54,8 +54,14 @@ def decode(data: bytes, path: str = "") -> Decoded | Notebook:
     mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     body = data[len(mark) :]
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceError("UTF-16, which Python does not read; save the file as UTF-8", 1, 1)
-    _reject(body, body.find(b"\0"), "a null byte, so this is no Python source; exclude the file")
+        raise SourceError(
+            "UTF-16, which Python does not read; save the file as UTF-8", 1, 1
+        )
+    _reject(
+        body,
+        body.find(b"\0"),
+        "a null byte, so this is no Python source; exclude the file",
+    )
     lone = _LONE_RETURN.search(body)
     _reject(
         body,
@@ -65,7 +71,9 @@ def decode(data: bytes, path: str = "") -> Decoded | Notebook:
     decoded = Decoded(*_text(body, _encoding(data)), mark)
     if decoded.encode(decoded.text) != data:
         raise SourceError(
-            f"not all bytes come back when it is read as {decoded.encoding}; save it as UTF-8", 1, 1
+            f"not all bytes come back when it is read as {decoded.encoding}; save it as UTF-8",
+            1,
+            1,
         )
     return decoded
 
@@ -75,7 +83,9 @@ def _encoding(data: bytes) -> str:
         name, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:
         raise SourceError(
-            f"{error.msg}; mend the coding comment or save the file as UTF-8", 1, 1
+            f"{error.msg}; mend the coding comment or save the file as UTF-8",
+            1,
+            1,
         ) from None
     return "utf-8" if name == "utf-8-sig" else name
 
@@ -87,7 +97,9 @@ def _text(body: bytes, encoding: str) -> tuple[str, str]:
         line, column = _place(body, error.start)
         what = f"byte 0x{body[error.start]:02x} is no {encoding} text"
         raise SourceError(
-            f"{what}; save the file as UTF-8 or add a coding comment", line, column
+            f"{what}; save the file as UTF-8 or add a coding comment",
+            line,
+            column,
         ) from None
     except (LookupError, UnicodeError):
         message = (
@@ -105,4 +117,6 @@ def _reject(body: bytes, offset: int, message: str) -> None:
 def _place(body: bytes, offset: int) -> tuple[int, int]:
     """1-based line and column, in bytes."""
     start = max(body.rfind(b"\n", 0, offset), body.rfind(b"\r", 0, offset)) + 1
-    return len(re.findall(rb"\r\n|\r|\n", body[:offset])) + 1, offset - start + 1
+    return len(
+        re.findall(rb"\r\n|\r|\n", body[:offset])
+    ) + 1, offset - start + 1

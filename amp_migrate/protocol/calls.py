@@ -38,16 +38,22 @@ class Calls:
     def begin(self, optimizers: Iterable[str]) -> None:
         """Start another run, in which these are the optimizers."""
         self._optimizers = frozenset(optimizers)
-        self._homes = frozenset(n.rpartition(":")[0] for n in self._optimizers if ":" in n)
+        self._homes = frozenset(
+            n.rpartition(":")[0] for n in self._optimizers if ":" in n
+        )
         self.summaries.clear()
 
-    def entry(self, call: ast.Call, function: Function, path: Path, frame: Frame) -> Entry:
+    def entry(
+        self, call: ast.Call, function: Function, path: Path, frame: Frame
+    ) -> Entry:
         """The path as the function sees it."""
         scope = self.program.module.scopes[function]
         path = path.fork()
         self._bind(call, scope, path, frame)
         aside = self.summaries.split(function, path)
-        inner = Frame(scope, call, frame, frame.loops, self._handed_on(call, path, frame))
+        inner = Frame(
+            scope, call, frame, frame.loops, self._handed_on(call, path, frame)
+        )
         key = self.summaries.key(function, inner, path, self._homes)
         return Entry(call, path, inner, aside, key)
 
@@ -63,25 +69,43 @@ class Calls:
             path.env[f"{RETURN}{id(entry.call)}"] = value
         return path
 
-    def _handed_on(self, call: ast.Call, path: Path, frame: Frame) -> frozenset[str]:
+    def _handed_on(
+        self, call: ast.Call, path: Path, frame: Frame
+    ) -> frozenset[str]:
         """What the calls that led into a function mention, back to one that names an optimizer."""
         own = frozenset(mentioned(call, path, frame))
         return own if own & self._optimizers else own | frame.handed
 
-    def _bind(self, call: ast.Call, scope: Scope, path: Path, frame: Frame) -> None:
+    def _bind(
+        self, call: ast.Call, scope: Scope, path: Path, frame: Frame
+    ) -> None:
         """Parameters stand for the arguments of this call."""
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        bound = scope.self_name is not None and not self._names_class(receiver, frame)
+        receiver = (
+            call.func.value
+            if isinstance(call.func, ast.Attribute)
+            else call.func
+        )
+        bound = scope.self_name is not None and not self._names_class(
+            receiver, frame
+        )
         if bound:
             own = identity(receiver, frame, path)
             path.assign(
                 f"{scope.qualname}:{scope.self_name}",
-                Val(text=own) if own is not None and not _is_super(receiver) else NOTHING,
+                Val(text=own)
+                if own is not None and not _is_super(receiver)
+                else NOTHING,
             )
             if _is_super(receiver):
                 path.assign(
                     f"{scope.qualname}:{scope.self_name}",
-                    Val(text=identity(ast.Name(frame.scope.self_name or "self"), frame, path)),
+                    Val(
+                        text=identity(
+                            ast.Name(frame.scope.self_name or "self"),
+                            frame,
+                            path,
+                        )
+                    ),
                 )
         values = {}
         for parameter in scope.parameters()[1 if bound else 0 :]:
@@ -106,17 +130,27 @@ class Calls:
         arguments = scope.node.args
         positional = [*arguments.posonlyargs, *arguments.args]
         pairs = [
-            *zip(reversed(positional), reversed(arguments.defaults), strict=False),
+            *zip(
+                reversed(positional), reversed(arguments.defaults), strict=False
+            ),
             *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
         ]
         default = next((d for a, d in pairs if a.arg == name), None)
-        return Val(constant=(default.value,)) if isinstance(default, ast.Constant) else NOTHING
+        return (
+            Val(constant=(default.value,))
+            if isinstance(default, ast.Constant)
+            else NOTHING
+        )
 
 
 def mentioned(node: ast.AST, path: Path, frame: Frame) -> set[str]:
     """The names in an expression, in terms that hold across functions."""
-    inner = (n for n in shallow(node) if isinstance(n, (ast.Name, ast.Attribute)))
-    return {name for n in inner if (name := identity(n, frame, path)) is not None}
+    inner = (
+        n for n in shallow(node) if isinstance(n, (ast.Name, ast.Attribute))
+    )
+    return {
+        name for n in inner if (name := identity(n, frame, path)) is not None
+    }
 
 
 def _is_super(receiver: ast.expr) -> bool:

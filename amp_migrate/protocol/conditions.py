@@ -33,7 +33,9 @@ class Conditions:
     def __init__(self, events: Events) -> None:
         self.events = events
 
-    def switched(self, node: ast.If, rest: list[ast.stmt], frame: Frame) -> bool | None:
+    def switched(
+        self, node: ast.If, rest: list[ast.stmt], frame: Frame
+    ) -> bool | None:
         """Whether `node` tests the AMP switch: its branches use the scaler on one side and plain
         steps on the other.
 
@@ -45,12 +47,22 @@ class Conditions:
         if (
             not node.orelse
             and node.body
-            and isinstance(node.body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
+            and isinstance(
+                node.body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise)
+            )
         ):
             other = self.events.of_block(rest, scope)
-        if Trait.SCALER in first and Trait.PLAIN in other and Trait.SCALER not in other:
+        if (
+            Trait.SCALER in first
+            and Trait.PLAIN in other
+            and Trait.SCALER not in other
+        ):
             return True
-        if Trait.SCALER in other and Trait.PLAIN in first and Trait.SCALER not in first:
+        if (
+            Trait.SCALER in other
+            and Trait.PLAIN in first
+            and Trait.SCALER not in first
+        ):
             return False
         return None
 
@@ -60,9 +72,14 @@ class Conditions:
         """
         if path.amp is not True or not self._always_scales(frame):
             return True
-        atoms = [n for n in shallow(test) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
+        atoms = [
+            n
+            for n in shallow(test)
+            if isinstance(n, (ast.Name, ast.Attribute, ast.Call))
+        ]
         return any(
-            self.polarity(atom, path, frame) is not None or _DEVICE.search(ast.unparse(atom))
+            self.polarity(atom, path, frame) is not None
+            or _DEVICE.search(ast.unparse(atom))
             for atom in (test, *atoms)
         )
 
@@ -77,7 +94,9 @@ class Conditions:
         ]
         return bool(made) and all(
             scope is frame.scope
-            and not any(keyword.arg in {"enabled", None} for keyword in call.keywords)
+            and not any(
+                keyword.arg in {"enabled", None} for keyword in call.keywords
+            )
             and isinstance(program.module.parents[call], ast.Assign)
             and program.module.statement_of(call) in scope.body
             for call, scope in made
@@ -86,7 +105,10 @@ class Conditions:
     def branch(self, test: ast.expr, path: Path, frame: Frame) -> Branches:
         """The ways that `test` may go on `path`, each with the path on which it does."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return [(not way, after) for way, after in self.branch(test.operand, path, frame)]
+            return [
+                (not way, after)
+                for way, after in self.branch(test.operand, path, frame)
+            ]
         if isinstance(test, ast.BoolOp):
             return self._bool(test, path, frame)
         if isinstance(test, ast.NamedExpr):
@@ -96,7 +118,9 @@ class Conditions:
         return self._atom(test, path, frame)
 
     def _bool(self, test: ast.BoolOp, path: Path, frame: Frame) -> Branches:
-        ends = isinstance(test.op, ast.Or)  # the answer of one part that decides the whole
+        ends = isinstance(
+            test.op, ast.Or
+        )  # the answer of one part that decides the whole
         done: Branches = []
         open_paths = [path]
         for part in test.values:
@@ -145,7 +169,9 @@ class Conditions:
         after.amp = on
         return after
 
-    def _constant(self, test: ast.expr, path: Path, frame: Frame) -> bool | None:
+    def _constant(
+        self, test: ast.expr, path: Path, frame: Frame
+    ) -> bool | None:
         value = self._value(test, path, frame)
         if value is not None and value.constant:
             return bool(value.constant[0])
@@ -153,7 +179,9 @@ class Conditions:
             known = self._equal(test.left, test.comparators[0], path, frame)
             if known is not None and isinstance(test.ops[0], (ast.Eq, ast.Is)):
                 return known
-            if known is not None and isinstance(test.ops[0], (ast.NotEq, ast.IsNot)):
+            if known is not None and isinstance(
+                test.ops[0], (ast.NotEq, ast.IsNot)
+            ):
                 return not known
         if (
             isinstance(test, ast.Compare)
@@ -162,23 +190,49 @@ class Conditions:
         ):
             right = test.comparators[0]
             left = self._value(test.left, path, frame)
-            if isinstance(right, ast.Constant) and left is not None and left.constant:
-                return (left.constant[0] is right.value) is isinstance(test.ops[0], ast.Is)
+            if (
+                isinstance(right, ast.Constant)
+                and left is not None
+                and left.constant
+            ):
+                return (left.constant[0] is right.value) is isinstance(
+                    test.ops[0], ast.Is
+                )
         return None
 
-    def _equal(self, left: ast.expr, right: ast.expr, path: Path, frame: Frame) -> bool | None:
+    def _equal(
+        self, left: ast.expr, right: ast.expr, path: Path, frame: Frame
+    ) -> bool | None:
         """Whether a name that holds a constant, or a member of a class, holds this one."""
         value = self._value(left, path, frame)
         if value is None:
             return None
         if isinstance(right, ast.Constant) and value.constant:
             known = value.constant[0]
-            return known == right.value if type(known) is type(right.value) else None
-        if not isinstance(right, ast.Attribute) or value.text is None or value.amp is not None:
+            return (
+                known == right.value
+                if type(known) is type(right.value)
+                else None
+            )
+        if (
+            not isinstance(right, ast.Attribute)
+            or value.text is None
+            or value.amp is not None
+        ):
             return None
-        holder, other = identity(right.value, frame, path), identity(right, frame, path)
-        is_class = self.events.program.graph.class_named(right.value, frame.scope) is not None
-        same = is_class and value.text.rpartition(".")[0] == holder and not value.flipped
+        holder, other = (
+            identity(right.value, frame, path),
+            identity(right, frame, path),
+        )
+        is_class = (
+            self.events.program.graph.class_named(right.value, frame.scope)
+            is not None
+        )
+        same = (
+            is_class
+            and value.text.rpartition(".")[0] == holder
+            and not value.flipped
+        )
         return value.text == other if same else None
 
     def _value(self, expr: ast.expr, path: Path, frame: Frame) -> Val | None:
@@ -208,14 +262,16 @@ class Conditions:
         return True if self._named(test, path, frame) else None
 
     def _named(self, expr: ast.expr, path: Path, frame: Frame) -> bool:
-        if isinstance(expr, (ast.Name, ast.Attribute, ast.Subscript)) and self.events.is_scaler(
-            expr, frame.scope
-        ):
+        if isinstance(
+            expr, (ast.Name, ast.Attribute, ast.Subscript)
+        ) and self.events.is_scaler(expr, frame.scope):
             return True
         name = identity(expr, frame, path)
         return name is not None and amp_name(name)
 
-    def _compared(self, test: ast.Compare, path: Path, frame: Frame) -> bool | None:
+    def _compared(
+        self, test: ast.Compare, path: Path, frame: Frame
+    ) -> bool | None:
         left, op, right = test.left, test.ops[0], test.comparators[0]
         equal = isinstance(op, (ast.Eq, ast.Is))
         if not equal and not isinstance(op, (ast.NotEq, ast.IsNot)):
@@ -223,14 +279,21 @@ class Conditions:
         if isinstance(right, ast.Constant) and (
             right.value is None or isinstance(right.value, bool)
         ):
-            return (bool(right.value) is equal) if self._named(left, path, frame) else None
+            return (
+                (bool(right.value) is equal)
+                if self._named(left, path, frame)
+                else None
+            )
         text = (
-            right.value if isinstance(right, ast.Constant) else self.events.program.canonical(right)
+            right.value
+            if isinstance(right, ast.Constant)
+            else self.events.program.canonical(right)
         )
         value = amp_value(str(text)) if text is not None else None
         left_name = (identity(left, frame, path) or "").lower()
         is_about = any(
-            word in left_name for word in ("dtype", "precision", "amp", "fp", "half", "mixed")
+            word in left_name
+            for word in ("dtype", "precision", "amp", "fp", "half", "mixed")
         )
         if value is None or not is_about:
             return None
@@ -246,16 +309,31 @@ class Conditions:
         flipped = False
         contrary = positive(test)
         if contrary is not test:
-            return [(canonical(contrary, frame, path, mentions), True)], frozenset(mentions), True
+            return (
+                [(canonical(contrary, frame, path, mentions), True)],
+                frozenset(mentions),
+                True,
+            )
         own = place(test, frame, path)
         value = self._value(test, path, frame)
         if own is not None and value is not None and value.text is not None:
-            return [(own, False), (value.text, value.flipped)], frozenset({own}), flipped
-        return [(canonical(test, frame, path, mentions), False)], frozenset(mentions), flipped
+            return (
+                [(own, False), (value.text, value.flipped)],
+                frozenset({own}),
+                flipped,
+            )
+        return (
+            [(canonical(test, frame, path, mentions), False)],
+            frozenset(mentions),
+            flipped,
+        )
 
     def held(self, expr: ast.expr, path: Path, frame: Frame) -> Val | None:
         """What a name holds that is given the condition `expr`."""
-        if not isinstance(expr, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Name, ast.Attribute)):
+        if not isinstance(
+            expr,
+            (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Name, ast.Attribute),
+        ):
             return None
         if isinstance(expr, ast.UnaryOp) and not isinstance(expr.op, ast.Not):
             return None

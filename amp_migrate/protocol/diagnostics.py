@@ -68,7 +68,9 @@ class Broken(NamedTuple):
             "update": ("update", self.scaler),
             "left": ("left", self.scaler),
         }
-        return self.path.marks.get(keys.get(mark, (mark, self.scaler, self.name)), ())
+        return self.path.marks.get(
+            keys.get(mark, (mark, self.scaler, self.name)), ()
+        )
 
     def lose(self, name: str) -> None:
         """Follow this scaler, optimizer or (`~`) gradients of an optimizer no further."""
@@ -122,12 +124,22 @@ class Diagnostics:
         for node in blamed:
             if (rule, node) not in found:
                 assert isinstance(node, (ast.expr, ast.stmt))
-                mistake = self._mistake(rule, node, cause[0] if cause else None, words)
-                holder = self.participants.owners.optimizers.get(owner, (None, None))[0]
-                found[rule, node] = mistake._replace(optimizer=optimizer, owner=holder)
+                mistake = self._mistake(
+                    rule, node, cause[0] if cause else None, words
+                )
+                holder = self.participants.owners.optimizers.get(
+                    owner, (None, None)
+                )[0]
+                found[rule, node] = mistake._replace(
+                    optimizer=optimizer, owner=holder
+                )
 
     def _mistake(
-        self, rule: str, node: ast.expr | ast.stmt, cause: ast.AST | None, words: str
+        self,
+        rule: str,
+        node: ast.expr | ast.stmt,
+        cause: ast.AST | None,
+        words: str,
     ) -> Mistake:
         is_place = isinstance(cause, (ast.expr, ast.stmt)) and cause is not node
         related = ((cause, words),) if is_place else ()
@@ -149,10 +161,19 @@ class Diagnostics:
 
     def credit_plain_step(self, step: ast.AST, backwards: Witnesses) -> None:
         """A plain step on plain gradients is right, and so is their backward."""
-        steps = ("bare-optimizer-step", "bare-step-after-unscale", "double-optimizer-step")
-        losses = ("partially-scaled-losses", "unscaled-backward-with-scaler-step")
+        steps = (
+            "bare-optimizer-step",
+            "bare-step-after-unscale",
+            "double-optimizer-step",
+        )
+        losses = (
+            "partially-scaled-losses",
+            "unscaled-backward-with-scaler-step",
+        )
         self.good |= {(rule, step) for rule in steps}
-        self.good |= {(rule, backward) for backward in backwards for rule in losses}
+        self.good |= {
+            (rule, backward) for backward in backwards for rule in losses
+        }
 
     def credit_reader(self, node: ast.AST) -> None:
         """Clipping after unscaling is right."""
@@ -168,14 +189,22 @@ class Diagnostics:
         loops = self.loops.get(steps[0], ()) if steps else ()
         updates = self.participants.updates.get(scaler, {})
         return bool(loops) and any(
-            around and around == loops[: len(around)] and len(around) < len(loops)
+            around
+            and around == loops[: len(around)]
+            and len(around) < len(loops)
             for around in updates.values()
         )
 
 
 def _bare_step(told: Diagnostics, broken: Broken) -> None:
     node = broken.here.node
-    told.report(broken.rule, (node,), broken.path, broken.where("scaled"), messages.SCALED)
+    told.report(
+        broken.rule,
+        (node,),
+        broken.path,
+        broken.where("scaled"),
+        messages.SCALED,
+    )
     broken.path.mark(("bare", broken.name), node)
     broken.lose("~" + broken.name)
 
@@ -184,7 +213,13 @@ def _double_step(told: Diagnostics, broken: Broken) -> None:
     if broken.kind is EventKind.BARE_STEP:
         node = broken.here.node
         told.double.add(node)
-        told.report(broken.rule, (node,), broken.path, broken.where("step"), messages.STEPPED)
+        told.report(
+            broken.rule,
+            (node,),
+            broken.path,
+            broken.where("step"),
+            messages.STEPPED,
+        )
     broken.lose("~" + broken.name)
 
 
@@ -193,29 +228,57 @@ def _clip(told: Diagnostics, broken: Broken) -> None:
     if given is not None and told.elsewhere.may_unscale(given):
         return
     clips, scaled = broken.where("clip"), broken.where("scaled")
-    told.report(broken.rule, clips, broken.path, scaled, messages.SCALED, owner=broken.name)
+    told.report(
+        broken.rule,
+        clips,
+        broken.path,
+        scaled,
+        messages.SCALED,
+        owner=broken.name,
+    )
 
 
 def _unscale_after_clip(told: Diagnostics, broken: Broken) -> None:
     node = broken.here.node
-    told.report(broken.rule, (node,), broken.path, broken.where("clip"), messages.CLIPPED)
+    told.report(
+        broken.rule,
+        (node,),
+        broken.path,
+        broken.where("clip"),
+        messages.CLIPPED,
+    )
 
 
 def _double_unscale(told: Diagnostics, broken: Broken) -> None:
     node = broken.here.node
-    told.report(broken.rule, (node,), broken.path, broken.where("unscale"), messages.UNSCALED)
+    told.report(
+        broken.rule,
+        (node,),
+        broken.path,
+        broken.where("unscale"),
+        messages.UNSCALED,
+    )
 
 
 def _read(told: Diagnostics, broken: Broken) -> None:
     node, scaled = broken.here.node, broken.where("scaled")
-    told.report(broken.rule, (node,), broken.path, scaled, messages.SCALED, owner=broken.name)
+    told.report(
+        broken.rule,
+        (node,),
+        broken.path,
+        scaled,
+        messages.SCALED,
+        owner=broken.name,
+    )
 
 
 def _missing_update(told: Diagnostics, broken: Broken) -> None:
     steps = broken.where("step")
     inner = told.is_inner(steps, broken.scaler)
     rule = "n-critic-steps-one-update" if inner else broken.rule
-    told.report(rule, steps, broken.path, (broken.here.node,), messages.CALLED_AGAIN)
+    told.report(
+        rule, steps, broken.path, (broken.here.node,), messages.CALLED_AGAIN
+    )
     broken.lose(broken.name)
 
 
@@ -232,13 +295,21 @@ def _update_not_on_every_path(told: Diagnostics, broken: Broken) -> None:
             for update, loops in updates.items()
             if loops == around[: len(loops)] or loops[: len(around)] == around
         ]
-        told.report(broken.rule, tuple(shared[-1:]), broken.path, unscaled, messages.UNSCALED)
+        told.report(
+            broken.rule,
+            tuple(shared[-1:]),
+            broken.path,
+            unscaled,
+            messages.UNSCALED,
+        )
     broken.lose(broken.name)
 
 
 def _unscale_each_micro_batch(told: Diagnostics, broken: Broken) -> None:
     unscaled, scaled = broken.where("unscale"), broken.where("scaled")
-    told.report(broken.rule, unscaled, broken.path, scaled, messages.MORE_GRADIENTS)
+    told.report(
+        broken.rule, unscaled, broken.path, scaled, messages.MORE_GRADIENTS
+    )
     broken.lose(broken.name)
 
 
@@ -263,11 +334,18 @@ def _update_between(told: Diagnostics, broken: Broken) -> None:
 def _stray_update(told: Diagnostics, broken: Broken) -> None:
     updates, node = broken.where("update"), broken.here.node
     if broken.kind is not EventKind.UPDATE:
-        told.report(broken.rule, updates, broken.path, (node,), messages.DIVIDED_AGAIN)
+        told.report(
+            broken.rule, updates, broken.path, (node,), messages.DIVIDED_AGAIN
+        )
     elif _is_stray(told, broken):
         told.early.add(node)
-        told.report(broken.rule, (node,), broken.path, updates, messages.UPDATED)
-    waits = (held.gradients & {"scaled", "stale"} for _, held in broken.before.optimizers)
+        told.report(
+            broken.rule, (node,), broken.path, updates, messages.UPDATED
+        )
+    waits = (
+        held.gradients & {"scaled", "stale"}
+        for _, held in broken.before.optimizers
+    )
     if broken.kind is EventKind.UPDATE and any(waits):
         told.pending.add(node)
     broken.lose(broken.scaler)
@@ -280,9 +358,15 @@ def _is_stray(told: Diagnostics, broken: Broken) -> bool:
     is_idle = all(held.stage == "ready" for _, held in broken.before.optimizers)
     # an optimizer that was stepped past the scaler has left nothing to update for
     is_lost = any(
-        name in path.lost or ("bare", name) in path.marks for name in seen.owners.optimizers
+        name in path.lost or ("bare", name) in path.marks
+        for name in seen.owners.optimizers
     )
-    return is_known and is_idle and bool(seen.steps.get(broken.scaler)) and not is_lost
+    return (
+        is_known
+        and is_idle
+        and bool(seen.steps.get(broken.scaler))
+        and not is_lost
+    )
 
 
 def _no_gradients(told: Diagnostics, broken: Broken) -> None:
@@ -290,7 +374,9 @@ def _no_gradients(told: Diagnostics, broken: Broken) -> None:
     several = len(told.participants.owners.optimizers) > 1
     fed_here = any(mark[0] == "scaled" for mark in path.marks)
     if several and broken.here.frame.loops and fed_here and not path.lost:
-        told.report(broken.rule, (broken.here.node,), path, optimizer=broken.name)
+        told.report(
+            broken.rule, (broken.here.node,), path, optimizer=broken.name
+        )
     broken.lose("~" + broken.name)
 
 

@@ -48,7 +48,9 @@ class Explorer:
         self._loops: dict[object, Ends] = {}
         self._arms: dict[ast.stmt, tuple[ast.stmt, ast.stmt]] = {}
 
-    def begin(self, *, limit: int, turns: int, tracks: bool, optimizers: Iterable[str]) -> None:
+    def begin(
+        self, *, limit: int, turns: int, tracks: bool, optimizers: Iterable[str]
+    ) -> None:
         """Start another run over a scope; nothing is remembered of the last one."""
         self.limit, self.turns = limit, turns
         self.evaluation.tracks = tracks
@@ -62,22 +64,32 @@ class Explorer:
             self.dropped = True
         return found[: self.limit]
 
-    def block(self, statements: list[ast.stmt], paths: list[Path], frame: Frame) -> Ends:
+    def block(
+        self, statements: list[ast.stmt], paths: list[Path], frame: Frame
+    ) -> Ends:
         """Run a list of statements on each path."""
         ends = Ends(paths)
         for index, statement in enumerate(statements):
             if not ends.next:
                 break
-            if self.relevance.idle(statement, frame.scope, tracks=self.evaluation.tracks):
+            if self.relevance.idle(
+                statement, frame.scope, tracks=self.evaluation.tracks
+            ):
                 continue
             self.budget.spend(len(ends.next))
-            after = self._statement(statement, statements[index + 1 :], ends.next, frame)
+            after = self._statement(
+                statement, statements[index + 1 :], ends.next, frame
+            )
             ends.leave(after)
             ends.next = self._merged(after.next)
         return ends
 
     def _statement(
-        self, statement: ast.stmt, rest: list[ast.stmt], paths: list[Path], frame: Frame
+        self,
+        statement: ast.stmt,
+        rest: list[ast.stmt],
+        paths: list[Path],
+        frame: Frame,
     ) -> Ends:
         if isinstance(
             statement,
@@ -93,15 +105,24 @@ class Explorer:
         ):
             return Ends(paths)
         is_compound = isinstance(
-            statement, (ast.If, *LOOPS, ast.Try, ast.With, ast.AsyncWith, ast.Match)
+            statement,
+            (ast.If, *LOOPS, ast.Try, ast.With, ast.AsyncWith, ast.Match),
         )
         if is_compound and not self.relevance.leads(statement, frame.scope):
-            return Ends([self.evaluation.skimmed(statement, path, frame) for path in paths])
+            return Ends(
+                [
+                    self.evaluation.skimmed(statement, path, frame)
+                    for path in paths
+                ]
+            )
         if isinstance(statement, ast.If):
             return self._if(statement, rest, paths, frame)
         if isinstance(statement, LOOPS):
             return self._loop(statement, paths, frame)
-        if isinstance(statement, ast.Try) or type(statement).__name__ == "TryStar":
+        if (
+            isinstance(statement, ast.Try)
+            or type(statement).__name__ == "TryStar"
+        ):
             return self._try(statement, paths, frame)
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             return self._with(statement, paths, frame)
@@ -109,12 +130,18 @@ class Explorer:
             return self._match(statement, paths, frame)
         return self._simple(statement, paths, frame)
 
-    def _either(self, statement: ast.stmt, paths: list[Path], frame: Frame) -> Ends | None:
+    def _either(
+        self, statement: ast.stmt, paths: list[Path], frame: Frame
+    ) -> Ends | None:
         """`x = a if test else b` with events in an arm is an `if` of two statements."""
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)):
+        if not isinstance(
+            statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)
+        ):
             return None
         choice = statement.value
-        if not isinstance(choice, ast.IfExp) or not self.relevance.nodes(choice, frame.scope):
+        if not isinstance(choice, ast.IfExp) or not self.relevance.nodes(
+            choice, frame.scope
+        ):
             return None
         if statement not in self._arms:
             arms = copy(statement), copy(statement)
@@ -125,7 +152,9 @@ class Explorer:
             after = [
                 one
                 for path in paths
-                for went, one in self.conditions.branch(choice.test, path, frame)
+                for went, one in self.conditions.branch(
+                    choice.test, path, frame
+                )
                 if went is way
             ]
             inner = self._simple(arm, self._merged(after), frame)
@@ -133,13 +162,18 @@ class Explorer:
             ends.next += inner.next
         return ends
 
-    def _simple(self, statement: ast.stmt, paths: list[Path], frame: Frame) -> Ends:
+    def _simple(
+        self, statement: ast.stmt, paths: list[Path], frame: Frame
+    ) -> Ends:
         either = self._either(statement, paths, frame)
         if either is not None:
             return either
         after = self._expression(statement, paths, frame)
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            after = [self.evaluation.assigned(statement, path, frame) for path in after]
+            after = [
+                self.evaluation.assigned(statement, path, frame)
+                for path in after
+            ]
         if not isinstance(statement, ast.Return):
             after = [_without_returns(path) for path in after]
         if isinstance(statement, ast.Expr) and Trait.END in self.events.of_node(
@@ -153,19 +187,36 @@ class Explorer:
             for path in after:
                 self.listener.left(statement, path)
         if isinstance(statement, ast.Return):
-            return Ends([], returns=[self._returned(statement, path, frame) for path in after])
+            return Ends(
+                [],
+                returns=[
+                    self._returned(statement, path, frame) for path in after
+                ],
+            )
         if isinstance(statement, ast.Continue):
             return Ends([], continues=after)
-        return Ends([], breaks=after) if isinstance(statement, ast.Break) else Ends(after)
+        return (
+            Ends([], breaks=after)
+            if isinstance(statement, ast.Break)
+            else Ends(after)
+        )
 
-    def _returned(self, statement: ast.Return, path: Path, frame: Frame) -> Path:
+    def _returned(
+        self, statement: ast.Return, path: Path, frame: Frame
+    ) -> Path:
         if statement.value is not None and frame.call is not None:
             value = self.evaluation.value(statement.value, path, frame)
             if value is not NOTHING:
                 path.env[RETURN] = value
         return path
 
-    def _if(self, statement: ast.If, rest: list[ast.stmt], paths: list[Path], frame: Frame) -> Ends:
+    def _if(
+        self,
+        statement: ast.If,
+        rest: list[ast.stmt],
+        paths: list[Path],
+        frame: Frame,
+    ) -> Ends:
         """A chain of `elif` is followed from link to link, not link in link."""
         ends = Ends()
         link = statement
@@ -185,7 +236,11 @@ class Explorer:
         return ends
 
     def _ways(
-        self, statement: ast.If, rest: list[ast.stmt], paths: list[Path], frame: Frame
+        self,
+        statement: ast.If,
+        rest: list[ast.stmt],
+        paths: list[Path],
+        frame: Frame,
     ) -> dict[bool, list[Path]]:
         """The paths on which the condition holds, and those on which it does not."""
         paths = self._expression(statement.test, paths, frame)
@@ -193,11 +248,17 @@ class Explorer:
         ways: dict[bool, list[Path]] = {True: [], False: []}
         self.budget.spend(len(paths))
         for path in paths:
-            for way, after in self.conditions.branch(statement.test, path, frame):
+            for way, after in self.conditions.branch(
+                statement.test, path, frame
+            ):
                 decides = switched is not None and self.conditions.may_switch(
                     statement.test, path, frame
                 )
-                known = self.conditions.decide(after, on=way is switched) if decides else after
+                known = (
+                    self.conditions.decide(after, on=way is switched)
+                    if decides
+                    else after
+                )
                 if known is not None:
                     ways[way].append(known)
         return ways
@@ -227,42 +288,62 @@ class Explorer:
         ends, left = Ends(), []
         header = loop.test if isinstance(loop, ast.While) else loop.iter
         inside = frame.within(loop)
-        binds = not isinstance(loop, ast.While) and self._binds_role(loop, frame)
+        binds = not isinstance(loop, ast.While) and self._binds_role(
+            loop, frame
+        )
         for turn in range(2 if binds else self.turns):
             if turn == 0 or isinstance(loop, ast.While):
                 paths = self._expression(header, paths, frame)
             if not isinstance(loop, ast.While):
-                paths = [self._target(loop, turn, path, frame) for path in paths]
+                paths = [
+                    self._target(loop, turn, path, frame) for path in paths
+                ]
             inner = self.block(loop.body, self._merged(paths), inside)
             ends.returns += inner.returns
             left += inner.breaks
             paths = self._merged([*inner.next, *inner.continues])
-        after = self.block(loop.orelse, paths, frame) if loop.orelse else Ends(paths)
+        after = (
+            self.block(loop.orelse, paths, frame)
+            if loop.orelse
+            else Ends(paths)
+        )
         ends.leave(after)
         ends.next = self._merged([*after.next, *left])
         ends.returns = self._merged(ends.returns)
         return ends
 
-    def _target(self, loop: ast.For | ast.AsyncFor, turn: int, path: Path, frame: Frame) -> Path:
+    def _target(
+        self, loop: ast.For | ast.AsyncFor, turn: int, path: Path, frame: Frame
+    ) -> Path:
         """Names bound by a `for`; elements of a collection keep their identity from loop
         to loop.
         """
         path = path.fork()
-        counted = isinstance(loop.iter, ast.Call) and last(loop.iter.func) in _COUNTED
+        counted = (
+            isinstance(loop.iter, ast.Call) and last(loop.iter.func) in _COUNTED
+        )
         single = isinstance(loop.target, ast.Name)
         for node in shallow(loop.target):
-            own = place(node, frame, path) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            own = (
+                place(node, frame, path)
+                if isinstance(node, (ast.Name, ast.Attribute))
+                else None
+            )
             if own is None:
                 continue
             shared = self._is_role(node, frame) and not (
                 counted and not isinstance(loop.target, ast.Tuple)
             )
             shared = shared or self._is_index(node, loop, frame)
-            text = f"{ast.unparse(loop.iter)}[{turn}]" + ("" if single else f":{own}")
+            text = f"{ast.unparse(loop.iter)}[{turn}]" + (
+                "" if single else f":{own}"
+            )
             path.assign(own, Val(text=text) if shared else NOTHING)
         return path
 
-    def _is_index(self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame) -> bool:
+    def _is_index(
+        self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame
+    ) -> bool:
         """Whether each turn takes another optimizer by this name: `optimizers[name]`."""
         return isinstance(node, ast.Name) and any(
             isinstance(one, ast.Subscript)
@@ -289,9 +370,14 @@ class Explorer:
             or self.program.values.is_model(node, scope)
         )
 
-    def _try(self, statement: ast.stmt, paths: list[Path], frame: Frame) -> Ends:
+    def _try(
+        self, statement: ast.stmt, paths: list[Path], frame: Frame
+    ) -> Ends:
         """Handlers run from the state in which the `try` began: what failed did not happen."""
-        assert isinstance(statement, ast.Try) or type(statement).__name__ == "TryStar"
+        assert (
+            isinstance(statement, ast.Try)
+            or type(statement).__name__ == "TryStar"
+        )
         ends = self.block(statement.body, paths, frame)  # type: ignore[attr-defined]
         ends = self._then(ends, statement.orelse, frame)  # type: ignore[attr-defined]
         for handler in statement.handlers:  # type: ignore[attr-defined]
@@ -307,18 +393,28 @@ class Explorer:
         inner.leave(ends)
         return inner
 
-    def _with(self, statement: ast.With | ast.AsyncWith, paths: list[Path], frame: Frame) -> Ends:
+    def _with(
+        self,
+        statement: ast.With | ast.AsyncWith,
+        paths: list[Path],
+        frame: Frame,
+    ) -> Ends:
         for item in statement.items:
             paths = self._expression(item.context_expr, paths, frame)
             if item.optional_vars is not None:
-                own = [(path.fork(), place(item.optional_vars, frame, path)) for path in paths]
+                own = [
+                    (path.fork(), place(item.optional_vars, frame, path))
+                    for path in paths
+                ]
                 paths = [path for path, _ in own]
                 for path, name in own:
                     if name is not None:
                         path.assign(name, NOTHING)
         return self.block(statement.body, paths, frame)
 
-    def _match(self, statement: ast.Match, paths: list[Path], frame: Frame) -> Ends:
+    def _match(
+        self, statement: ast.Match, paths: list[Path], frame: Frame
+    ) -> Ends:
         ends = Ends()
         paths = self._expression(statement.subject, paths, frame)
         for case in statement.cases:
@@ -330,7 +426,9 @@ class Explorer:
 
     # -- expressions
 
-    def _expression(self, node: ast.AST, paths: list[Path], frame: Frame) -> list[Path]:
+    def _expression(
+        self, node: ast.AST, paths: list[Path], frame: Frame
+    ) -> list[Path]:
         """Run the events in an expression, or in a simple statement, in the order of evaluation."""
         for inner in self.relevance.nodes(node, frame.scope):
             after: list[Path] = []
@@ -341,15 +439,24 @@ class Explorer:
 
     def _event(self, node: ast.AST, path: Path, frame: Frame) -> list[Path]:
         self.budget.spend()
-        if isinstance(node, ast.Call) and self.events.what(node, frame.scope) is None:
+        if (
+            isinstance(node, ast.Call)
+            and self.events.what(node, frame.scope) is None
+        ):
             function = self.dispatch.callee(node, frame.scope)
             if function is None and self.evaluation.tracks:
                 function = self.relevance.computes(node, frame.scope)
-            if function is not None and not frame.runs(function) and frame.depth < _DEPTH:
+            if (
+                function is not None
+                and not frame.runs(function)
+                and frame.depth < _DEPTH
+            ):
                 return self._called(node, function, path, frame)
         return self.listener.on(Here(node, path, frame))
 
-    def _called(self, call: ast.Call, function: Function, path: Path, frame: Frame) -> list[Path]:
+    def _called(
+        self, call: ast.Call, function: Function, path: Path, frame: Frame
+    ) -> list[Path]:
         """The paths behind a call, from an earlier run of the function where nothing that matters
         to it has changed since.
         """
@@ -359,7 +466,9 @@ class Explorer:
         if after is None:
             ends = self.block(function.body, [entry.path], entry.frame)
             leaving = [*ends.next, *ends.returns]
-            after = self._merged([self.calls.leave(entry, one) for one in leaving])
+            after = self._merged(
+                [self.calls.leave(entry, one) for one in leaving]
+            )
             self.calls.summaries.put(entry.key, after)
         return [self.calls.back(entry, one) for one in after]
 

@@ -15,7 +15,9 @@ _OWN_METHODS = {"_found_inf_per_device", "_check_inf_per_device"}
 """Methods of a GradScaler that take an optimizer and change nothing about it."""
 
 
-def after_unknown_call(participants: Participants, call: ast.Call, here: Here) -> Path:
+def after_unknown_call(
+    participants: Participants, call: ast.Call, here: Here
+) -> Path:
     """Code out of sight that is handed the scaler or an optimizer may do anything with them."""
     path, frame = here.path, here.frame
     if _is_known(participants, call, frame):
@@ -36,7 +38,10 @@ def after_unknown_call(participants: Participants, call: ast.Call, here: Here) -
 def _is_known(participants: Participants, call: ast.Call, frame: Frame) -> bool:
     program = participants.program
     name = _last(call.func)
-    if HARMLESS.search(name) or program.values.callee(call, frame.scope) is not None:
+    if (
+        HARMLESS.search(name)
+        or program.values.callee(call, frame.scope) is not None
+    ):
         return True
     if (program.canonical(call.func) or "").startswith("torch."):
         return True
@@ -57,7 +62,11 @@ def _handed(participants: Participants, call: ast.Call, here: Here) -> set[str]:
         own = identity(given, here.frame, here.path)
         if own is not None:
             inner = own + "." if given is not call.func else None
-            found |= {r for r in everyone if r == own or (inner and r.startswith(inner))}
+            found |= {
+                r
+                for r in everyone
+                if r == own or (inner and r.startswith(inner))
+            }
             found |= participants.kept.get(own, set())
     if not isinstance(call.func, ast.Attribute):
         return found
@@ -69,7 +78,9 @@ def _handed(participants: Participants, call: ast.Call, here: Here) -> set[str]:
     return found
 
 
-def _is_foreign_method(participants: Participants, func: ast.Attribute, frame: Frame) -> bool:
+def _is_foreign_method(
+    participants: Participants, func: ast.Attribute, frame: Frame
+) -> bool:
     """A method of `self` that the classes in sight do not define."""
     holder = func.value
     if not isinstance(holder, ast.Name) or holder.id != frame.scope.self_name:
@@ -79,7 +90,9 @@ def _is_foreign_method(participants: Participants, func: ast.Attribute, frame: F
     return cls is None or not program.attributes.has(cls, func.attr)
 
 
-def _keeper(participants: Participants, call: ast.Call, here: Here) -> str | None:
+def _keeper(
+    participants: Participants, call: ast.Call, here: Here
+) -> str | None:
     """The variable that keeps an object made of a scaler or an optimizer: only what is called of
     it can use them.
     """
@@ -87,7 +100,9 @@ def _keeper(participants: Participants, call: ast.Call, here: Here) -> str | Non
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
     own = place(statement.targets[0], here.frame, here.path)
-    if own is None or not (scheduler_name(_word(own)) or _last(call.func)[:1].isupper()):
+    if own is None or not (
+        scheduler_name(_word(own)) or _last(call.func)[:1].isupper()
+    ):
         return None
     return own
 

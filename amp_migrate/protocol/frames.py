@@ -15,8 +15,12 @@ _AMP_WORD = re.compile(
     r"(amp|fp16|float16|half|half_precision|mixed_?precision|mp|autocast|grad_?scal(er|ing)|loss_?scaler|scaler)"
     r"(_enabled|_training|_flag|_on|_precision|_mode)?$"
 )
-_ON = re.compile(r"(?i)^(torch\.)?(float16|fp16|half|amp|native|mixed|16(-mixed)?|fp16-mixed)$")
-_OFF = re.compile(r"(?i)^(torch\.)?(float32|fp32|float|full|bfloat16|bf16|none|no|32|apex)$")
+_ON = re.compile(
+    r"(?i)^(torch\.)?(float16|fp16|half|amp|native|mixed|16(-mixed)?|fp16-mixed)$"
+)
+_OFF = re.compile(
+    r"(?i)^(torch\.)?(float32|fp32|float|full|bfloat16|bf16|none|no|32|apex)$"
+)
 
 
 class Frame(NamedTuple):
@@ -36,7 +40,9 @@ class Frame(NamedTuple):
 
     def runs(self, node: ast.AST) -> bool:
         """Whether the definition `node` is being executed already."""
-        return self.scope.node is node or (self.caller is not None and self.caller.runs(node))
+        return self.scope.node is node or (
+            self.caller is not None and self.caller.runs(node)
+        )
 
     @property
     def depth(self) -> int:
@@ -49,11 +55,15 @@ def identity(expr: ast.AST, frame: Frame, path: Path) -> str | None:
         return _resolved(_home(expr.id, frame.scope), path)
     if isinstance(expr, ast.Attribute):
         base = identity(expr.value, frame, path)
-        return _resolved(f"{base}.{expr.attr}", path) if base is not None else None
+        return (
+            _resolved(f"{base}.{expr.attr}", path) if base is not None else None
+        )
     if isinstance(expr, ast.Subscript):
         base = identity(expr.value, frame, path)
         return (
-            _resolved(f"{base}[{canonical(expr.slice, frame, path, set())}]", path)
+            _resolved(
+                f"{base}[{canonical(expr.slice, frame, path, set())}]", path
+            )
             if base is not None
             else None
         )
@@ -69,7 +79,11 @@ def place(expr: ast.AST, frame: Frame, path: Path) -> str | None:
         return f"{base}.{expr.attr}" if base is not None else None
     if isinstance(expr, ast.Subscript):
         base = identity(expr.value, frame, path)
-        return f"{base}[{canonical(expr.slice, frame, path, set())}]" if base is not None else None
+        return (
+            f"{base}[{canonical(expr.slice, frame, path, set())}]"
+            if base is not None
+            else None
+        )
     return None
 
 
@@ -82,11 +96,18 @@ def _home(name: str, scope: Scope) -> str:
 
 def _resolved(name: str, path: Path) -> str:
     value = path.env.get(name)
-    holds = value is not None and value.text is not None and value.amp is None and not value.flipped
+    holds = (
+        value is not None
+        and value.text is not None
+        and value.amp is None
+        and not value.flipped
+    )
     return value.text if holds else name  # type: ignore[union-attr,return-value]
 
 
-def canonical(expr: ast.AST, frame: Frame, path: Path, mentions: set[str]) -> str:
+def canonical(
+    expr: ast.AST, frame: Frame, path: Path, mentions: set[str]
+) -> str:
     """The text of a condition, in names that hold across functions; adds the names that it reads
     to `mentions`.
     """
@@ -98,7 +119,10 @@ def canonical(expr: ast.AST, frame: Frame, path: Path, mentions: set[str]) -> st
         ):  # `args.x` changes with `args`
             mentions |= {
                 n
-                for n in (identity(inner, frame, path), place(inner, frame, path))
+                for n in (
+                    identity(inner, frame, path),
+                    place(inner, frame, path),
+                )
                 if n is not None
             }
             inner = getattr(inner, "value", None)  # type: ignore[assignment]
@@ -114,7 +138,9 @@ def canonical(expr: ast.AST, frame: Frame, path: Path, mentions: set[str]) -> st
         items = value if isinstance(value, list) else [value]
         parts.append(
             ",".join(
-                canonical(i, frame, path, mentions) if isinstance(i, ast.AST) else repr(i)
+                canonical(i, frame, path, mentions)
+                if isinstance(i, ast.AST)
+                else repr(i)
                 for i in items
             )
         )
@@ -132,8 +158,14 @@ _CONTRARY = {
 
 def positive(test: ast.expr) -> ast.expr:
     """The comparison whose contrary `test` is; itself where it is none."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _CONTRARY:
-        return ast.Compare(test.left, [_CONTRARY[type(test.ops[0])]()], test.comparators)
+    if (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and type(test.ops[0]) in _CONTRARY
+    ):
+        return ast.Compare(
+            test.left, [_CONTRARY[type(test.ops[0])]()], test.comparators
+        )
     return test
 
 

@@ -39,7 +39,9 @@ def on_backward(tracker: Tracker, here: Here) -> None:
         for name in participants.alive(here.frame)
         if value.scaled is None or value.scaled in participants.partners(name)
     ]
-    models = frozenset[str]() if value.vague and not value.models else value.models
+    models = (
+        frozenset[str]() if value.vague and not value.models else value.models
+    )
     only = len(participants.backwards) == 1
     fed = participants.owners.fed(models, among, only_backward=only)
     if value.scaled is not None:
@@ -66,7 +68,9 @@ def _scaled(tracker: Tracker, scaler: str, fed: list[str], here: Here) -> None:
             here.path.lost |= {name}
 
 
-def _strange(tracker: Tracker, scaler: str, models: frozenset[str], here: Here) -> None:
+def _strange(
+    tracker: Tracker, scaler: str, models: frozenset[str], here: Here
+) -> None:
     """Gradients that were multiplied by a scaler which steps nothing are as good as plain ones to
     the scaler that steps with them.
     """
@@ -76,9 +80,16 @@ def _strange(tracker: Tracker, scaler: str, models: frozenset[str], here: Here) 
     others = [
         name
         for name in participants.alive(here.frame)
-        if all(participants.are_two(scaler, one) for one in participants.partners(name))
+        if all(
+            participants.are_two(scaler, one)
+            for one in participants.partners(name)
+        )
     ]
-    fed = [n for n in others if any(participants.owners.claims(n, m) for m in models)]
+    fed = [
+        n
+        for n in others
+        if any(participants.owners.claims(n, m) for m in models)
+    ]
     if (
         not fed
         and len(others) == 1
@@ -106,7 +117,9 @@ def _loss(tracker: Tracker, here: Here) -> Val | None:
     given = [*node.args[:2], *(keyword.value for keyword in node.keywords)]
     if isinstance(node.func, ast.Attribute) and not is_function:
         given.insert(0, node.func.value)
-    values = [tracker.evaluation.value(one, here.path, here.frame) for one in given]
+    values = [
+        tracker.evaluation.value(one, here.path, here.frame) for one in given
+    ]
     return joined(values) if given else None
 
 
@@ -132,7 +145,9 @@ def on_scaler_step(tracker: Tracker, here: Here) -> None:
         path.forget(("left", scaler))
 
 
-def _by_scaler(tracker: Tracker, kind: EventKind, mark: str, here: Here) -> str | None:
+def _by_scaler(
+    tracker: Tracker, kind: EventKind, mark: str, here: Here
+) -> str | None:
     scaler = _receiver(here)
     name = optimizer_of(_call(here), here.frame, here.path)
     if scaler is None or name is None:
@@ -150,7 +165,9 @@ def on_update(tracker: Tracker, here: Here) -> None:
         tracker.lose_all(here.path)
         return
     sets = bool(node.args or node.keywords)
-    tracker.apply(scaler, EventKind.SET_SCALE if sets else EventKind.UPDATE, [], here)
+    tracker.apply(
+        scaler, EventKind.SET_SCALE if sets else EventKind.UPDATE, [], here
+    )
     here.path.mark(("update", scaler), node)
     here.path.mark(("known", scaler), node)
     here.path.forget(("left", scaler))
@@ -167,7 +184,9 @@ def on_bare_step(tracker: Tracker, here: Here) -> None:
         if held.gradients == {"plain"}:
             backwards = here.path.marks.get(("plain", name), ())
             tracker.diagnostics.credit_plain_step(here.node, backwards)
-            tracker.hold(scaler, name, held._replace(gradients=frozenset()), here.path)
+            tracker.hold(
+                scaler, name, held._replace(gradients=frozenset()), here.path
+            )
         else:
             tracker.apply(scaler, EventKind.BARE_STEP, [name], here)
 
@@ -192,7 +211,10 @@ def on_clip(tracker: Tracker, here: Here) -> None:
         return
     for scaler, name in _readers(tracker, here):
         held = tracker.held(scaler, name, here.path)
-        divided = "unscaled" in held.gradients and not held.gradients & {"scaled", "stale"}
+        divided = "unscaled" in held.gradients and not held.gradients & {
+            "scaled",
+            "stale",
+        }
         if divided and tracker.follows(scaler, name, here.path):
             tracker.diagnostics.credit_reader(here.node)
         tracker.apply(scaler, EventKind.CLIP, [name], here)
@@ -207,7 +229,10 @@ def on_read(tracker: Tracker, here: Here) -> None:
         return
     for scaler, name in _readers(tracker, here):
         held = tracker.held(scaler, name, here.path)
-        if tracker.follows(scaler, name, here.path) and held.gradients & {"unscaled", "used"}:
+        if tracker.follows(scaler, name, here.path) and held.gradients & {
+            "unscaled",
+            "used",
+        }:
             tracker.diagnostics.credit_read(here.node)
         tracker.apply(scaler, EventKind.READ, [name], here)
 
@@ -215,7 +240,9 @@ def on_read(tracker: Tracker, here: Here) -> None:
 def on_created(tracker: Tracker, here: Here) -> None:
     """A scaler is made: it forgets what the one of the same name was."""
     statement = tracker.participants.program.module.parents[here.node]
-    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+    for target in (
+        statement.targets if isinstance(statement, ast.Assign) else ()
+    ):
         name = identity(target, here.frame, here.path)
         if name is not None:
             here.path.scalers[name] = State(has_scale=True)
@@ -252,15 +279,22 @@ def _asks_for_scale(tracker: Tracker, node: ast.AST) -> bool:
     it.
     """
     parents = tracker.participants.program.module.parents
-    while isinstance(parents.get(node), (ast.expr, ast.keyword, ast.comprehension)):
+    while isinstance(
+        parents.get(node), (ast.expr, ast.keyword, ast.comprehension)
+    ):
         node = parents[node]
-    return any(isinstance(n, ast.Attribute) and n.attr == "get_scale" for n in shallow(node))
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == "get_scale"
+        for n in shallow(node)
+    )
 
 
 def _inside_clipper(frame: Frame) -> bool:
     here: Frame | None = frame
     while here is not None:
-        if isinstance(here.scope.node, FUNCTIONS) and _CLIPPER.search(here.scope.node.name):
+        if isinstance(here.scope.node, FUNCTIONS) and _CLIPPER.search(
+            here.scope.node.name
+        ):
             return True
         here = here.caller
     return False
@@ -271,7 +305,9 @@ def _readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
     participants = tracker.participants
     owners = participants.owners
     names = mentioned(here.node, here.path, here.frame)
-    if not names & {*owners.optimizers}:  # `p.grad` in a helper that was handed it
+    if not names & {
+        *owners.optimizers
+    }:  # `p.grad` in a helper that was handed it
         names |= here.frame.handed
     alive = participants.alive(here.frame)
     read = (
@@ -279,7 +315,11 @@ def _readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
         or owners.of_models(sorted(names), alive)
         or _all_scaled(tracker, alive, here)
     )
-    return [(scaler, name) for name in read for scaler in participants.partners(name)]
+    return [
+        (scaler, name)
+        for name in read
+        for scaler in participants.partners(name)
+    ]
 
 
 def _all_scaled(tracker: Tracker, names: list[str], here: Here) -> list[str]:

@@ -113,22 +113,34 @@ def at_end(state: State, where: int = 0) -> tuple[Violation, ...]:
     }
     pairs = sorted(state.optimizers, key=lambda pair: pair[0])
     return tuple(
-        Violation(rules[held.stage], name, where) for name, held in pairs if held.stage in rules
+        Violation(rules[held.stage], name, where)
+        for name, held in pairs
+        if held.stage in rules
     )
 
 
-def _one(state: State, event: Event, name: str) -> tuple[State, list[Violation]]:
+def _one(
+    state: State, event: Event, name: str
+) -> tuple[State, list[Violation]]:
     if event.kind & EventKind.BACKWARD:
         return _backward(state, event, name)
     if event.kind & EventKind.STEP:
         return _step(state, event, name)
     if event.kind is EventKind.OPTIMIZER_CREATED:
-        return state.with_optimizer(name, OptimizerState())._replace(optimizer_is_new=True), []
+        return state.with_optimizer(name, OptimizerState())._replace(
+            optimizer_is_new=True
+        ), []
     return _gradients(state, event, name)
 
 
-def _backward(state: State, event: Event, name: str) -> tuple[State, list[Violation]]:
-    found = [Violation("backward-inside-autocast", None, event.where)] if state.regions else []
+def _backward(
+    state: State, event: Event, name: str
+) -> tuple[State, list[Violation]]:
+    found = (
+        [Violation("backward-inside-autocast", None, event.where)]
+        if state.regions
+        else []
+    )
     is_scaled = event.kind is EventKind.SCALED_BACKWARD
     if is_scaled:
         state = state._replace(has_scale=True, optimizer_is_new=False)
@@ -136,22 +148,36 @@ def _backward(state: State, event: Event, name: str) -> tuple[State, list[Violat
         return state, found
     held = state.of(name)
     new: frozenset[Gradient] = frozenset({"scaled" if is_scaled else "plain"})
-    return state.with_optimizer(name, held._replace(gradients=held.gradients | new)), found
+    return state.with_optimizer(
+        name, held._replace(gradients=held.gradients | new)
+    ), found
 
 
-def _step(state: State, event: Event, name: str) -> tuple[State, list[Violation]]:
+def _step(
+    state: State, event: Event, name: str
+) -> tuple[State, list[Violation]]:
     held = state.of(name)
     is_bare = event.kind is EventKind.BARE_STEP
-    rules = _bare_step_rules(held) if is_bare else _scaler_step_rules(state, held)
+    rules = (
+        _bare_step_rules(held) if is_bare else _scaler_step_rules(state, held)
+    )
     found = [Violation(rule, name, event.where) for rule in rules]
-    if held.clipped is not None and held.gradients & {"scaled", "stale"} and held.stage == "ready":
+    if (
+        held.clipped is not None
+        and held.gradients & {"scaled", "stale"}
+        and held.stage == "ready"
+    ):
         found.append(Violation("clip-without-unscale", name, held.clipped))
     if state.regions:
         found.append(Violation("step-inside-autocast", name, event.where))
         state = state._replace(stepped_in_region=True)
     if not is_bare:
-        used: frozenset[Gradient] = frozenset({"used"} if held.gradients else set())
-        held = held._replace(stage="stepped", gradients=used, checked=True, clipped=None)
+        used: frozenset[Gradient] = frozenset(
+            {"used"} if held.gradients else set()
+        )
+        held = held._replace(
+            stage="stepped", gradients=used, checked=True, clipped=None
+        )
     else:
         held = held._replace(clipped=None)
     return state.with_optimizer(name, held), found
@@ -169,7 +195,11 @@ def _scaler_step_rules(state: State, held: OptimizerState) -> list[str]:
     if not state.has_scale:
         return ["unscaled-backward-with-scaler-step"]
     if held.stage == "stepped":
-        return ["missing-scaler-update" if held.gradients - {"used"} else "double-optimizer-step"]
+        return [
+            "missing-scaler-update"
+            if held.gradients - {"used"}
+            else "double-optimizer-step"
+        ]
     if not (held.gradients if held.stage == "ready" else held.checked):
         return ["optimizer-without-grads"]
     if held.stage == "ready":
@@ -195,32 +225,55 @@ def _division_rules(gradients: frozenset[Gradient]) -> list[str]:
         ]
     if "stale" in gradients:
         return [
-            "update-while-accumulating" if "scaled" in gradients else "update-between-optimizers"
+            "update-while-accumulating"
+            if "scaled" in gradients
+            else "update-between-optimizers"
         ]
     if "unscaled" in gradients:
-        return ["unscale-each-micro-batch" if "scaled" in gradients else "double-or-stray-update"]
+        return [
+            "unscale-each-micro-batch"
+            if "scaled" in gradients
+            else "double-or-stray-update"
+        ]
     if "used" in gradients:
-        return ["partially-scaled-losses" if "scaled" in gradients else "double-optimizer-step"]
+        return [
+            "partially-scaled-losses"
+            if "scaled" in gradients
+            else "double-optimizer-step"
+        ]
     return []
 
 
-def _gradients(state: State, event: Event, name: str) -> tuple[State, list[Violation]]:
+def _gradients(
+    state: State, event: Event, name: str
+) -> tuple[State, list[Violation]]:
     held = state.of(name)
     is_scaled = bool(held.gradients & {"scaled", "stale"})
     if event.kind is EventKind.ZERO_GRAD:
-        return state.with_optimizer(name, held._replace(gradients=frozenset(), clipped=None)), []
+        return state.with_optimizer(
+            name, held._replace(gradients=frozenset(), clipped=None)
+        ), []
     if event.kind is EventKind.CLIP:
-        clipped = event.where if is_scaled and held.clipped is None else held.clipped
+        clipped = (
+            event.where if is_scaled and held.clipped is None else held.clipped
+        )
         return state.with_optimizer(name, held._replace(clipped=clipped)), []
     if event.kind is EventKind.READ:
         return state, [
             Violation("grad-read-before-unscale", name, event.where)
         ] if is_scaled else []
-    found = [Violation(rule, name, event.where) for rule in _unscale_rules(state, held)]
+    found = [
+        Violation(rule, name, event.where)
+        for rule in _unscale_rules(state, held)
+    ]
     if held.clipped is not None:
         found.append(Violation("unscale-after-clip", name, held.clipped))
-    divided: frozenset[Gradient] = frozenset({"unscaled"} if held.gradients else set())
-    held = OptimizerState("unscaled", divided, held.checked or bool(held.gradients))
+    divided: frozenset[Gradient] = frozenset(
+        {"unscaled"} if held.gradients else set()
+    )
+    held = OptimizerState(
+        "unscaled", divided, held.checked or bool(held.gradients)
+    )
     return state.with_optimizer(name, held), found
 
 
@@ -242,19 +295,32 @@ def _unscale_rules(state: State, held: OptimizerState) -> list[str]:
 
 def _scaler(state: State, event: Event) -> tuple[State, list[Violation]]:
     if event.kind is EventKind.UPDATE:
-        is_due = state.has_scale and any(held.checked for _, held in state.optimizers)
-        found = [] if is_due else [Violation("double-or-stray-update", None, event.where)]
+        is_due = state.has_scale and any(
+            held.checked for _, held in state.optimizers
+        )
+        found = (
+            []
+            if is_due
+            else [Violation("double-or-stray-update", None, event.where)]
+        )
         return _wiped(state)._replace(updates=min(state.updates + 1, 2)), found
-    if event.kind is EventKind.SET_SCALE:  # `update(new_scale)` needs no inf checks
+    if (
+        event.kind is EventKind.SET_SCALE
+    ):  # `update(new_scale)` needs no inf checks
         return _wiped(state), []
     if event.kind is EventKind.SCALER_CREATED:
         return _created(state, event)
     if event.kind is EventKind.FORWARD:
         is_late = bool(state.regions) and state.stepped_in_region
-        return state, [Violation("loop-inside-autocast", None, event.where)] if is_late else []
-    regions = max(state.regions + (1 if event.kind is EventKind.AUTOCAST_ENTER else -1), 0)
+        return state, [
+            Violation("loop-inside-autocast", None, event.where)
+        ] if is_late else []
+    regions = max(
+        state.regions + (1 if event.kind is EventKind.AUTOCAST_ENTER else -1), 0
+    )
     return state._replace(
-        regions=regions, stepped_in_region=state.stepped_in_region and regions > 0
+        regions=regions,
+        stepped_in_region=state.stepped_in_region and regions > 0,
     ), []
 
 
@@ -277,6 +343,8 @@ def _wiped(state: State) -> State:
 def _aged(held: OptimizerState) -> OptimizerState:
     stale: frozenset[Gradient] = frozenset({"stale"})
     gradients = (
-        (held.gradients - {"scaled"}) | stale if "scaled" in held.gradients else held.gradients
+        (held.gradients - {"scaled"}) | stale
+        if "scaled" in held.gradients
+        else held.gradients
     )
     return held._replace(stage="ready", gradients=gradients, checked=False)

@@ -72,15 +72,23 @@ class Analysis:
         try:
             for scope in self._roots():
                 known = dict(self.diagnostics.found)
-                if scope.node not in self.explorer.entered or self._is_called_from_afar(scope):
+                if (
+                    scope.node not in self.explorer.entered
+                    or self._is_called_from_afar(scope)
+                ):
                     self._explore(scope)
         except (BudgetEndedError, RecursionError):
             self.diagnostics.found = known
             self._is_partial = True
         else:
             self._as_heirs()
-        mistakes = sorted(self._kept(), key=lambda m: (m.node.lineno, m.node.col_offset, m.rule))
-        return Answer(tuple(mistakes), not self._is_partial, tuple(self._doubts()))
+        mistakes = sorted(
+            self._kept(),
+            key=lambda m: (m.node.lineno, m.node.col_offset, m.rule),
+        )
+        return Answer(
+            tuple(mistakes), not self._is_partial, tuple(self._doubts())
+        )
 
     def _as_heirs(self) -> None:
         """Run the methods of base classes once more for each heir that puts others in the place of
@@ -113,7 +121,9 @@ class Analysis:
             and scope.owner is not None
             and scope.owner.node in bases
             and graph.method(heir, scope.node.name) is scope.node
-            and self.explorer.dispatch.changes(heir, reached(scope.node).functions)
+            and self.explorer.dispatch.changes(
+                heir, reached(scope.node).functions
+            )
         ]
 
     def _explore(self, scope: Scope) -> None:
@@ -125,11 +135,15 @@ class Analysis:
         self.explorer.block(scope.body, [Path()], Frame(scope))
         if not self.participants.exprs:
             return
-        tracker = Tracker(self.participants, self.diagnostics, self.explorer.evaluation)
+        tracker = Tracker(
+            self.participants, self.diagnostics, self.explorer.evaluation
+        )
         self.tracker = tracker
         optimizers = tuple(self.participants.owners.optimizers)
         several = len(optimizers) > 1
-        self.explorer.begin(limit=LIMIT, turns=2, tracks=several, optimizers=optimizers)
+        self.explorer.begin(
+            limit=LIMIT, turns=2, tracks=several, optimizers=optimizers
+        )
         start = self._entered(scope, tracker)
         ends = self.explorer.block(scope.body, [start], Frame(scope))
         leaving = [*ends.next, *ends.returns]
@@ -145,9 +159,13 @@ class Analysis:
         backward, step and update, none of which is in a loop.
         """
         seen = self.participants
-        if not isinstance(scope.node, FUNCTIONS) or not (seen.backwards and seen.steps):
+        if not isinstance(scope.node, FUNCTIONS) or not (
+            seen.backwards and seen.steps
+        ):
             return False
-        updates = [loops for held in seen.updates.values() for loops in held.values()]
+        updates = [
+            loops for held in seen.updates.values() for loops in held.values()
+        ]
         return bool(updates) and not any(updates) and not self._callers(scope)
 
     def _again(self, scope: Scope, paths: list[Path]) -> None:
@@ -170,7 +188,11 @@ class Analysis:
         if kind is None or kind is EventKind.SCALE:
             if tracker is None and kind is not None:
                 self.participants.note(kind, here)
-            elif tracker is not None and kind is None and isinstance(node, ast.Call):
+            elif (
+                tracker is not None
+                and kind is None
+                and isinstance(node, ast.Call)
+            ):
                 path = after_unknown_call(self.participants, node, here)
             return [path]
         here = here._replace(path=path.fork())
@@ -186,7 +208,9 @@ class Analysis:
         clips is none.
         """
         for scaler, state in path.scalers.items():
-            waits = any(held.stage == "unscaled" for _, held in state.optimizers)
+            waits = any(
+                held.stage == "unscaled" for _, held in state.optimizers
+            )
             if waits and self._skips(statement):
                 path.marks.setdefault(("left", scaler), (statement,))
 
@@ -194,7 +218,8 @@ class Analysis:
         """Whether steps or updates of the same scope come later."""
         scope = self.program.module.scope_of(statement)
         return any(
-            self.events.what(call, scope) in {EventKind.UPDATE, EventKind.SCALER_STEP}
+            self.events.what(call, scope)
+            in {EventKind.UPDATE, EventKind.SCALER_STEP}
             or self._uses_scaler(call, scope)
             for call in scope.calls
             if call.lineno > statement.lineno
@@ -202,7 +227,9 @@ class Analysis:
 
     def _uses_scaler(self, call: ast.Call, scope: Scope) -> bool:
         function = self.events.callee(call, scope)
-        return function is not None and Trait.SCALER in self.events.of_function(function)
+        return function is not None and Trait.SCALER in self.events.of_function(
+            function
+        )
 
     # -- where a scope begins and ends
 
@@ -215,8 +242,12 @@ class Analysis:
             return path
         held = OptimizerState(gradients=frozenset({"scaled"}))
         pairs = seen.pairs
-        if not pairs and not self._steps_anywhere:  # it updates, so what it steps with is scaled
-            pairs = {scaler: set(seen.owners.optimizers) for scaler in seen.updates}
+        if (
+            not pairs and not self._steps_anywhere
+        ):  # it updates, so what it steps with is scaled
+            pairs = {
+                scaler: set(seen.owners.optimizers) for scaler in seen.updates
+            }
         for scaler, names in pairs.items():
             path.scalers[scaler] = State(has_scale=True)
             for name in names:
@@ -242,7 +273,9 @@ class Analysis:
     @cached_property
     def _updates_anywhere(self) -> bool:
         """Whether a scaler, or anything that is called so, is updated in the module."""
-        by_name = re.search(r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text)
+        by_name = re.search(
+            r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text
+        )
         return bool(by_name) or self._holds_event(EventKind.UPDATE)
 
     @cached_property
@@ -250,7 +283,11 @@ class Analysis:
         """Whether a scaler steps in the module, or is not torch's own."""
         text = self.program.module.text
         by_name = re.search(r"(?i)scal\w*\s*\.\s*step\(", text)
-        return "GradScaler" not in text or bool(by_name) or self._holds_event(EventKind.SCALER_STEP)
+        return (
+            "GradScaler" not in text
+            or bool(by_name)
+            or self._holds_event(EventKind.SCALER_STEP)
+        )
 
     def _holds_event(self, kind: EventKind) -> bool:
         return any(
@@ -266,7 +303,8 @@ class Analysis:
         scopes = [
             s
             for s in self.program.module.scopes.values()
-            if not isinstance(s.node, (ast.ClassDef, ast.Lambda)) and self._uses(s)
+            if not isinstance(s.node, (ast.ClassDef, ast.Lambda))
+            and self._uses(s)
         ]
         return sorted(
             scopes,
@@ -278,21 +316,30 @@ class Analysis:
 
     def _callers(self, scope: Scope) -> int:
         assert isinstance(scope.node, FUNCTIONS)
-        return sum(site.scope is not scope for site in self.program.graph.sites(scope.node))
+        return sum(
+            site.scope is not scope
+            for site in self.program.graph.sites(scope.node)
+        )
 
     def _is_called_from_afar(self, scope: Scope) -> bool:
         """Whether other files alone call it: what these hand over may be lost on the way, so it is
         followed by itself as well. What they show to be right counts all the same.
         """
-        if len(self.program.module.files) == 1 or not isinstance(scope.node, FUNCTIONS):
+        if len(self.program.module.files) == 1 or not isinstance(
+            scope.node, FUNCTIONS
+        ):
             return False
         sites = self.program.graph.sites(scope.node)
-        return bool(sites) and all(site.scope.module is not scope.module for site in sites)
+        return bool(sites) and all(
+            site.scope.module is not scope.module for site in sites
+        )
 
     def _uses(self, scope: Scope) -> bool:
         node = scope.node
         if isinstance(node, FUNCTIONS):
-            return bool(self.events.of_function(node) & (Trait.SCALER | Trait.PLAIN))
+            return bool(
+                self.events.of_function(node) & (Trait.SCALER | Trait.PLAIN)
+            )
         return bool(self.events.of_block(scope.body, scope) & Trait.SCALER)
 
     # -- what is kept
@@ -315,7 +362,8 @@ class Analysis:
         if mistake.optimizer and mistake.optimizer not in self._fed:
             return False  # nothing in sight ever gives it gradients: they come from out of sight
         if rule == "update-not-on-every-path" and any(
-            ("unscale-each-micro-batch", other) in told.found for other, _ in mistake.related
+            ("unscale-each-micro-batch", other) in told.found
+            for other, _ in mistake.related
         ):
             return False  # the same mistake, met again in the next epoch
         return node not in told.double or rule not in {
@@ -327,15 +375,24 @@ class Analysis:
         """An early update that has its step on other paths belongs to accumulation, or to
         conditions out of sight.
         """
-        if rule != "double-or-stray-update" or node not in self._due & self.diagnostics.early:
+        if (
+            rule != "double-or-stray-update"
+            or node not in self._due & self.diagnostics.early
+        ):
             return rule
-        return "update-while-accumulating" if node in self.diagnostics.pending else None
+        return (
+            "update-while-accumulating"
+            if node in self.diagnostics.pending
+            else None
+        )
 
     def _doubts(self) -> list[Mistake]:
         """Mistakes on paths that may not happen, but for those that are sure or shown right."""
         told = self.diagnostics
         known = told.found.keys() | told.good
-        return [mistake for key, mistake in told.unsure.items() if key not in known]
+        return [
+            mistake for key, mistake in told.unsure.items() if key not in known
+        ]
 
 
 def _stepped(path: Path) -> list[tuple[str, str]]:
@@ -350,7 +407,9 @@ def _stepped(path: Path) -> list[tuple[str, str]]:
 def answer(program: Program) -> Answer:
     """The broken rules of the scaler's protocol in a program, computed once and kept with it."""
     uses = "caler" in program.module.text or ".scale(" in program.module.text
-    return program.remembered("protocol", lambda: Analysis(program).run() if uses else Answer())
+    return program.remembered(
+        "protocol", lambda: Analysis(program).run() if uses else Answer()
+    )
 
 
 def explored(program: Program) -> bool:

@@ -18,11 +18,19 @@ from amp_migrate.project import nearby
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_UPDATES = re.compile(rb"(?i)(scal\w*|amp\w*)\s*\.\s*update\s*\(|\.\s*update\s*\(\s*\)")
+_UPDATES = re.compile(
+    rb"(?i)(scal\w*|amp\w*)\s*\.\s*update\s*\(|\.\s*update\s*\(\s*\)"
+)
 """A call of a name that says so, or without arguments: nothing but a scaler is updated with
 nothing."""
 _UNSCALES = re.compile(rb"\bunscale_?\b")
-_ROOTS = {"object", "torch.nn.Module", "abc.ABC", "typing.Generic", "typing.Protocol"}
+_ROOTS = {
+    "object",
+    "torch.nn.Module",
+    "abc.ABC",
+    "typing.Generic",
+    "typing.Protocol",
+}
 
 
 class Elsewhere:
@@ -48,7 +56,10 @@ class Elsewhere:
             return True
         cls = self.program.graph.class_around(self.program.scope(function))
         if cls is not None and self._foreign_bases(cls):
-            return any(self._base_updates(base, cls) for base in self._foreign_bases(cls))
+            return any(
+                self._base_updates(base, cls)
+                for base in self._foreign_bases(cls)
+            )
         users = list(self._users(function))
         return not users or any(_UPDATES.search(text) for text in users)
 
@@ -58,14 +69,20 @@ class Elsewhere:
         """
         cls = self.program.graph.class_around(self.program.scope(function))
         word = re.compile(
-            rb"\b" + (cls.name if cls is not None else function.name).encode() + rb"\b"
+            rb"\b"
+            + (cls.name if cls is not None else function.name).encode()
+            + rb"\b"
         )
         texts = (text for _, text in nearby.beside(self.here, cousins=True))
         yield from (text for text in texts if word.search(text))
 
     def _foreign_bases(self, cls: ast.ClassDef) -> list[ast.expr]:
         own = self.program.module.scopes[cls].parent or self.program.module.root
-        bases = [base for one in self.program.graph.lineage(cls) for base in one.bases]
+        bases = [
+            base
+            for one in self.program.graph.lineage(cls)
+            for base in one.bases
+        ]
         return [
             base
             for base in bases
@@ -77,18 +94,30 @@ class Elsewhere:
         """Whether a method of a base class in another file updates the scaler, and still runs
         below `cls`.
         """
-        found = Neighbours(str(self.here)).find(self.program.canonical(base) or ast.unparse(base))
+        found = Neighbours(str(self.here)).find(
+            self.program.canonical(base) or ast.unparse(base)
+        )
         if found is None or not isinstance(found[1], ast.ClassDef):
             return True
         program, parent = found[0], found[1]
         if any(program.canonical(b) not in _ROOTS for b in parent.bases):
             return True  # a longer lineage is not read
-        own, inherited = _calls_of_methods(self.program, cls), _calls_of_methods(program, parent)
+        own, inherited = (
+            _calls_of_methods(self.program, cls),
+            _calls_of_methods(program, parent),
+        )
         methods = inherited.keys() - own.keys()
-        overridden = set().union(*(inherited[name] for name in inherited.keys() & own.keys()))
+        overridden = set().union(
+            *(inherited[name] for name in inherited.keys() & own.keys())
+        )
         internal = set().union(*(inherited[name] for name in methods))
-        live = (methods - overridden - internal) | (set().union(*own.values()) & methods)
-        while more := set().union(*(inherited[name] for name in live)) & methods - live:
+        live = (methods - overridden - internal) | (
+            set().union(*own.values()) & methods
+        )
+        while (
+            more := set().union(*(inherited[name] for name in live))
+            & methods - live
+        ):
             live |= more
         return any(
             _UPDATES.search(program.module.source(node).encode())
@@ -97,10 +126,14 @@ class Elsewhere:
         )
 
 
-def _calls_of_methods(program: Program, cls: ast.ClassDef) -> dict[str, set[str]]:
+def _calls_of_methods(
+    program: Program, cls: ast.ClassDef
+) -> dict[str, set[str]]:
     """Which methods of the same object each method of a class calls."""
     found: dict[str, set[str]] = {}
     for node in cls.body:
         if isinstance(node, FUNCTIONS):
-            found.setdefault(node.name, set()).update(self_calls(node, program.scope(node).calls))
+            found.setdefault(node.name, set()).update(
+                self_calls(node, program.scope(node).calls)
+            )
     return found

@@ -11,7 +11,9 @@ from amp_migrate.model.recognition import Events
 from amp_migrate.model.syntax import Function, Scope
 
 
-def overriding(events: Events, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
+def overriding(
+    events: Events, call: ast.Call, scope: Scope
+) -> tuple[Function, ...]:
     """The methods with events that heirs put in the place of what `self.method()` calls."""
     cls, name = _class_of(scope), _own_method(call, scope)
     graph = events.program.graph
@@ -19,7 +21,9 @@ def overriding(events: Events, call: ast.Call, scope: Scope) -> tuple[Function, 
         return ()
     own = graph.method(cls, name)
     methods = (graph.method(heir, name) for heir in graph.heirs(cls))
-    found = dict.fromkeys(one for one in methods if one is not None and one is not own)
+    found = dict.fromkeys(
+        one for one in methods if one is not None and one is not own
+    )
     return tuple(one for one in found if events.of_function(one))
 
 
@@ -35,10 +39,18 @@ class Dispatch:
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
         """The function in sight that `call` runs, if it holds events."""
         name, cls = _own_method(call, scope), _class_of(scope)
-        if self.acting is None or name is None or cls not in self.graph.lineage(self.acting):
+        if (
+            self.acting is None
+            or name is None
+            or cls not in self.graph.lineage(self.acting)
+        ):
             return self.events.callee(call, scope)
         method = self.graph.method(self.acting, name)
-        return method if method is not None and self.events.of_function(method) else None
+        return (
+            method
+            if method is not None and self.events.of_function(method)
+            else None
+        )
 
     def changes(self, heir: ast.ClassDef, functions: Iterable[ast.AST]) -> bool:
         """Whether some of the functions run something else for an object of `heir`."""
@@ -63,6 +75,8 @@ def _class_of(scope: Scope) -> ast.ClassDef | None:
 def _own_method(call: ast.Call, scope: Scope) -> str | None:
     """`method` of `self.method()`."""
     func = call.func
-    if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+    if not isinstance(func, ast.Attribute) or not isinstance(
+        func.value, ast.Name
+    ):
         return None
     return func.attr if func.value.id == scope.self_name else None

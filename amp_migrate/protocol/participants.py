@@ -31,7 +31,9 @@ class Participants:
     """Scalers that scale something."""
     backwards: set[ast.AST] = field(default_factory=set)
     steps: dict[str, set[ast.AST]] = field(default_factory=dict)
-    updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(default_factory=dict)
+    updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(
+        default_factory=dict
+    )
     """`update()` calls of each scaler with the loops around them."""
     given: Function | None = None
     """The function that gets its gradients from callers: no backward is in sight."""
@@ -48,7 +50,9 @@ class Participants:
 
     def partners(self, optimizer: str) -> list[str]:
         """Scalers that have to do with an optimizer: those that step or unscale it, or all."""
-        found = [scaler for scaler, names in self.pairs.items() if optimizer in names]
+        found = [
+            scaler for scaler, names in self.pairs.items() if optimizer in names
+        ]
         return found or self.scalers()
 
     def are_two(self, scaler: str, other: str) -> bool:
@@ -63,14 +67,22 @@ class Participants:
             return None
         module = self.program.module
         scope = module.scope_of(expr)
-        name, home = dotted_name(expr) or "", scope.lookup(dotted_name(expr) or "")
+        name, home = (
+            dotted_name(expr) or "",
+            scope.lookup(dotted_name(expr) or ""),
+        )
         cls = self.program.graph.class_around(scope)
-        if home is None and cls is not None and name.startswith(f"{scope.self_name}."):
+        if (
+            home is None
+            and cls is not None
+            and name.startswith(f"{scope.self_name}.")
+        ):
             name, home = "self." + name.partition(".")[2], module.scopes[cls]
         bindings = home.bindings.get(name, ()) if home is not None else ()
         made = bindings[0].value if len(bindings) == 1 else None
         is_made = (
-            isinstance(made, ast.Call) and self.program.values.kind(made, scope) is Kind.SCALER
+            isinstance(made, ast.Call)
+            and self.program.values.kind(made, scope) is Kind.SCALER
         )
         return made if is_made else None
 
@@ -83,7 +95,9 @@ class Participants:
         while here is not None:
             running.append(here.scope.qualname)
             here = here.caller
-        return [name for name in self.owners.optimizers if _lives(name, running)]
+        return [
+            name for name in self.owners.optimizers if _lives(name, running)
+        ]
 
     def note(self, kind: EventKind, here: Here) -> None:
         """Remember who takes part in an event."""
@@ -112,7 +126,9 @@ def _scales(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
 def _pair(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
     _scaler(seen, name, node, here)
     given = optimizer_given(node)
-    optimizer = identity(given, here.frame, here.path) if given is not None else None
+    optimizer = (
+        identity(given, here.frame, here.path) if given is not None else None
+    )
     if given is not None and optimizer is not None:
         seen.owners.add(optimizer, given, here.frame.scope)
         seen.pairs.setdefault(name, set()).add(optimizer)
@@ -128,12 +144,16 @@ def _update(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
     seen.updates.setdefault(name, {})[node] = here.frame.loops
 
 
-def _bare_step(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
+def _bare_step(
+    seen: Participants, name: str, node: ast.Call, here: Here
+) -> None:
     assert isinstance(node.func, ast.Attribute)
     seen.owners.add(name, node.func.value, here.frame.scope)
 
 
-_COLLECT: dict[EventKind, Callable[[Participants, str, ast.Call, Here], None]] = {
+_COLLECT: dict[
+    EventKind, Callable[[Participants, str, ast.Call, Here], None]
+] = {
     EventKind.SCALE: _scales,
     EventKind.UNSCALE: _pair,
     EventKind.SCALER_STEP: _step,
@@ -157,4 +177,6 @@ def optimizer_of(call: ast.Call, frame: Frame, path: Path) -> str | None:
 
 def _lives(name: str, running: list[str]) -> bool:
     home = name.rpartition(":")[0] if "[" not in name else ""
-    return not home or any(one == home or one.startswith(home + ".") for one in running)
+    return not home or any(
+        one == home or one.startswith(home + ".") for one in running
+    )

@@ -42,7 +42,11 @@ def joined(values: Iterable[Val]) -> Val:
         models |= value.models
         scaled = value.scaled or scaled
         vague = vague or value.vague
-    return Val(models=models, scaled=scaled, vague=vague) if models or scaled or vague else NOTHING
+    return (
+        Val(models=models, scaled=scaled, vague=vague)
+        if models or scaled or vague
+        else NOTHING
+    )
 
 
 Mark = tuple[str, ...]
@@ -152,7 +156,9 @@ class Path:
         """`name` gets a new value; what was known about conditions that mention it is void."""
         if self.facts:
             void = self.index.texts(name)
-            self.facts = frozenset(fact for fact in self.facts if fact[0] not in void)
+            self.facts = frozenset(
+                fact for fact in self.facts if fact[0] not in void
+            )
         if self.env:
             inner = name + "."
             for key in [k for k in self.env if k.startswith(inner)]:
@@ -178,7 +184,10 @@ def merged(paths: list[Path], limit: int) -> list[Path]:
     found = [path for group in groups.values() for path in group]
     if len(found) <= limit:
         return found
-    return [group[0] if len(group) == 1 else _intersected(group) for group in groups.values()]
+    return [
+        group[0] if len(group) == 1 else _intersected(group)
+        for group in groups.values()
+    ]
 
 
 def _intersected(group: list[Path]) -> Path:
@@ -227,7 +236,11 @@ def _joint(one: Path, other: Path) -> Path | None:
     shared = one.facts & other.facts
     left, right = one.facts - shared, other.facts - shared
     if left and right:
-        if len(left) != 1 or len(right) != 1 or next(iter(left))[0] != next(iter(right))[0]:
+        if (
+            len(left) != 1
+            or len(right) != 1
+            or next(iter(left))[0] != next(iter(right))[0]
+        ):
             return None
     wider = one if not left else other if not right else None
     marks = _both(one.marks, other.marks)
@@ -242,7 +255,9 @@ def _joint(one: Path, other: Path) -> Path | None:
 _WITNESSES = 8
 
 
-def _both(one: dict[Mark, Witnesses], other: dict[Mark, Witnesses]) -> dict[Mark, Witnesses]:
+def _both(
+    one: dict[Mark, Witnesses], other: dict[Mark, Witnesses]
+) -> dict[Mark, Witnesses]:
     """The marks of two paths that are one from here on."""
     if one == other:
         return one

@@ -23,7 +23,9 @@ HARMLESS = re.compile(
 """Functions out of sight that are handed an optimizer or a scaler and do not step with it."""
 
 
-_NAMES = re.compile(r"(?:[\w.<>]+:)?\b[A-Za-z_][\w.]*(?:\[[^\]]*\])*(?![\w.(\[])")
+_NAMES = re.compile(
+    r"(?:[\w.<>]+:)?\b[A-Za-z_][\w.]*(?:\[[^\]]*\])*(?![\w.(\[])"
+)
 
 
 class Reached(NamedTuple):
@@ -67,17 +69,32 @@ class Relevance:
                     scope = scope.parent
                 asked |= self._asked(one)
             self._reached[function] = Reached(
-                frozenset(words), frozenset(functions), frozenset(homes), frozenset(asked)
+                frozenset(words),
+                frozenset(functions),
+                frozenset(homes),
+                frozenset(asked),
             )
         return self._reached[function]
 
     def _asked(self, function: Function) -> set[str]:
         """The forms of the conditions in a function, those that names are given included."""
         frame, path = Frame(self.module.scopes[function]), Path()
-        nodes = [node for statement in function.body for node in shallow(statement)]
-        tests = [node.test for node in nodes if isinstance(node, (ast.If, ast.While))]
-        tests += [n for n in nodes if isinstance(n, (ast.Compare, ast.BoolOp, ast.UnaryOp))]
-        return {form(text) for test in tests for text in conditions_of(test, frame, path)}
+        nodes = [
+            node for statement in function.body for node in shallow(statement)
+        ]
+        tests = [
+            node.test for node in nodes if isinstance(node, (ast.If, ast.While))
+        ]
+        tests += [
+            n
+            for n in nodes
+            if isinstance(n, (ast.Compare, ast.BoolOp, ast.UnaryOp))
+        ]
+        return {
+            form(text)
+            for test in tests
+            for text in conditions_of(test, frame, path)
+        }
 
     def _closure(self, function: Function) -> set[Function]:
         found = {function}
@@ -95,15 +112,24 @@ class Relevance:
             found = [
                 callee
                 for call in scope.calls
-                if (callee := self.events.callee(call, scope) or self.computes(call, scope))
+                if (
+                    callee := self.events.callee(call, scope)
+                    or self.computes(call, scope)
+                )
             ]
-            found += [one for call in scope.calls for one in overriding(self.events, call, scope)]
+            found += [
+                one
+                for call in scope.calls
+                for one in overriding(self.events, call, scope)
+            ]
             self._callees[function] = tuple(dict.fromkeys(found))
         return self._callees[function]
 
     def leads(self, statement: ast.stmt, scope: Scope) -> bool:
         """Whether a compound statement holds events or exits."""
-        return bool(self.events.of_node(statement, scope) & (EVENTS | Trait.JUMP))
+        return bool(
+            self.events.of_node(statement, scope) & (EVENTS | Trait.JUMP)
+        )
 
     def idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
         """Whether running the statement changes nothing that the analysis follows."""
@@ -112,17 +138,23 @@ class Relevance:
             self._idle[key] = self._is_idle(statement, scope, tracks=tracks)
         return self._idle[key]
 
-    def _is_idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
-        if isinstance(statement, (ast.Return, ast.Continue, ast.Break, ast.Raise)):
+    def _is_idle(
+        self, statement: ast.stmt, scope: Scope, *, tracks: bool
+    ) -> bool:
+        if isinstance(
+            statement, (ast.Return, ast.Continue, ast.Break, ast.Raise)
+        ):
             return False
         if self.events.of_node(statement, scope) or any(
-            tracks or not self._only_computes(n, scope) for n in self.nodes(statement, scope)
+            tracks or not self._only_computes(n, scope)
+            for n in self.nodes(statement, scope)
         ):
             return False
         names = [
             n
             for n in shallow(statement)
-            if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
+            if isinstance(n, (ast.Name, ast.Attribute))
+            and isinstance(n.ctx, ast.Store)
         ]
         if not names:
             return True
@@ -144,7 +176,9 @@ class Relevance:
 
     def _matters(self, node: ast.Name | ast.Attribute) -> bool:
         name = node.id if isinstance(node, ast.Name) else node.attr
-        return name in self.tested or bool(re.search(r"(?i)scal|optim|opt", name))
+        return name in self.tested or bool(
+            re.search(r"(?i)scal|optim|opt", name)
+        )
 
     def _names_scaler(self, statement: ast.stmt) -> bool:
         return any(
@@ -167,7 +201,8 @@ class Relevance:
                     self._tested |= _identifiers(node.test)
                 elif (
                     isinstance(node, ast.Call)
-                    and self.events.callee(node, self.module.scope_of(node)) is not None
+                    and self.events.callee(node, self.module.scope_of(node))
+                    is not None
                 ):
                     self._tested |= _identifiers(node)
         return self._tested
@@ -178,14 +213,19 @@ class Relevance:
         """
         key = id(node)
         if key not in self._nodes:
-            compound = isinstance(node, ast.stmt) and isinstance(getattr(node, "body", None), list)
+            compound = isinstance(node, ast.stmt) and isinstance(
+                getattr(node, "body", None), list
+            )
             inner = (
-                [] if compound or isinstance(node, (*FUNCTIONS, ast.ClassDef)) else evaluated(node)
+                []
+                if compound or isinstance(node, (*FUNCTIONS, ast.ClassDef))
+                else evaluated(node)
             )
             self._nodes[key] = [
                 n
                 for n in inner
-                if isinstance(n, (ast.Call, ast.Attribute)) and self._counts(n, scope)
+                if isinstance(n, (ast.Call, ast.Attribute))
+                and self._counts(n, scope)
             ]
         return self._nodes[key]
 
@@ -207,22 +247,28 @@ class Relevance:
         function = self.events.in_sight(call, scope)
         return (
             function
-            if function is not None and EventKind.FORWARD in program.effects.of_function(function)
+            if function is not None
+            and EventKind.FORWARD in program.effects.of_function(function)
             else None
         )
 
     def _may_hide(self, call: ast.Call, scope: Scope) -> bool:
         name = (
-            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            call.func.attr
+            if isinstance(call.func, ast.Attribute)
+            else getattr(call.func, "id", "")
         )
-        if HARMLESS.search(name) or (self.events.program.canonical(call.func) or "").startswith(
-            "torch."
-        ):
+        if HARMLESS.search(name) or (
+            self.events.program.canonical(call.func) or ""
+        ).startswith("torch."):
             return False
-        if isinstance(call.func, ast.Attribute) and self._is_role(call.func.value, scope):
+        if isinstance(call.func, ast.Attribute) and self._is_role(
+            call.func.value, scope
+        ):
             return True
         return self._is_role(call.func, scope) or any(
-            self._is_role(a, scope) for a in [*call.args, *(k.value for k in call.keywords)]
+            self._is_role(a, scope)
+            for a in [*call.args, *(k.value for k in call.keywords)]
         )
 
     def _is_role(self, expr: ast.expr, scope: Scope) -> bool:
@@ -245,9 +291,13 @@ class Relevance:
             self._holders = set()
             for scope in self.module.scopes.values():
                 for call in scope.calls:
-                    if isinstance(call.func, ast.Attribute) and self.events.what(
-                        call, scope
-                    ) not in {None, EventKind.BACKWARD, EventKind.CLIP}:
+                    if isinstance(
+                        call.func, ast.Attribute
+                    ) and self.events.what(call, scope) not in {
+                        None,
+                        EventKind.BACKWARD,
+                        EventKind.CLIP,
+                    }:
                         for expr in [call.func.value, *call.args]:
                             base = (dotted_name(expr) or "").rpartition(".")[0]
                             self._holders |= {base} if base else set()
@@ -268,13 +318,17 @@ class Relevance:
                         and len(parent.targets) == 1
                         and self._may_hide(call, scope)
                     ):
-                        self._keepers |= {dotted_name(parent.targets[0]) or ""} - {""}
+                        self._keepers |= {
+                            dotted_name(parent.targets[0]) or ""
+                        } - {""}
         return self._keepers
 
 
 def _identifiers(node: ast.AST) -> set[str]:
     found = {n.id for n in shallow(node) if isinstance(n, ast.Name)}
-    return found | {n.attr for n in shallow(node) if isinstance(n, ast.Attribute)}
+    return found | {
+        n.attr for n in shallow(node) if isinstance(n, ast.Attribute)
+    }
 
 
 def form(text: str) -> str:

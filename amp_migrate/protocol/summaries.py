@@ -55,13 +55,23 @@ class Summaries:
         self._known.clear()
         self._runs.clear()
 
-    def key(self, function: Function, frame: Frame, path: Path, homes: frozenset[str]) -> object:
+    def key(
+        self,
+        function: Function,
+        frame: Frame,
+        path: Path,
+        homes: frozenset[str],
+    ) -> object:
         """What the outcome of running `function` on `path` depends on; `homes` are the functions
         whose local optimizers count only while they run.
         """
         running = self._running(function, frame, homes)
         self._runs[function] = self._runs.get(function, 0) + 1
-        state = path.whole_key() if self._runs[function] < _FINE else (path.key(), path.facts)
+        state = (
+            path.whole_key()
+            if self._runs[function] < _FINE
+            else (path.key(), path.facts)
+        )
         return (function, frame.loops, frame.handed, running, state)
 
     def get(self, key: object) -> list[Path] | None:
@@ -99,15 +109,26 @@ class Summaries:
             if not self._is_seen(fact[0], *sight)
             or (fact[0] not in held and form(fact[0]) not in forms)
         )
-        env = {key: value for key, value in path.env.items() if not self._is_seen(key, *sight)}
+        env = {
+            key: value
+            for key, value in path.env.items()
+            if not self._is_seen(key, *sight)
+        }
         marks = {
             mark: nodes
             for mark, nodes in path.marks.items()
-            if mark[0] not in DECISIVE and not any(self._is_seen(n, *sight) for n in mark[1:])
+            if mark[0] not in DECISIVE
+            and not any(self._is_seen(n, *sight) for n in mark[1:])
         }
         path.facts -= facts
-        path.env = {key: value for key, value in path.env.items() if key not in env}
-        path.marks = {mark: nodes for mark, nodes in path.marks.items() if mark not in marks}
+        path.env = {
+            key: value for key, value in path.env.items() if key not in env
+        }
+        path.marks = {
+            mark: nodes
+            for mark, nodes in path.marks.items()
+            if mark not in marks
+        }
         return Aside(facts, env, marks)
 
     def joined(self, aside: Aside, after: Path) -> Path:
@@ -121,7 +142,9 @@ class Summaries:
     def left(self, qualname: str, path: Path) -> Path:
         """A path behind the function of this name: what was known of its own names is void."""
         local = [key for key in path.env if self._is_local(key, qualname)]
-        facts = [fact for fact in path.facts if self._is_local(fact[0], qualname)]
+        facts = [
+            fact for fact in path.facts if self._is_local(fact[0], qualname)
+        ]
         if not local and not facts:
             return path
         path = path.fork()
@@ -133,7 +156,9 @@ class Summaries:
     def _is_local(self, text: str, qualname: str) -> bool:
         return any(name.home == qualname for name in self._of(text))
 
-    def _sight(self, function: Function, path: Path) -> tuple[set[str], set[str], frozenset[str]]:
+    def _sight(
+        self, function: Function, path: Path
+    ) -> tuple[set[str], set[str], frozenset[str]]:
         """The words of a function with those of the names that stand behind them on the path,
         and the functions whose local names it sees.
         """
@@ -143,15 +168,20 @@ class Summaries:
         while size != len(words) + len(roots):
             size = len(words) + len(roots)
             for key, value in path.env.items():
-                if value.text is not None and self._is_seen(key, words, roots, homes):
+                if value.text is not None and self._is_seen(
+                    key, words, roots, homes
+                ):
                     for name in self._of(value.text):
                         words |= name.words
                         roots.add(name.root)
         return words, roots, homes
 
-    def _is_seen(self, text: str, words: set[str], roots: set[str], homes: frozenset[str]) -> bool:
+    def _is_seen(
+        self, text: str, words: set[str], roots: set[str], homes: frozenset[str]
+    ) -> bool:
         return any(
-            bool(words & name.words) and (not name.home or name.home in homes or name.root in roots)
+            bool(words & name.words)
+            and (not name.home or name.home in homes or name.root in roots)
             for name in self._of(text)
         )
 
@@ -159,9 +189,12 @@ class Summaries:
         """The names in an identity or in the text of a condition."""
         found = self._names.get(text)
         if found is None:
-            parts = [(home, name.split(".")) for home, name in _NAME.findall(text)]
+            parts = [
+                (home, name.split(".")) for home, name in _NAME.findall(text)
+            ]
             found = tuple(
-                Name(home, f"{home}:{words[0]}", frozenset(words)) for home, words in parts
+                Name(home, f"{home}:{words[0]}", frozenset(words))
+                for home, words in parts
             )
             self._names[text] = found
         return found

@@ -29,7 +29,10 @@ class Tracker:
     """Advances the states of the scalers on a path."""
 
     def __init__(
-        self, participants: Participants, diagnostics: Diagnostics, evaluation: Evaluation
+        self,
+        participants: Participants,
+        diagnostics: Diagnostics,
+        evaluation: Evaluation,
     ) -> None:
         self.participants = participants
         self.diagnostics = diagnostics
@@ -47,9 +50,13 @@ class Tracker:
         """One optimizer, as the scaler sees it."""
         return self.state(scaler, path).of(name)
 
-    def hold(self, scaler: str, name: str, held: OptimizerState, path: Path) -> None:
+    def hold(
+        self, scaler: str, name: str, held: OptimizerState, path: Path
+    ) -> None:
         """Set the state of one optimizer."""
-        path.scalers[scaler] = self.state(scaler, path).with_optimizer(name, held)
+        path.scalers[scaler] = self.state(scaler, path).with_optimizer(
+            name, held
+        )
 
     def follows(self, scaler: str, name: str, path: Path) -> bool:
         """Whether the state of this optimizer and its gradients is known on the path."""
@@ -66,14 +73,23 @@ class Tracker:
         for scaler in self.participants.partners(name):
             held = self.held(scaler, name, path)
             if "used" in held.gradients:
-                self.hold(scaler, name, held._replace(gradients=held.gradients - {"used"}), path)
+                self.hold(
+                    scaler,
+                    name,
+                    held._replace(gradients=held.gradients - {"used"}),
+                    path,
+                )
 
-    def apply(self, scaler: str, kind: EventKind, names: list[str], here: Here) -> None:
+    def apply(
+        self, scaler: str, kind: EventKind, names: list[str], here: Here
+    ) -> None:
         """Tell the state machine of an event, and the diagnostics of what it breaks."""
         path = here.path
         if scaler in path.lost:
             return
-        usable = tuple(n for n in names if n not in path.lost and "~" + n not in path.lost)
+        usable = tuple(
+            n for n in names if n not in path.lost and "~" + n not in path.lost
+        )
         for name in names:
             if "~" + name in path.lost and name not in path.lost:
                 self._advance_stage(scaler, kind, name, here)
@@ -85,13 +101,19 @@ class Tracker:
             for name in usable:
                 if before.of(name).clipped is None:
                     path.mark(("clip", scaler, name), here.node)
-        if kind is EventKind.UPDATE and any(held.checked for _, held in before.optimizers):
+        if kind is EventKind.UPDATE and any(
+            held.checked for _, held in before.optimizers
+        ):
             self.due.add(here.node)
         path.scalers[scaler] = after
         for violation in violations:
-            self.diagnostics.violated(Broken(violation, scaler, kind, before, here))
+            self.diagnostics.violated(
+                Broken(violation, scaler, kind, before, here)
+            )
 
-    def _advance_stage(self, scaler: str, kind: EventKind, name: str, here: Here) -> None:
+    def _advance_stage(
+        self, scaler: str, kind: EventKind, name: str, here: Here
+    ) -> None:
         """What can be told of an optimizer without knowing its gradients: that it is stepped again
         before an update.
         """
@@ -101,4 +123,6 @@ class Tracker:
         if before.of(name).stage == "stepped":
             found = Violation("missing-scaler-update", name)
             self.diagnostics.violated(Broken(found, scaler, kind, before, here))
-        self.hold(scaler, name, OptimizerState(_STAGES[kind], checked=True), here.path)
+        self.hold(
+            scaler, name, OptimizerState(_STAGES[kind], checked=True), here.path
+        )

@@ -62,7 +62,9 @@ class Evaluation:
             return own
         value = self.value(expr, path, frame)
         if value is not NOTHING:
-            return value._replace(text=identity(expr, frame, path), flipped=False, amp=None)
+            return value._replace(
+                text=identity(expr, frame, path), flipped=False, amp=None
+            )
         condition = self.conditions.held(expr, path, frame)
         if condition is not None:
             return condition
@@ -76,32 +78,43 @@ class Evaluation:
         own = place(expr, frame, path)
         if own is not None:
             known = path.env.get(own)
-            if known is None and isinstance(expr, (ast.Subscript, ast.Attribute)):
+            if known is None and isinstance(
+                expr, (ast.Subscript, ast.Attribute)
+            ):
                 return joined([self.value(expr.value, path, frame)])
             return (
                 known
-                if known is not None and (known.models or known.scaled or known.vague)
+                if known is not None
+                and (known.models or known.scaled or known.vague)
                 else NOTHING
             )
         if isinstance(expr, ast.Call):
             return self._of_call(expr, path, frame)
         if isinstance(expr, ast.IfExp):
             value = joined(
-                [self.value(expr.body, path, frame), self.value(expr.orelse, path, frame)]
+                [
+                    self.value(expr.body, path, frame),
+                    self.value(expr.orelse, path, frame),
+                ]
             )
             return (
-                Val(models=value.models, vague=value.vague, scaled="?") if value.scaled else value
+                Val(models=value.models, vague=value.vague, scaled="?")
+                if value.scaled
+                else value
             )
         if isinstance(expr, (ast.Lambda, ast.Constant)):
             return NOTHING
-        return joined(self.value(child, path, frame) for child in children_of(expr))
+        return joined(
+            self.value(child, path, frame) for child in children_of(expr)
+        )
 
     def _may_scale(self, expr: ast.AST, path: Path) -> bool:
         """Whether a scaler, or something scaled, may be in `expr`."""
         key = id(expr)
         if key not in self._scaling:
             self._scaling[key] = any(
-                "scal" in (n.attr if isinstance(n, ast.Attribute) else n.id).lower()
+                "scal"
+                in (n.attr if isinstance(n, ast.Attribute) else n.id).lower()
                 for n in shallow(expr)
                 if isinstance(n, (ast.Name, ast.Attribute))
             )
@@ -115,7 +128,8 @@ class Evaluation:
         if known is not None:
             return known
         arguments = joined(
-            self.value(a, path, frame) for a in [*call.args, *(k.value for k in call.keywords)]
+            self.value(a, path, frame)
+            for a in [*call.args, *(k.value for k in call.keywords)]
         )
         if isinstance(func, ast.Attribute):
             if func.attr in _CUTS:
@@ -126,7 +140,11 @@ class Evaluation:
                     if self.events.is_scaler(func.value, scope)
                     else None
                 )
-                return Val(models=arguments.models, vague=arguments.vague, scaled=name or "?")
+                return Val(
+                    models=arguments.models,
+                    vague=arguments.vague,
+                    scaled=name or "?",
+                )
         if self.events.what(call, scope) is not None:
             return NOTHING
         if (
@@ -134,30 +152,51 @@ class Evaluation:
             and self.program.values.callee(call, scope) is None
         ):
             name = identity(func, frame, path)
-            return Val(models=arguments.models | {name or "?"}, scaled=arguments.scaled)
+            return Val(
+                models=arguments.models | {name or "?"}, scaled=arguments.scaled
+            )
         return self._unknown(call, arguments, path, frame)
 
-    def _unknown(self, call: ast.Call, arguments: Val, path: Path, frame: Frame) -> Val:
+    def _unknown(
+        self, call: ast.Call, arguments: Val, path: Path, frame: Frame
+    ) -> Val:
         scope = frame.scope
         given = [*call.args, *(k.value for k in call.keywords)]
         models = {
-            identity(a, frame, path) or "?" for a in given if self.program.values.is_model(a, scope)
+            identity(a, frame, path) or "?"
+            for a in given
+            if self.program.values.is_model(a, scope)
         }
-        scaled = "?" if any(self.events.is_scaler(a, scope) for a in given) else arguments.scaled
+        scaled = (
+            "?"
+            if any(self.events.is_scaler(a, scope) for a in given)
+            else arguments.scaled
+        )
         holder = (
             self.value(call.func.value, path, frame)
             if isinstance(call.func, ast.Attribute)
             else NOTHING
         )
-        found = joined([arguments, holder, Val(models=frozenset(models), scaled=scaled)])
+        found = joined(
+            [arguments, holder, Val(models=frozenset(models), scaled=scaled)]
+        )
         if found.models or found.vague:
             return found
         torch = (self.program.canonical(call.func) or "").startswith("torch")
-        vague = not torch and not (isinstance(call.func, ast.Name) and call.func.id in _BUILTINS)
-        return Val(vague=vague, scaled=found.scaled) if vague or found.scaled else NOTHING
+        vague = not torch and not (
+            isinstance(call.func, ast.Name) and call.func.id in _BUILTINS
+        )
+        return (
+            Val(vague=vague, scaled=found.scaled)
+            if vague or found.scaled
+            else NOTHING
+        )
 
     def assigned(
-        self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame
+        self,
+        statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
+        path: Path,
+        frame: Frame,
     ) -> Path:
         if statement.value is None:
             return path
@@ -166,22 +205,32 @@ class Evaluation:
             own = place(statement.target, frame, path)
             if own is not None:
                 old = path.env.get(own, NOTHING)
-                path.assign(own, joined([old, self.value(statement.value, path, frame)]))
+                path.assign(
+                    own, joined([old, self.value(statement.value, path, frame)])
+                )
             return path
         value = self.held(statement.value, path, frame)
         for target in (
-            statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            statement.targets
+            if isinstance(statement, ast.Assign)
+            else [statement.target]
         ):
             self._store(target, statement.value, value, path, frame)
         return path
 
     def _store(
-        self, target: ast.expr, given: ast.expr | None, value: Val, path: Path, frame: Frame
+        self,
+        target: ast.expr,
+        given: ast.expr | None,
+        value: Val,
+        path: Path,
+        frame: Frame,
     ) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             parts = (
                 given.elts
-                if isinstance(given, (ast.Tuple, ast.List)) and len(given.elts) == len(target.elts)
+                if isinstance(given, (ast.Tuple, ast.List))
+                and len(given.elts) == len(target.elts)
                 else None
             )
             held = (
@@ -205,7 +254,9 @@ class Evaluation:
         self._skim(statement, path, frame, sure=True)
         return path
 
-    def _skim(self, statement: ast.stmt, path: Path, frame: Frame, *, sure: bool) -> None:
+    def _skim(
+        self, statement: ast.stmt, path: Path, frame: Frame, *, sure: bool
+    ) -> None:
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             self._skim_assignment(statement, path, frame, sure=sure)
             return
@@ -213,9 +264,13 @@ class Evaluation:
             for node in shallow(statement.target):
                 own = place(node, frame, path)
                 if own is not None:
-                    path.assign(own, joined([self.value(statement.iter, path, frame)]))
+                    path.assign(
+                        own, joined([self.value(statement.iter, path, frame)])
+                    )
         inside = isinstance(statement, (ast.With, ast.AsyncWith))
-        cut = isinstance(statement, (ast.With, ast.AsyncWith)) and self._cuts(statement)
+        cut = isinstance(statement, (ast.With, ast.AsyncWith)) and self._cuts(
+            statement
+        )
         for block in blocks(statement):
             for inner in block:
                 self._skim(inner, path, frame, sure=sure and inside)
@@ -233,7 +288,10 @@ class Evaluation:
         if (
             not self.tracks
             and not sure
-            and (statement.value is None or not self._may_scale(statement.value, path))
+            and (
+                statement.value is None
+                or not self._may_scale(statement.value, path)
+            )
         ):
             self._forget(statement, path, frame)
             return
@@ -248,20 +306,30 @@ class Evaluation:
                 del path.env[name]
 
     def _bound(
-        self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame
+        self,
+        statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
+        path: Path,
+        frame: Frame,
     ) -> list[str]:
         nodes = [n for n in _named(statement) if isinstance(n.ctx, ast.Store)]
-        return [own for n in nodes if (own := place(n, frame, path)) is not None]
+        return [
+            own for n in nodes if (own := place(n, frame, path)) is not None
+        ]
 
     def _forget(
-        self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign, path: Path, frame: Frame
+        self,
+        statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
+        path: Path,
+        frame: Frame,
     ) -> None:
         for node in _named(statement):
             own = place(node, frame, path)
             if own is not None:
                 path.assign(own, NOTHING)
 
-    def _clear(self, statement: ast.Assign | ast.AnnAssign, path: Path, frame: Frame) -> None:
+    def _clear(
+        self, statement: ast.Assign | ast.AnnAssign, path: Path, frame: Frame
+    ) -> None:
         """Values made under `no_grad` carry no gradients."""
         for node in _named(statement):
             own = place(node, frame, path)
@@ -280,14 +348,20 @@ def _named(
     statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
 ) -> tuple[ast.Name | ast.Attribute | ast.Subscript, ...]:
     """What the targets of an assignment name, kept on the node: every path that comes by asks."""
-    known: tuple[ast.Name | ast.Attribute | ast.Subscript, ...] | None = statement.__dict__.get(
-        "_named"
+    known: tuple[ast.Name | ast.Attribute | ast.Subscript, ...] | None = (
+        statement.__dict__.get("_named")
     )
     if known is None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        targets = (
+            statement.targets
+            if isinstance(statement, ast.Assign)
+            else [statement.target]
+        )
         found = (node for target in targets for node in shallow(target))
         known = tuple(
-            node for node in found if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+            node
+            for node in found
+            if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
         )
         statement.__dict__["_named"] = known
     return known

@@ -33,7 +33,8 @@ def annotation(finding: Finding) -> str:
         where += f",col={finding.column},endColumn={finding.end_column}"
     title = _property(f"amp-migrate ({finding.rule})")
     return (
-        f"::{_LEVELS[finding.severity]} title={title},{where}::{_data(escaped(told, keep=_LINES))}"
+        f"::{_LEVELS[finding.severity]} "
+        f"title={title},{where}::{_data(escaped(told, keep=_LINES))}"
     )
 
 
@@ -44,7 +45,9 @@ def in_file(finding: Finding) -> Finding:
     if finding.cell is None:
         return finding
     message = f"cell {finding.cell}, line {finding.line}: {finding.message}"
-    return finding._replace(line=1, column=1, end_line=1, end_column=2, message=message, related=())
+    return finding._replace(
+        line=1, column=1, end_line=1, end_column=2, message=message, related=()
+    )
 
 
 def _data(text: str) -> str:
@@ -58,11 +61,17 @@ def _property(text: str) -> str:
 def code_quality(reports: Sequence[Report]) -> str:
     """The array that GitLab's `codequality` artifact wants; fingerprints hold when lines move."""
     seen: Counter[str] = Counter()
-    entries = [_quality(finding, report, seen) for report in reports for finding in report.findings]
+    entries = [
+        _quality(finding, report, seen)
+        for report in reports
+        for finding in report.findings
+    ]
     return json.dumps(entries, indent=2) + "\n"
 
 
-def _quality(finding: Finding, report: Report, seen: Counter[str]) -> dict[str, object]:
+def _quality(
+    finding: Finding, report: Report, seen: Counter[str]
+) -> dict[str, object]:
     path = relative(finding.path)
     name = fingerprint(finding, report, seen)
     finding = in_file(finding)
@@ -71,7 +80,10 @@ def _quality(finding: Finding, report: Report, seen: Counter[str]) -> dict[str, 
         "check_name": finding.rule,
         "fingerprint": name,
         "severity": _SEVERITIES[finding.severity],
-        "location": {"path": path, "lines": {"begin": finding.line, "end": finding.end_line}},
+        "location": {
+            "path": path,
+            "lines": {"begin": finding.line, "end": finding.end_line},
+        },
     }
 
 
@@ -127,8 +139,13 @@ def _suite(report: Report) -> list[str]:
 def _case(finding: Finding) -> list[str]:
     where = "" if finding.cell is None else f"cell {finding.cell}, "
     where += f"line {finding.line}, column {finding.column}"
-    name, owner = _attribute(f"{finding.rule} ({where})"), _attribute(finding.path)
-    told = f"type={_attribute(finding.rule)} message={_attribute(finding.message)}"
+    name, owner = (
+        _attribute(f"{finding.rule} ({where})"),
+        _attribute(finding.path),
+    )
+    told = (
+        f"type={_attribute(finding.rule)} message={_attribute(finding.message)}"
+    )
     return [
         f"    <testcase name={name} classname={owner}>",
         f"      <failure {told}>{escape(_clean(f'{where}: {finding.message}'))}</failure>",
@@ -142,4 +159,6 @@ def _attribute(text: str) -> str:
 
 def _clean(text: str) -> str:
     """Without the control characters that XML cannot hold."""
-    return "".join(char if char >= " " or char in "\t\n" else "?" for char in text)
+    return "".join(
+        char if char >= " " or char in "\t\n" else "?" for char in text
+    )

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 import click
 
 
-def changes(path: str, before: bytes, after: bytes, encoding: str) -> Iterator[str]:
+def changes(
+    path: str, before: bytes, after: bytes, encoding: str
+) -> Iterator[str]:
     """What a file's new bytes change, as a unified diff; of a notebook, in the lines of its file,
     since `git apply` takes no others.
     """
@@ -20,7 +22,11 @@ def diff(path: str, before: str, after: str) -> Iterator[str]:
 
     old, new = (_header(side, path) for side in "ab")
     for line in unified_diff(_lines(before), _lines(after), old, new):
-        yield line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+        yield (
+            line
+            if line.endswith("\n")
+            else line + "\n\\ No newline at end of file\n"
+        )
 
 
 def _header(side: str, path: str) -> str:
@@ -31,7 +37,8 @@ def _header(side: str, path: str) -> str:
     if all(char.isprintable() and char not in '"\\' for char in name):
         return name + "\t" if " " in name else name
     octal = "".join(
-        chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in name.encode()
+        chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}"
+        for b in name.encode()
     )
     return f'"{octal}"'
 
@@ -39,7 +46,9 @@ def _header(side: str, path: str) -> str:
 def _lines(text: str) -> list[str]:
     # Not `splitlines`: form feeds and the like end no line for diff and patch.
     lines = text.split("\n")
-    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    return [line + "\n" for line in lines[:-1]] + (
+        [lines[-1]] if lines[-1] else []
+    )
 
 
 def coloured(lines: Iterable[str]) -> Iterator[str]:

@@ -27,12 +27,16 @@ _CHECK = """\
    the start are normal, while the scaler finds its scale."""
 
 
-def document(outcomes: Sequence[FileOutcome], written: bool, of: int | None = None) -> str:
+def document(
+    outcomes: Sequence[FileOutcome], written: bool, of: int | None = None
+) -> str:
     """The document; `of`: how many files there are, where the run did not come to all of them."""
     return "\n".join([*_lines(outcomes, written, of), ""])
 
 
-def _lines(outcomes: Sequence[FileOutcome], written: bool, of: int | None) -> Iterator[str]:
+def _lines(
+    outcomes: Sequence[FileOutcome], written: bool, of: int | None
+) -> Iterator[str]:
     changed = [one for one in outcomes if one.status == "migrated"]
     loops = counts(outcomes)["loops"]
     yield "# Mixed precision"
@@ -67,8 +71,14 @@ def _changed(outcome: FileOutcome) -> Iterator[str]:
     for note in outcome.notes:
         word = "**to do**" if note.kind == "to do" else note.kind
         yield f"- {word}, line {_at(note.line, note.cell)}: {_text(note.message)}"
-    listed = outcome.notes or any(loop.status == "migrated" for loop in outcome.loops)
-    yield from (*([""] if listed else []), "| Line | What | Why |", "|---|---|---|")
+    listed = outcome.notes or any(
+        loop.status == "migrated" for loop in outcome.loops
+    )
+    yield from (
+        *([""] if listed else []),
+        "| Line | What | Why |",
+        "|---|---|---|",
+    )
     for (message, why), found in _grouped(outcome.changes).items():
         lines = ", ".join(_at(one.line, one.cell) for one in found)
         yield f"| {lines} | {_cell(message)} | {_cell(why)} |"
@@ -81,7 +91,9 @@ def _grouped(changes: Sequence[Change]) -> dict[tuple[str, str], list[Change]]:
     return groups
 
 
-def _left(outcomes: Sequence[FileOutcome], status: str, heading: str) -> Iterator[str]:
+def _left(
+    outcomes: Sequence[FileOutcome], status: str, heading: str
+) -> Iterator[str]:
     groups = left_alone(outcomes, status)
     if not groups:
         return
@@ -95,7 +107,9 @@ def _group(group: Group, way: str | None) -> Iterator[str]:
     yield from ("", f"### {_code(group.reason)}", "")
     if group.message:
         yield from (_text(group.message), "")
-    yield from (f"- {_code(place_of(path, loop))}" for path, loop in group.loops)
+    yield from (
+        f"- {_code(place_of(path, loop))}" for path, loop in group.loops
+    )
     if way:
         yield from ("", f"Way out: {way}")
 

@@ -23,21 +23,28 @@ def concise(reports: Sequence[Report], colour: bool) -> str:
     """One line for each finding, as editors and grep read it."""
     from amp_migrate.report.text import heading
 
-    return "".join(heading(finding, colour) + "\n" for finding in every(reports))
+    return "".join(
+        heading(finding, colour) + "\n" for finding in every(reports)
+    )
 
 
 def as_json(reports: Sequence[Report], colour: bool) -> str:
     """One array."""
     import json
 
-    return json.dumps([fields(finding) for finding in every(reports)], indent=2) + "\n"
+    return (
+        json.dumps([fields(finding) for finding in every(reports)], indent=2)
+        + "\n"
+    )
 
 
 def json_lines(reports: Sequence[Report], colour: bool) -> str:
     """One object a line."""
     import json
 
-    return "".join(json.dumps(fields(finding)) + "\n" for finding in every(reports))
+    return "".join(
+        json.dumps(fields(finding)) + "\n" for finding in every(reports)
+    )
 
 
 def github(reports: Sequence[Report], colour: bool) -> str:
@@ -102,5 +109,7 @@ def fields(finding: Finding) -> dict[str, object]:
             {"line": line, "column": column, "message": said}
             for line, column, said in finding.related
         ],
-        "fix": None if fix is None else {"safety": fix.safety, "message": fix.message},
+        "fix": None
+        if fix is None
+        else {"safety": fix.safety, "message": fix.message},
     }

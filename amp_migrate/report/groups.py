@@ -42,7 +42,9 @@ def left_alone(outcomes: Iterable[FileOutcome], status: str) -> list[Group]:
         for loop in outcome.loops:
             if loop.status == status and outcome.error is None:
                 words = _AT.sub("", loop.message or "")
-                found.setdefault((loop.reason or "", words), []).append((outcome.path, loop))
+                found.setdefault((loop.reason or "", words), []).append(
+                    (outcome.path, loop)
+                )
     groups = [Group(status, *key, tuple(loops)) for key, loops in found.items()]
     return sorted(groups, key=lambda group: -len(group.loops))
 
@@ -50,7 +52,9 @@ def left_alone(outcomes: Iterable[FileOutcome], status: str) -> list[Group]:
 def way_out(groups: Sequence[Group]) -> dict[str, str]:
     """By reason, the first words of its page on what to do, where the page says it."""
     ways: dict[str, str] = {}
-    for reason in dict.fromkeys(group.reason for group in groups if group.reason):
+    for reason in dict.fromkeys(
+        group.reason for group in groups if group.reason
+    ):
         try:
             words = pages.find(reason).way_out
         except KeyError:

@@ -38,12 +38,22 @@ def _file(outcome: FileOutcome) -> dict[str, object]:
     }
     if outcome.changes:
         fields["changes"] = [
-            {**_line(one), "kind": one.kind, "message": one.message, "why": one.why}
+            {
+                **_line(one),
+                "kind": one.kind,
+                "message": one.message,
+                "why": one.why,
+            }
             for one in outcome.changes
         ]
     if outcome.notes:
         fields["notes"] = [
-            {**_line(one), "column": one.column, "message": one.message, "kind": one.kind}
+            {
+                **_line(one),
+                "column": one.column,
+                "message": one.message,
+                "kind": one.kind,
+            }
             for one in outcome.notes
         ]
     if outcome.error is not None:
@@ -52,7 +62,11 @@ def _file(outcome: FileOutcome) -> dict[str, object]:
 
 
 def _line(one: LoopOutcome | Note | Change) -> dict[str, object]:
-    return {"line": one.line} if one.cell is None else {"cell": one.cell, "line": one.line}
+    return (
+        {"line": one.line}
+        if one.cell is None
+        else {"cell": one.cell, "line": one.line}
+    )
 
 
 def counts(outcomes: Iterable[FileOutcome]) -> dict[str, dict[str, int]]:
@@ -62,7 +76,11 @@ def counts(outcomes: Iterable[FileOutcome]) -> dict[str, dict[str, int]]:
     loops = Counter(loop.status for one in outcomes for loop in one.loops)
     return {
         "files": {
-            status: files[status] for status in ("migrated", "unchanged", "refused", "failed")
+            status: files[status]
+            for status in ("migrated", "unchanged", "refused", "failed")
         },
-        "loops": {status: loops[status] for status in ("migrated", "refused", "skipped")},
+        "loops": {
+            status: loops[status]
+            for status in ("migrated", "refused", "skipped")
+        },
     }

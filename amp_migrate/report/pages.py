@@ -63,7 +63,9 @@ class Page:
     @property
     def way_out(self) -> str:
         """The first words of the section that says what to do; empty where there is none."""
-        section = re.search(r"^## What to do.*\n\n((?:.+\n)+)", self.text, re.MULTILINE)
+        section = re.search(
+            r"^## What to do.*\n\n((?:.+\n)+)", self.text, re.MULTILINE
+        )
         words = " ".join(section[1].split()) if section else ""
         # The sentence before the colon speaks of the code below; what stands before it does not.
         words = re.sub(r"(?<=\.) [^.]*:$", "", words)
@@ -92,7 +94,9 @@ def parse(text: str) -> Page:
     """
     parts = text.split("\n\n", 3)
     if len(parts) < 4 or not parts[0].startswith("# "):
-        raise ValueError("a page starts with '# name', a summary and a line of facts")
+        raise ValueError(
+            "a page starts with '# name', a summary and a line of facts"
+        )
     facts = dict(_FACT.findall(parts[2]))
     if not facts:
         raise ValueError(f"no facts below the summary: {parts[2]!r}")
@@ -111,16 +115,25 @@ def parse(text: str) -> Page:
 
 def by_topic() -> dict[str, list[Page]]:
     """Every page below the title of its topic, in the order in which a reader wants them."""
-    found: dict[str, list[Page]] = {title: [] for title in (*TOPICS.values(), *REASONS.values())}
+    found: dict[str, list[Page]] = {
+        title: [] for title in (*TOPICS.values(), *REASONS.values())
+    }
     for page in all_pages():
-        title = TOPICS.get(page.topic) if page.is_rule else REASONS.get(page.reason or "")
+        title = (
+            TOPICS.get(page.topic)
+            if page.is_rule
+            else REASONS.get(page.reason or "")
+        )
         found.setdefault(title or "Other rules", []).append(page)
     return {title: pages for title, pages in found.items() if pages}
 
 
 def all_pages() -> tuple[Page, ...]:
     """Every page, sorted by name."""
-    return tuple(parse(path.read_text(encoding="utf-8")) for path in sorted(folder().glob("*.md")))
+    return tuple(
+        parse(path.read_text(encoding="utf-8"))
+        for path in sorted(folder().glob("*.md"))
+    )
 
 
 def rule_pages() -> tuple[Page, ...]:
@@ -141,4 +154,6 @@ def find(name: str) -> Page:
 
 def suggestions(name: str) -> list[str]:
     """Names of pages that come near to `name`, the nearest first."""
-    return difflib.get_close_matches(name, [path.stem for path in folder().glob("*.md")])
+    return difflib.get_close_matches(
+        name, [path.stem for path in folder().glob("*.md")]
+    )

@@ -19,25 +19,40 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 def log(reports: Sequence[Report]) -> str:
     """One run, with the rules that found something and their pages."""
-    rules = sorted({finding.rule for report in reports for finding in report.findings})
+    rules = sorted(
+        {finding.rule for report in reports for finding in report.findings}
+    )
     seen: Counter[str] = Counter()
     results = [
-        _result(finding, report, rules, seen) for report in reports for finding in report.findings
+        _result(finding, report, rules, seen)
+        for report in reports
+        for finding in report.findings
     ]
     driver = {
         "name": "amp-migrate",
         "semanticVersion": __version__,
         "rules": [_rule(name) for name in rules],
     }
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    return (
+        json.dumps(
+            {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2
+        )
+        + "\n"
+    )
 
 
 def _rule(name: str) -> dict[str, object]:
     page = pages.find(name)
     return {
         "id": name,
-        "name": "".join(part.capitalize() for part in name.replace("_", "-").split("-")),
+        "name": "".join(
+            part.capitalize() for part in name.replace("_", "-").split("-")
+        ),
         "shortDescription": {"text": page.summary},
         "help": {"text": page.text, "markdown": page.text},
         "defaultConfiguration": {"level": _LEVELS[page.severity or "error"]},
@@ -81,7 +96,11 @@ def _related(finding: Finding, index: int) -> dict[str, object]:
         "artifactLocation": _artifact(finding.path),
         "region": {"startLine": line, "startColumn": column},
     }
-    return {"id": index + 1, "message": {"text": said}, "physicalLocation": place}
+    return {
+        "id": index + 1,
+        "message": {"text": said},
+        "physicalLocation": place,
+    }
 
 
 def _artifact(path: str) -> dict[str, str]:

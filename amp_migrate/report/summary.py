@@ -29,7 +29,10 @@ _TRY = "`amp-migrate verify SCRIPT` runs a script with and without AMP: what no 
 
 
 def summary(
-    outcomes: Sequence[FileOutcome], written: bool, width: int, of: int | None = None
+    outcomes: Sequence[FileOutcome],
+    written: bool,
+    width: int,
+    of: int | None = None,
 ) -> Iterator[str]:
     """The lines of the summary.
 
@@ -39,36 +42,54 @@ def summary(
         width: of the terminal.
         of: how many files there are, where the run was interrupted before it came to all.
     """
-    groups = [*left_alone(outcomes, "refused"), *left_alone(outcomes, "skipped")]
-    told = [line for outcome in outcomes for line in _file(outcome, written, width)]
+    groups = [
+        *left_alone(outcomes, "refused"),
+        *left_alone(outcomes, "skipped"),
+    ]
+    told = [
+        line for outcome in outcomes for line in _file(outcome, written, width)
+    ]
     told += _groups(groups, width)
     yield from told
     if told:
         yield ""
     if of is not None:
         yield click.style(
-            f"INCOMPLETE: interrupted after {len(outcomes):,} of {of:,} files.", bold=True
+            f"INCOMPLETE: interrupted after {len(outcomes):,} of {of:,} files.",
+            bold=True,
         )
     yield _closing(outcomes, written)
-    if any(loop.status == "migrated" for outcome in outcomes for loop in outcome.loops):
+    if any(
+        loop.status == "migrated"
+        for outcome in outcomes
+        for loop in outcome.loops
+    ):
         yield click.style(_TRY, dim=True)
-    reasons = {group.reason for group in groups if group.status == "refused"} - {""}
+    reasons = {
+        group.reason for group in groups if group.status == "refused"
+    } - {""}
     if reasons:
         which = reasons.pop() if len(reasons) == 1 else "REASON"
         yield click.style(
-            f"`amp-migrate explain {which}` tells why, and what to do by hand.", dim=True
+            f"`amp-migrate explain {which}` tells why, and what to do by hand.",
+            dim=True,
         )
 
 
 def _file(outcome: FileOutcome, written: bool, width: int) -> Iterator[str]:
     """What was done in one file, and what is left to do there."""
     if outcome.error is not None:
-        yield from _entry("failed", *_placed(outcome.path, outcome.error), width)
+        yield from _entry(
+            "failed", *_placed(outcome.path, outcome.error), width
+        )
         return
     migrated = [loop for loop in outcome.loops if loop.status == "migrated"]
     for loop in sorted(migrated, key=lambda one: (one.cell or 0, one.line)):
         yield from _entry(
-            "migrated" if written else "planned", place_of(outcome.path, loop), loop.message, width
+            "migrated" if written else "planned",
+            place_of(outcome.path, loop),
+            loop.message,
+            width,
         )
     if outcome.changes:
         if not migrated:
@@ -85,8 +106,12 @@ def _changes(changes: Sequence[Change]) -> str:
     for one in changes:
         number = str(one.line) if one.cell is None else f"{one.cell}:{one.line}"
         lines.setdefault(one.message, []).append(number)
-    said = [f"{', '.join(numbers)} {message}" for message, numbers in lines.items()]
-    word = "cell:line" if any(one.cell is not None for one in changes) else "line"
+    said = [
+        f"{', '.join(numbers)} {message}" for message, numbers in lines.items()
+    ]
+    word = (
+        "cell:line" if any(one.cell is not None for one in changes) else "line"
+    )
     return f"{word} " + "; ".join(said)
 
 
@@ -102,7 +127,9 @@ def _groups(groups: Sequence[Group], width: int) -> Iterator[str]:
     ways = way_out(groups)
     for number, group in enumerate(groups):
         yield from _group(group, width)
-        last = all(other.reason != group.reason for other in groups[number + 1 :])
+        last = all(
+            other.reason != group.reason for other in groups[number + 1 :]
+        )
         if last and group.reason in ways:
             yield from _wrapped(f"Way out: {ways[group.reason]}", width)
 
@@ -111,9 +138,17 @@ def _group(group: Group, width: int) -> Iterator[str]:
     reason = f": {group.reason}" if group.reason else ""
     if len(group.loops) == 1:
         [(path, loop)] = group.loops
-        yield from _entry(group.status, place_of(path, loop), loop.message, width, reason)
+        yield from _entry(
+            group.status, place_of(path, loop), loop.message, width, reason
+        )
         return
-    yield from _entry(group.status, f"{len(group.loops):,} loops", group.message, width, reason)
+    yield from _entry(
+        group.status,
+        f"{len(group.loops):,} loops",
+        group.message,
+        width,
+        reason,
+    )
     yield from _wrapped(", ".join(group.places), width)
 
 
@@ -126,9 +161,9 @@ def _entry(
 
 
 def _heading(status: str, where: str) -> str:
-    return click.style(f"{status:<10}", fg=_COLOURS[status], bold=True) + click.style(
-        where, bold=True
-    )
+    return click.style(
+        f"{status:<10}", fg=_COLOURS[status], bold=True
+    ) + click.style(where, bold=True)
 
 
 def _wrapped(text: str, width: int) -> Iterable[str]:
@@ -145,7 +180,9 @@ def _wrapped(text: str, width: int) -> Iterable[str]:
 def _closing(outcomes: Sequence[FileOutcome], written: bool) -> str:
     if not outcomes:
         return "No Python files found."
-    files, loops = counts(one for one in outcomes if one.status != "failed").values()
+    files, loops = counts(
+        one for one in outcomes if one.status != "failed"
+    ).values()
     failed = sum(one.status == "failed" for one in outcomes)
     parts = []
     if files["migrated"]:

@@ -25,7 +25,9 @@ def heading(finding: Finding, colour: bool) -> str:
     if not colour:
         return f"{where}: {finding.severity} {finding.rule}: {message}{mark}"
     kind = click.style(
-        f"{finding.severity} {finding.rule}", fg=_COLOURS[finding.severity], bold=True
+        f"{finding.severity} {finding.rule}",
+        fg=_COLOURS[finding.severity],
+        bold=True,
     )
     return f"{click.style(where, bold=True)}: {kind}: {message}{click.style(mark, fg='cyan')}"
 
@@ -36,7 +38,10 @@ def blocks(reports: Sequence[Report], colour: bool) -> Iterator[str]:
         for finding in report.findings:
             yield (
                 "\n".join(
-                    [heading(finding, colour), *_details(finding, report.line(finding), colour)]
+                    [
+                        heading(finding, colour),
+                        *_details(finding, report.line(finding), colour),
+                    ]
                 )
                 + "\n\n"
             )
@@ -53,21 +58,32 @@ def _details(finding: Finding, line: str, colour: bool) -> Iterator[str]:
         yield _labelled("fix", f"{finding.fix.message} ({flag})", width, colour)
 
 
-def _excerpt(finding: Finding, line: str, width: int, colour: bool) -> Iterator[str]:
+def _excerpt(
+    finding: Finding, line: str, width: int, colour: bool
+) -> Iterator[str]:
     start = finding.column - 1
-    end = finding.end_column - 1 if finding.end_line == finding.line else len(line.rstrip())
+    end = (
+        finding.end_column - 1
+        if finding.end_line == finding.line
+        else len(line.rstrip())
+    )
     before = _printed(line[:start])
     caret = "^" * max(_cells(line[start:end]), 1)
     bar = click.style("|", dim=True) if colour else "|"
     yield f"{'':{width}} {bar}"
     yield f"{finding.line:{width}} {bar} {_printed(line.rstrip())}"
-    marked = click.style(caret, fg=_COLOURS[finding.severity]) if colour else caret
+    marked = (
+        click.style(caret, fg=_COLOURS[finding.severity]) if colour else caret
+    )
     yield f"{'':{width}} {bar} {' ' * _cells(before)}{marked}"
 
 
 def _printed(text: str) -> str:
     """Without what moves a terminal's cursor."""
-    return "".join(char if char.isprintable() else "?" for char in text.replace("\t", " " * _TAB))
+    return "".join(
+        char if char.isprintable() else "?"
+        for char in text.replace("\t", " " * _TAB)
+    )
 
 
 def _cells(text: str) -> int:
@@ -79,7 +95,9 @@ def _cells(text: str) -> int:
 
     marks = sum(unicodedata.combining(char) > 0 for char in printed)
     return (
-        len(printed) + sum(unicodedata.east_asian_width(char) in "WF" for char in printed) - marks
+        len(printed)
+        + sum(unicodedata.east_asian_width(char) in "WF" for char in printed)
+        - marks
     )
 
 
@@ -92,9 +110,15 @@ def _labelled(label: str, said: str, width: int, colour: bool) -> str:
 def statistics(findings: Sequence[Finding], colour: bool) -> Iterator[str]:
     """Counts by rule, the most frequent first; `[*]` marks rules that have a safe fix here."""
     counts = Counter(finding.rule for finding in findings)
-    safe = {finding.rule for finding in findings if finding.fix and finding.fix.safety == "safe"}
+    safe = {
+        finding.rule
+        for finding in findings
+        if finding.fix and finding.fix.safety == "safe"
+    }
     width = len(str(max(counts.values(), default=0)))
-    for rule, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+    for rule, count in sorted(
+        counts.items(), key=lambda item: (-item[1], item[0])
+    ):
         mark = "*" if rule in safe else " "
         yield f"{count:>{width}}  [{mark}] {click.style(rule, bold=True) if colour else rule}"
 
@@ -123,7 +147,11 @@ def closing(reports: Sequence[Report], unsafe: bool) -> str:
 
 def _fixable(findings: Iterable[Finding], unsafe: bool) -> str:
     counts = Counter(finding.fix.safety for finding in findings if finding.fix)
-    said = [f"{counts['safe']:,} can be fixed with --fix"] if counts["safe"] else []
+    said = (
+        [f"{counts['safe']:,} can be fixed with --fix"]
+        if counts["safe"]
+        else []
+    )
     if counts["unsafe"] and not unsafe:
         said.append(f"{counts['unsafe']:,} with --unsafe-fixes")
     return " " + ", ".join(said) + "." if said else ""

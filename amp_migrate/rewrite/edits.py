@@ -167,8 +167,14 @@ def _placed(value: object, at: Callable[[int], int]) -> object:
     if isinstance(value, Span):
         return Span(at(value.start), at(value.end))
     if isinstance(value, Template):
-        return Template(value.text, tuple(Span(at(s.start), at(s.end)) for s in value.parts))
-    return tuple(_placed(item, at) for item in value) if type(value) is tuple else value
+        return Template(
+            value.text, tuple(Span(at(s.start), at(s.end)) for s in value.parts)
+        )
+    return (
+        tuple(_placed(item, at) for item in value)
+        if type(value) is tuple
+        else value
+    )
 
 
 def place(edit: Edit) -> Span | None:
@@ -180,7 +186,11 @@ def place(edit: Edit) -> Span | None:
             return span
         case AddImport():
             return None
-        case AddParameter(function=span) | AddDecorator(function=span) | AddArgument(call=span):
+        case (
+            AddParameter(function=span)
+            | AddDecorator(function=span)
+            | AddArgument(call=span)
+        ):
             return span
         case (
             ReplaceStatement(target=span)

@@ -18,12 +18,17 @@ def original_sites(sites: Sequence[str], back: Back) -> list[str]:
     return [":".join(map(str, _moved(*_parts(site), back))) for site in sites]
 
 
-def original_places(places: Mapping[str, Sequence[Place]], back: Back) -> dict[str, list[Place]]:
+def original_places(
+    places: Mapping[str, Sequence[Place]], back: Back
+) -> dict[str, list[Place]]:
     """Where modules are called, as the original has it."""
     found: dict[str, list[Place]] = {}
     for name, rows in places.items():
         moved = [(row, *_moved(row.file, row.line, back)) for row in rows]
-        found[name] = [dataclasses.replace(row, file=file, line=line) for row, file, line in moved]
+        found[name] = [
+            dataclasses.replace(row, file=file, line=line)
+            for row, file, line in moved
+        ]
     return found
 
 

@@ -32,13 +32,20 @@ def _calls(module: Any, floats: tuple[int, ...]) -> Iterator[Place]:
     not of one that holds it.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((OURS, TORCH, "<")):
+    while frame is not None and frame.f_code.co_filename.startswith(
+        (OURS, TORCH, "<")
+    ):
         frame = frame.f_back
     if frame is None or not _is_project(frame.f_code.co_filename):
         return
     for call in _calls_at(frame.f_code.co_filename, frame.f_lineno):
         if _value(call.func, frame) is module:
-            yield Place(frame.f_code.co_filename, frame.f_lineno, ast.unparse(call.func), floats)
+            yield Place(
+                frame.f_code.co_filename,
+                frame.f_lineno,
+                ast.unparse(call.func),
+                floats,
+            )
             return
 
 
@@ -49,7 +56,9 @@ def _definition(module: Any, floats: tuple[int, ...]) -> Iterator[Place]:
 
 
 def _is_project(file: str) -> bool:
-    return "site-packages" not in file and not file.startswith((OURS, TORCH, "<"))
+    return "site-packages" not in file and not file.startswith(
+        (OURS, TORCH, "<")
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -66,7 +75,8 @@ def _calls_at(file: str, line: int) -> list[ast.Call]:
     return [
         node
         for node in nodes
-        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        if isinstance(node, ast.Call)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
 
 
@@ -81,7 +91,9 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
             return _item(_value(owner, frame), _value(index, frame))
         case ast.Constant(value=constant):
             return constant
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(constant))):
+        case ast.UnaryOp(
+            op=ast.USub(), operand=ast.Constant(value=int(constant))
+        ):
             return -constant
     return None
 
@@ -92,7 +104,11 @@ def _member(owner: Any, name: str) -> Any:
 
 
 def _item(owner: Any, index: Any) -> Any:
-    if not isinstance(owner, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)):
+    if not isinstance(
+        owner, (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)
+    ):
         return None
-    key = str(index + len(owner) if isinstance(index, int) and index < 0 else index)
+    key = str(
+        index + len(owner) if isinstance(index, int) and index < 0 else index
+    )
     return owner._modules.get(key)

@@ -28,7 +28,10 @@ def carry() -> None:
         setattr(whole, name, getattr(torch.cuda, name))
     kind: Any = torch.Tensor
     kind.__new__ = _made_there(kind.__new__)
-    kind.numpy, kind.__array__ = _from_device(kind.numpy), _from_device(kind.__array__)
+    kind.numpy, kind.__array__ = (
+        _from_device(kind.numpy),
+        _from_device(kind.__array__),
+    )
     loader: Any = torch.utils.data.DataLoader
     loader.__init__ = _without_workers(loader.__init__)
 
@@ -53,15 +56,22 @@ def _made_there(new: Callable[..., Any]) -> Callable[..., Any]:
     def made(kind: Any, *arguments: Any, **keywords: Any) -> Any:
         if kind is not torch.Tensor or keywords:
             return new(kind, *arguments, **keywords)
-        low = [one.cpu() if isinstance(one, torch.Tensor) else one for one in arguments]
+        low = [
+            one.cpu() if isinstance(one, torch.Tensor) else one
+            for one in arguments
+        ]
         return new(kind, *low).to("cuda")
 
     return made
 
 
 def _to_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *arguments, **keywords: function(*arguments, **keywords).to("cuda")
+    return lambda *arguments, **keywords: function(*arguments, **keywords).to(
+        "cuda"
+    )
 
 
 def _from_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda tensor, *arguments, **keywords: function(tensor.cpu(), *arguments, **keywords)
+    return lambda tensor, *arguments, **keywords: function(
+        tensor.cpu(), *arguments, **keywords
+    )

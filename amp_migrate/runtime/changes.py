@@ -36,17 +36,29 @@ class Perturbation:
         generator = torch.Generator().manual_seed(len(self._done))
         with torch.no_grad():
             for parameter in _parameters(event.optimizer):
-                noise = torch.randn(parameter.shape, generator=generator, device="cpu")
-                parameter.mul_(1 + self._size * noise.to(parameter.device, parameter.dtype))
+                noise = torch.randn(
+                    parameter.shape, generator=generator, device="cpu"
+                )
+                parameter.mul_(
+                    1 + self._size * noise.to(parameter.device, parameter.dtype)
+                )
 
     def _gradients(self, optimizer: Any) -> None:
         with torch.no_grad():
             for parameter in _parameters(optimizer):
                 gradient = parameter.grad
-                if gradient is not None and not gradient.is_sparse and gradient.numel():
-                    noise = torch.randn(gradient.shape, generator=self._generator, device="cpu")
+                if (
+                    gradient is not None
+                    and not gradient.is_sparse
+                    and gradient.numel()
+                ):
+                    noise = torch.randn(
+                        gradient.shape, generator=self._generator, device="cpu"
+                    )
                     size = self._size * gradient.square().mean().sqrt()
-                    gradient.add_(size * noise.to(gradient.device, gradient.dtype))
+                    gradient.add_(
+                        size * noise.to(gradient.device, gradient.dtype)
+                    )
 
 
 class LeavingOut:
@@ -63,7 +75,9 @@ class LeavingOut:
         if event.kind == "gradients":
             index = self._index(event.optimizer)
             if (index, self._attempts[index]) in self._steps:
-                self._hidden = [(p, p.grad) for p in _parameters(event.optimizer)]
+                self._hidden = [
+                    (p, p.grad) for p in _parameters(event.optimizer)
+                ]
                 for parameter, _ in self._hidden:
                     parameter.grad = None
         elif event.kind == "stepped":
@@ -95,4 +109,8 @@ def start_scale(value: float) -> None:
 
 
 def _parameters(optimizer: Any) -> list[Any]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]

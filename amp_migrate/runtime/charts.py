@@ -69,10 +69,15 @@ def lines(
     powers: bool = False,
 ) -> str:  # fmt: skip
     """A chart over the steps; nothing where there is no finite value. `powers`: by powers of 2."""
-    given = [*(line.values for line in drawn), *([band.low, band.high] if band else [])]
+    given = [
+        *(line.values for line in drawn),
+        *([band.low, band.high] if band else []),
+    ]
     change: Callable[[float], float] = _power if powers else float
     series = [[change(value) for value in values] for values in given]
-    known = [value for values in series for value in values if math.isfinite(value)]
+    known = [
+        value for values in series for value in values if math.isfinite(value)
+    ]
     if not known:
         return ""
     across = _Axis(1, max(*map(len, series), 2), _LEFT, _RIGHT)
@@ -87,15 +92,23 @@ def lines(
     return _svg(HEIGHT, parts) + _legend(drawn, band if area else None, marks)
 
 
-def bars(rows: Sequence[Row], largest: float, unit: str, legend: Sequence[Line] = ()) -> str:
+def bars(
+    rows: Sequence[Row], largest: float, unit: str, legend: Sequence[Line] = ()
+) -> str:
     """A label over each bar's row, so that long names fit."""
     across = _Axis(0, largest or 1.0, 4, WIDTH - 70)
     parts, top = [], 4.0
     for row in rows:
-        parts.append(f'<text x="4" y="{top + 10:.0f}">{escape(row.label)}</text>')
+        parts.append(
+            f'<text x="4" y="{top + 10:.0f}">{escape(row.label)}</text>'
+        )
         top += 15
         for value, kind, told in row.bars:
-            width = max(across(value) - across(0), 1.0) if math.isfinite(value) else 1.0
+            width = (
+                max(across(value) - across(0), 1.0)
+                if math.isfinite(value)
+                else 1.0
+            )
             parts.append(
                 f'<rect class="{kind}" x="4" y="{top:.0f}" width="{width:.1f}" height="8">'
                 f"<title>{escape(told)}</title></rect>"
@@ -103,7 +116,9 @@ def bars(rows: Sequence[Row], largest: float, unit: str, legend: Sequence[Line] 
             )
             top += 11
         top += 6
-    parts.append(f'<text class="soft" x="4" y="{top + 8:.0f}">{escape(unit)}</text>')
+    parts.append(
+        f'<text class="soft" x="4" y="{top + 8:.0f}">{escape(unit)}</text>'
+    )
     return _svg(int(top) + 14, parts) + _legend(legend, None, None)
 
 
@@ -123,7 +138,9 @@ def _padded(low: float, high: float) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _grid(across: _Axis, up: _Axis, x: str, y: str, powers: bool) -> Iterator[str]:
+def _grid(
+    across: _Axis, up: _Axis, x: str, y: str, powers: bool
+) -> Iterator[str]:
     for value in _ticks(up.low, up.high, whole=powers):
         place = up(value)
         told = f"2^{value:g}" if powers else f"{value:.4g}"
@@ -140,7 +157,9 @@ def _grid(across: _Axis, up: _Axis, x: str, y: str, powers: bool) -> Iterator[st
 def _ticks(low: float, high: float, whole: bool) -> Iterator[float]:
     """About five round numbers."""
     size = 10.0 ** math.floor(math.log10((high - low) / 5))
-    step = next(size * by for by in (1, 2, 5, 10) if (high - low) / (size * by) <= 6)
+    step = next(
+        size * by for by in (1, 2, 5, 10) if (high - low) / (size * by) <= 6
+    )
     step = max(1.0, round(step)) if whole else step
     first, last = math.ceil(low / step), math.floor(high / step)
     yield from (place * step for place in range(first, last + 1))
@@ -156,7 +175,10 @@ def _thinned(values: Sequence[float]) -> Iterator[tuple[int, float]]:
     for start in range(0, len(pairs), size):
         part = pairs[start : start + size]
         chosen = [pair for pair in part if math.isfinite(pair[1])] or part[:1]
-        ends = {min(chosen, key=lambda pair: pair[1]), max(chosen, key=lambda pair: pair[1])}
+        ends = {
+            min(chosen, key=lambda pair: pair[1]),
+            max(chosen, key=lambda pair: pair[1]),
+        }
         yield from sorted(ends)
 
 
@@ -165,12 +187,16 @@ def _path(values: Sequence[float], kind: str, across: _Axis, up: _Axis) -> str:
     for step, value in _thinned(values):
         if math.isfinite(value):
             # A value alone is a point: a line of no length has round ends.
-            words.append(f"{pen}{across(step):.1f} {up(value):.1f}{'h0' * (pen == 'M')}")
+            words.append(
+                f"{pen}{across(step):.1f} {up(value):.1f}{'h0' * (pen == 'M')}"
+            )
         pen = "L" if math.isfinite(value) else "M"
     return f'<path class="line {kind}" d="{"".join(words)}"/>' if words else ""
 
 
-def _area(low: Sequence[float], high: Sequence[float], across: _Axis, up: _Axis) -> str:
+def _area(
+    low: Sequence[float], high: Sequence[float], across: _Axis, up: _Axis
+) -> str:
     pairs = [
         (step, bottom, top)
         for (step, bottom), top in zip(enumerate(low, 1), high, strict=True)
@@ -178,21 +204,33 @@ def _area(low: Sequence[float], high: Sequence[float], across: _Axis, up: _Axis)
     ]
     pairs = pairs[:: max(len(pairs) // _MOST, 1)]
     there = [f"{across(step):.1f} {up(top):.1f}" for step, _, top in pairs]
-    back = [f"{across(step):.1f} {up(bottom):.1f}" for step, bottom, _ in reversed(pairs)]
-    return f'<path class="band" d="M{"L".join(there + back)}Z"/>' if pairs else ""
+    back = [
+        f"{across(step):.1f} {up(bottom):.1f}"
+        for step, bottom, _ in reversed(pairs)
+    ]
+    return (
+        f'<path class="band" d="M{"L".join(there + back)}Z"/>' if pairs else ""
+    )
 
 
 def _cross(x: float, y: float, told: str) -> str:
     if not math.isfinite(y):
         return ""
-    left, right, top, bottom = (f"{place:.1f}" for place in (x - 3, x + 3, y - 3, y + 3))
+    left, right, top, bottom = (
+        f"{place:.1f}" for place in (x - 3, x + 3, y - 3, y + 3)
+    )
     shape = f"M{left} {top}L{right} {bottom}M{right} {top}L{left} {bottom}"
     return f'<path class="line bad" d="{shape}"><title>{escape(told)}</title></path>'
 
 
-def _legend(drawn: Sequence[Line], band: Band | None, marks: Marks | None) -> str:
+def _legend(
+    drawn: Sequence[Line], band: Band | None, marks: Marks | None
+) -> str:
     keys = [(line.kind, line.name) for line in drawn]
     keys += [("band", band.name)] if band else []
     keys += [("bad", marks.name)] if marks and marks.points else []
-    told = "".join(f'<span><i class="{kind}"></i>{escape(name)}</span> ' for kind, name in keys)
+    told = "".join(
+        f'<span><i class="{kind}"></i>{escape(name)}</span> '
+        for kind, name in keys
+    )
     return f'<p class="legend">{told}</p>' if keys else ""

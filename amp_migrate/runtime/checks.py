@@ -45,7 +45,9 @@ class Runs:
     @property
     def repeats(self) -> list[str]:
         """Names of the runs of the original after its first."""
-        return [name for name in self.traces if name.startswith("original-again")]
+        return [
+            name for name in self.traces if name.startswith("original-again")
+        ]
 
     @property
     def originals(self) -> list[str]:
@@ -57,7 +59,10 @@ class Runs:
         """Whether the program's first loss is another one in every run."""
         if "original-again" not in self.traces:
             return False
-        first, again = self["original"].losses[:1], self["original-again"].losses[:1]
+        first, again = (
+            self["original"].losses[:1],
+            self["original-again"].losses[:1],
+        )
         return largest_difference(first, again) > 1e-3
 
     def __getitem__(self, name: str) -> Trace:
@@ -68,9 +73,11 @@ class Runs:
 
     def latest(self, name: str) -> Trace:
         """The run `name`, or the last of those that gave its scale time (see `settling`)."""
-        return [self[one] for one in self.traces if one == name or one.startswith(f"{name}-from-")][
-            -1
-        ]
+        return [
+            self[one]
+            for one in self.traces
+            if one == name or one.startswith(f"{name}-from-")
+        ][-1]
 
     def amp(self) -> list[str]:
         """Names of the runs with AMP on."""
@@ -82,7 +89,11 @@ def reproducible(runs: Runs) -> Check:
     first, again = runs["original"], runs["original-again"]
     if is_repeated(runs):
         return Check(
-            "reproducible", "pass", 0.0, None, "two runs of the original are equal bit for bit"
+            "reproducible",
+            "pass",
+            0.0,
+            None,
+            "two runs of the original are equal bit for bit",
         )
     difference = largest_difference(first.losses, again.losses)
     message = (
@@ -96,7 +107,9 @@ def is_repeated(runs: Runs) -> bool:
     """Whether all runs of the original are equal bit for bit."""
     first = runs["original"]
     again = [runs[name] for name in runs.repeats]
-    return all(same_losses(first, one) and same_parameters(first, one) for one in again)
+    return all(
+        same_losses(first, one) and same_parameters(first, one) for one in again
+    )
 
 
 def amp_off(runs: Runs) -> Iterator[Check]:
@@ -111,13 +124,24 @@ def amp_off(runs: Runs) -> Iterator[Check]:
         noise,
     )
     same = same_parameters(first, off)
-    yield _equal("amp-off: parameters", same, runs.parameter_difference, runs.parameter_noise)
+    yield _equal(
+        "amp-off: parameters",
+        same,
+        runs.parameter_difference,
+        runs.parameter_noise,
+    )
 
 
 def _equal(name: str, same: bool, difference: float, noise: float) -> Check:
     what = name.partition(": ")[2]
     if same:
-        return Check(name, "pass", 0.0, 0.0, f"the {what} are those of the original, bit for bit")
+        return Check(
+            name,
+            "pass",
+            0.0,
+            0.0,
+            f"the {what} are those of the original, bit for bit",
+        )
     if noise > 0 and difference <= 3 * noise:
         return Check(
             name,
@@ -156,13 +180,22 @@ def _engaged(name: str, trace: Trace) -> Check:
     label, half = f"{name}: engaged", trace.half_operators
     if half:
         modules = sum(trace.modules.values())
-        told = f", in {modules} of {len(trace.modules)} modules" if modules else ""
+        told = (
+            f", in {modules} of {len(trace.modules)} modules" if modules else ""
+        )
         message = (
-            f"{half} of {trace.operators} operators of the first losses ran in {trace.dtype}{told}"
+            f"{half} of {trace.operators} operators of the first losses ran "
+            f"in {trace.dtype}{told}"
         )
         return Check(label, "pass", half, 1, message)
     if "cuda" not in trace.devices:
-        return Check(label, "fail", 0, 1, f"AMP was never on: the model is on the CPU{_USE_CUDA}")
+        return Check(
+            label,
+            "fail",
+            0,
+            1,
+            f"AMP was never on: the model is on the CPU{_USE_CUDA}",
+        )
     if not trace.regions:
         return Check(label, "fail", 0, 1, "AMP was never on in this run")
     message = (
@@ -180,8 +213,14 @@ _USE_CUDA = (
 
 def _finite(name: str, trace: Trace, original: Trace) -> Check:
     bad = [i for i, x in enumerate(trace.losses) if not math.isfinite(x)]
-    expected = [i for i, x in enumerate(original.losses) if not math.isfinite(x)]
-    parameters = [p for p in trace.non_finite_parameters if p not in original.non_finite_parameters]
+    expected = [
+        i for i, x in enumerate(original.losses) if not math.isfinite(x)
+    ]
+    parameters = [
+        p
+        for p in trace.non_finite_parameters
+        if p not in original.non_finite_parameters
+    ]
     if parameters:
         message = f"parameters became inf or NaN: {', '.join(parameters[:3])}"
         return Check(f"{name}: finite", "fail", len(parameters), 0, message)
@@ -191,22 +230,34 @@ def _finite(name: str, trace: Trace, original: Trace) -> Check:
             f"the loss is inf or NaN at backward {bad[0] + 1} ({where}), and {len(bad)} "
             "times in all"
         )
-        return Check(f"{name}: finite", "fail", len(bad), len(expected), message)
+        return Check(
+            f"{name}: finite", "fail", len(bad), len(expected), message
+        )
     return Check(
-        f"{name}: finite", "pass", len(bad), len(expected), "losses and parameters are finite"
+        f"{name}: finite",
+        "pass",
+        len(bad),
+        len(expected),
+        "losses and parameters are finite",
     )
 
 
 def base_of(runs: Runs, name: str) -> str:
     """The float32 run that the losses of `name` are held against."""
-    return next((one for one in (f"float32-as-{name}",) if one in runs), "original")
+    return next(
+        (one for one in (f"float32-as-{name}",) if one in runs), "original"
+    )
 
 
 def bands(runs: Runs, name: str, limits: Limits) -> list[Band]:
     """The band of each backward's loss; a backward that only one run makes has none."""
     original, amp = curves(runs["original"]), curves(runs[name])
     base = curves(runs[base_of(runs, name)])
-    noise = [curves(runs[other]) for other in (*runs.repeats, "perturbed") if other in runs]
+    noise = [
+        curves(runs[other])
+        for other in (*runs.repeats, "perturbed")
+        if other in runs
+    ]
     return [
         band(
             original[site],
@@ -224,7 +275,11 @@ def bands(runs: Runs, name: str, limits: Limits) -> list[Band]:
 def loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
     """The losses run where those of float32 do."""
     original, amp = curves(runs["original"]), curves(runs[name])
-    missing = [site for site, curve in original.items() if not _as_often(curve, amp.get(site))]
+    missing = [
+        site
+        for site, curve in original.items()
+        if not _as_often(curve, amp.get(site))
+    ]
     if missing:
         return Check(
             f"{name}: loss curve",
@@ -233,25 +288,42 @@ def loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
             1,
             f"the backward at {missing[0]} does not run as often as before",
         )
-    worst = max(bands(runs, name, limits), key=lambda found: found.excess, default=None)
+    worst = max(
+        bands(runs, name, limits), key=lambda found: found.excess, default=None
+    )
     excess = worst.excess if worst else 0.0
     verdict: Verdict = "pass" if excess <= 1 else "fail"
     place = f" ({worst.site})" if worst and len(original) > 1 else ""
     inside = "stays inside" if verdict == "pass" else "leaves"
-    message = f"the loss {inside} the band that the program's own noise allows{place}"
+    message = (
+        f"the loss {inside} the band that the program's own noise allows{place}"
+    )
     return Check(f"{name}: loss curve", verdict, excess, 1.0, message)
 
 
 def _first_loss(runs: Runs, name: str, limits: Limits) -> Check:
     """Before the first step both compute the same: nothing but rounding may differ."""
-    found = {site: _first_difference(runs, name, site) for site in curves(runs["original"])}
-    known = {site: difference for site, difference in found.items() if difference is not None}
+    found = {
+        site: _first_difference(runs, name, site)
+        for site in curves(runs["original"])
+    }
+    known = {
+        site: difference
+        for site, difference in found.items()
+        if difference is not None
+    }
     label, limit = (
         f"{name}: first loss",
         limits.first_loss * (4 if runs[name].dtype == "bfloat16" else 1),
     )
     if not known:
-        return Check(label, "skip", None, None, "no loss comes before the first step in both runs")
+        return Check(
+            label,
+            "skip",
+            None,
+            None,
+            "no loss comes before the first step in both runs",
+        )
     site = max(known, key=lambda one: known[one])
     for again in runs.repeats:  # what is drawn anew in every run
         limit = max(limit, 3 * (_first_difference(runs, again, site) or 0.0))
@@ -272,13 +344,27 @@ def _first_difference(runs: Runs, name: str, site: str) -> float | None:
     """
     pairs = []
     for trace in (runs["original"], runs[name]):
-        rows = list(zip(trace.loss_sites, trace.losses, trace.loss_steps, strict=True))
-        pairs.append([value for place, value, step in rows if place == site and step == 0][:1])
+        rows = list(
+            zip(trace.loss_sites, trace.losses, trace.loss_steps, strict=True)
+        )
+        pairs.append(
+            [
+                value
+                for place, value, step in rows
+                if place == site and step == 0
+            ][:1]
+        )
     if not all(pairs) or not all(math.isfinite(first) for (first,) in pairs):
         return None
-    sizes = [abs(value) for value in curves(runs["original"])[site].values if math.isfinite(value)]
+    sizes = [
+        abs(value)
+        for value in curves(runs["original"])[site].values
+        if math.isfinite(value)
+    ]
     (before,), (after,) = pairs
-    return abs(after - before) / max(math.fsum(sizes) / len(sizes), abs(before), 1e-300)
+    return abs(after - before) / max(
+        math.fsum(sizes) / len(sizes), abs(before), 1e-300
+    )
 
 
 def _as_often(one: Curve, other: Curve | None) -> bool:
@@ -289,7 +375,9 @@ def _trained(name: str, trace: Trace, original: Trace) -> Check:
     lost = sorted(set(trace.without_gradient) - set(original.without_gradient))
     if lost and trace.skipped_steps < len(trace.taken):
         message = f"parameters that the original trains get no gradient: {', '.join(lost[:3])}"
-        return Check(f"{name}: all parameters train", "fail", len(lost), 0, message)
+        return Check(
+            f"{name}: all parameters train", "fail", len(lost), 0, message
+        )
     return Check(
         f"{name}: all parameters train",
         "pass",
@@ -302,7 +390,13 @@ def _trained(name: str, trace: Trace, original: Trace) -> Check:
 def _protocol(name: str, trace: Trace) -> Check:
     found = trace.violations
     if not found:
-        return Check(f"{name}: protocol", "pass", 0, 0, "every step follows AMP's protocol")
+        return Check(
+            f"{name}: protocol",
+            "pass",
+            0,
+            0,
+            "every step follows AMP's protocol",
+        )
     first = found[0]
     message = f"{first.rule}: {first.message} ({first.file}:{first.line}, {first.count} times)"
     if len(found) > 1:
@@ -317,4 +411,10 @@ def _autocast_off(name: str, trace: Trace) -> Check:
         if inside
         else "autocast is off whenever an optimizer steps"
     )
-    return Check(f"{name}: autocast off", "fail" if inside else "pass", inside, 0, message)
+    return Check(
+        f"{name}: autocast off",
+        "fail" if inside else "pass",
+        inside,
+        0,
+        message,
+    )

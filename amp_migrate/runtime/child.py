@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.runtime.against import original_places, original_sites
 from amp_migrate.runtime.entered import Marks
-from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
+from amp_migrate.runtime.import_hook import (
+    Compiler,
+    exec_module,
+    exec_script,
+    install,
+)
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.scalars import Scalars
 from amp_migrate.runtime.spawned import follow
@@ -71,7 +76,9 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str, str]:
         return "raised", f"SystemExit: {stop.code}", _place(stop)
     except BaseException as error:  # whatever the program raises is its result
         shown = "".join(
-            traceback.format_exception(type(error), error, user_frames(error.__traceback__))
+            traceback.format_exception(
+                type(error), error, user_frames(error.__traceback__)
+            )
         )
         sys.stderr.write(shown)
         return "raised", shown, _place(error)
@@ -83,7 +90,9 @@ def _by_original(session: Session, compiler: Compiler) -> None:
     trace.loss_places = list(trace.loss_sites)
     trace.loss_sites = original_sites(trace.loss_sites, compiler.back)
     if session.diagnosis is not None:
-        session.diagnosis.places = original_places(session.diagnosis.places, compiler.back)
+        session.diagnosis.places = original_places(
+            session.diagnosis.places, compiler.back
+        )
 
 
 def _place(error: BaseException) -> str:
@@ -99,7 +108,9 @@ def _place(error: BaseException) -> str:
 
 def user_frames(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame on that is not this package's or the import system's."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((_OURS, "<frozen")):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(
+        (_OURS, "<frozen")
+    ):
         trace = trace.tb_next
     return trace
 

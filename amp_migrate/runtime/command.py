@@ -27,7 +27,9 @@ from amp_migrate.runtime.verify import verify
 _COLOURS = {"pass": "green", "fail": "red", "skip": "yellow"}
 
 
-def verify_command(program: str, arguments: tuple[str, ...], options: Mapping[str, Any]) -> int:
+def verify_command(
+    program: str, arguments: tuple[str, ...], options: Mapping[str, Any]
+) -> int:
     """Verify and report; 0 passed, 1 failed, 130 interrupted."""
     report, what = verified(program, arguments, options)
     _write(report, what, options)
@@ -50,10 +52,15 @@ def verified(
 
 def options_of(options: Mapping[str, Any]) -> Options:
     """From those of the command line."""
-    given = {field.name: options.get(field.name) for field in dataclasses.fields(Limits)}
+    given = {
+        field.name: options.get(field.name)
+        for field in dataclasses.fields(Limits)
+    }
     if options["quick"]:
         given["loss_floor"] = given["loss_floor"] or 3 * Limits.loss_floor
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    limits = Limits(
+        **{name: value for name, value in given.items() if value is not None}
+    )
     return Options(
         device=options["device"] or default_device(), steps=options["steps"], seed=options["seed"],
         scratch=options["scratch"], timeout=options["timeout"], processes=options["nproc"],
@@ -68,21 +75,34 @@ def _program(
     program: str, arguments: tuple[str, ...], options: Mapping[str, Any]
 ) -> tuple[Program, list[Plan]]:
     as_module, cwd = options["as_module"], Path.cwd()
-    dtypes = ("float16", "bfloat16") if options["dtype"] == "both" else (options["dtype"],)
+    dtypes = (
+        ("float16", "bfloat16")
+        if options["dtype"] == "both"
+        else (options["dtype"],)
+    )
     if options["against"] is not None:
         other = _against(program, as_module, cwd, options["against"])
         shown = dict.fromkeys(other, str(options["against"]))
         rewrites = dict.fromkeys(dtypes, other)
-        return Program(program, arguments, as_module, rewrites, cwd, shown=shown), []
+        return Program(
+            program, arguments, as_module, rewrites, cwd, shown=shown
+        ), []
     flags = {"device": options["program_device"]}
-    plans = [prepare(program, as_module, {"dtype": dtype, **flags}) for dtype in dtypes]
+    plans = [
+        prepare(program, as_module, {"dtype": dtype, **flags})
+        for dtype in dtypes
+    ]
     tell(plans[0])
-    rewrites = {dtype: plan.texts for dtype, plan in zip(dtypes, plans, strict=True)}
+    rewrites = {
+        dtype: plan.texts for dtype, plan in zip(dtypes, plans, strict=True)
+    }
     carried = options["program_device"] == "cuda"
     return Program(program, arguments, as_module, rewrites, cwd, carried), plans
 
 
-def _against(program: str, as_module: bool, cwd: Path, other: Path) -> dict[str, str]:
+def _against(
+    program: str, as_module: bool, cwd: Path, other: Path
+) -> dict[str, str]:
     try:
         script = find_program(program, as_module, cwd)
     except ProgramError as error:
@@ -97,13 +117,18 @@ def _nothing(plans: list[Plan]) -> Report:
         for outcome in plan.outcomes
         for loop in outcome.loops
     ]
-    why = [f"{Path(path).name}:{loop.line} is {loop.status}: {loop.reason}" for path, loop in loops]
+    why = [
+        f"{Path(path).name}:{loop.line} is {loop.status}: {loop.reason}"
+        for path, loop in loops
+    ]
     told = f" ({'; '.join(why)})" if why else ""
     message = f"no loop of the program is migrated{told}, so there is nothing to compare"
     return Report(Options(), [Check("migrated", "fail", 0, 1, message)])
 
 
-def _write(report: Report, program: Program | None, options: Mapping[str, Any]) -> None:
+def _write(
+    report: Report, program: Program | None, options: Mapping[str, Any]
+) -> None:
     to_stdout = options["json_file"] == "-"
     for line in lines(report):
         click.echo(line, err=to_stdout)
@@ -111,11 +136,15 @@ def _write(report: Report, program: Program | None, options: Mapping[str, Any]) 
         with click.open_file(
             options["json_file"], "w", encoding="utf-8", atomic=not to_stdout
         ) as file:
-            file.write(json.dumps(report.as_json(), indent=2, allow_nan=False) + "\n")
+            file.write(
+                json.dumps(report.as_json(), indent=2, allow_nan=False) + "\n"
+            )
     if options["html_file"]:
         from amp_migrate.runtime.page import page
 
-        with click.open_file(options["html_file"], "w", encoding="utf-8", atomic=True) as file:
+        with click.open_file(
+            options["html_file"], "w", encoding="utf-8", atomic=True
+        ) as file:
             file.write(page(report, program))
     if options["patch_file"]:
         _write_patch(report, program, options["patch_file"], to_stdout)
@@ -124,7 +153,9 @@ def _write(report: Report, program: Program | None, options: Mapping[str, Any]) 
             click.echo(f"wrote {options[name]}", err=to_stdout)
 
 
-def _write_patch(report: Report, program: Program | None, file: str, to_stderr: bool) -> None:
+def _write_patch(
+    report: Report, program: Program | None, file: str, to_stderr: bool
+) -> None:
     """What passed, against the files as they are."""
     texts = report.patched
     if texts is None and report.verdict == "pass" and program is not None:
@@ -137,7 +168,9 @@ def _write_patch(report: Report, program: Program | None, file: str, to_stderr: 
             data = Path(path).read_bytes()
             before = decode(data, path)
             after = before.encode(text)
-            for line in changes(os.path.relpath(path), data, after, before.encoding):
+            for line in changes(
+                os.path.relpath(path), data, after, before.encoding
+            ):
                 out.write(line.encode(before.encoding))
     click.echo(f"wrote {file}", err=to_stderr)
 
@@ -154,7 +187,9 @@ def lines(report: Report) -> Iterator[str]:
         yield f"advice: {advice}"
     for name, text in last_words(report.runs.traces):
         yield f"what {name} said last:"
-        yield from (f"    {escaped(line, keep=chr(9))}" for line in text.splitlines())
+        yield from (
+            f"    {escaped(line, keep=chr(9))}" for line in text.splitlines()
+        )
     failed = report.verdict == "fail"
     told = f"{'FAIL' if failed else 'PASS'}: {counted(report)}"
     yield click.style(told, fg="red" if failed else "green", bold=True)
@@ -162,7 +197,8 @@ def lines(report: Report) -> Iterator[str]:
 
 def _numbers(check: Check) -> str:
     measured, limit = (
-        f"{x:.3g}" if isinstance(x, float) else str(x) for x in (check.measured, check.limit)
+        f"{x:.3g}" if isinstance(x, float) else str(x)
+        for x in (check.measured, check.limit)
     )
     if check.limit is None or (check.verdict == "pass" and check.measured == 0):
         return ""

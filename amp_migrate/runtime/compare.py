@@ -33,8 +33,12 @@ class Band:
         where not finite.
         """
         ratios = [
-            abs(value - (low + high) / 2) / ((high - low) / 2) if math.isfinite(value) else math.inf
-            for value, low, high in zip(self.curve, self.low, self.high, strict=True)
+            abs(value - (low + high) / 2) / ((high - low) / 2)
+            if math.isfinite(value)
+            else math.inf
+            for value, low, high in zip(
+                self.curve, self.low, self.high, strict=True
+            )
             if math.isfinite(low) and math.isfinite(high)
         ]
         return max(ratios, default=0.0)
@@ -75,7 +79,12 @@ def curves(trace: Trace) -> dict[str, Curve]:
 
 
 def band(
-    original: Curve, base: Curve, noise: Sequence[Curve], amp: Curve, factor: float, floor: float
+    original: Curve,
+    base: Curve,
+    noise: Sequence[Curve],
+    amp: Curve,
+    factor: float,
+    floor: float,
 ) -> Band:
     """The band around `base` for `amp`, over as many losses as both have.
 
@@ -86,7 +95,10 @@ def band(
     """
     count = min(len(original.values), len(base.values), len(amp.values))
     window = max(count // 10, 3)
-    middle, curve = _smooth(base.values[:count], window), _smooth(amp.values[:count], window)
+    middle, curve = (
+        _smooth(base.values[:count], window),
+        _smooth(amp.values[:count], window),
+    )
     undisturbed = _smooth(original.values[:count], window)
     others = [_smooth(run.values[:count], window) for run in noise]
     low, high, worst = [], [], 0.0
@@ -104,7 +116,11 @@ def _smooth(values: Sequence[float], window: int) -> list[float]:
     result = []
     for i in range(len(values)):
         part = values[max(i - window + 1, 0) : i + 1]
-        result.append(math.fsum(part) / len(part) if all(map(math.isfinite, part)) else math.nan)
+        result.append(
+            math.fsum(part) / len(part)
+            if all(map(math.isfinite, part))
+            else math.nan
+        )
     return result
 
 
@@ -119,5 +135,7 @@ def spread(values: Sequence[float]) -> float:
     middle = median(values)
     deviation = 1.4826 * median([abs(value - middle) for value in values])
     return (
-        1.2533 * deviation / math.sqrt(len(values)) / middle if values and middle > 0 else math.inf
+        1.2533 * deviation / math.sqrt(len(values)) / middle
+        if values and middle > 0
+        else math.inf
     )

@@ -47,7 +47,8 @@ class Diagnosis:
                 self._first_pass = False
                 names = self._names()
                 self._named = [
-                    (names.get(id(m), type(m).__name__), value) for m, value in self._outputs
+                    (names.get(id(m), type(m).__name__), value)
+                    for m, value in self._outputs
                 ]
                 self._outputs = []
                 self.places = {
@@ -68,18 +69,31 @@ class Diagnosis:
         )
 
     def _after_forward(self, module: Any, inputs: Any, output: Any) -> None:
-        if self._first_pass and id(module) not in self._called and len(self._called) < _MODULES:
+        if (
+            self._first_pass
+            and id(module) not in self._called
+            and len(self._called) < _MODULES
+        ):
             self._called[id(module)] = (module, places(module, inputs))
         for tensor in _floating(output):
             if self._first_pass and len(self._outputs) < _MODULES:
                 self._outputs.append(
-                    (module, tensor.detach().flatten()[:_VALUES].to("cpu", torch.float64))
+                    (
+                        module,
+                        tensor.detach()
+                        .flatten()[:_VALUES]
+                        .to("cpu", torch.float64),
+                    )
                 )
-            if "forward" not in self.found and not bool(torch.isfinite(tensor.detach()).all()):
+            if "forward" not in self.found and not bool(
+                torch.isfinite(tensor.detach()).all()
+            ):
                 self.found["forward"] = self._about(module, tensor, inputs)
             if tensor.requires_grad:
                 tensor.register_hook(
-                    lambda gradient, owner=module: self._after_backward(owner, gradient)
+                    lambda gradient, owner=module: self._after_backward(
+                        owner, gradient
+                    )
                 )
 
     def _after_backward(self, module: Any, gradient: torch.Tensor) -> None:
@@ -90,16 +104,29 @@ class Diagnosis:
         if (known is None or self._scale < known["scale"]) and not bool(
             torch.isfinite(gradient).all()
         ):
-            self.found["backward"] = {**self._about(module, gradient, ()), "scale": self._scale}
+            self.found["backward"] = {
+                **self._about(module, gradient, ()),
+                "scale": self._scale,
+            }
 
-    def _about(self, module: Any, tensor: torch.Tensor, inputs: Any) -> dict[str, Any]:
+    def _about(
+        self, module: Any, tensor: torch.Tensor, inputs: Any
+    ) -> dict[str, Any]:
         largest = max(
-            (value.detach().abs().max().item() for value in _floating(inputs) if value.numel()),
+            (
+                value.detach().abs().max().item()
+                for value in _floating(inputs)
+                if value.numel()
+            ),
             default=None,
         )
         vanishing = epsilons(module) if tensor.dtype is torch.float16 else []
         return {
-            **({"eps": vanishing[0].value, "eps_at": vanishing[0].where} if vanishing else {}),
+            **(
+                {"eps": vanishing[0].value, "eps_at": vanishing[0].where}
+                if vanishing
+                else {}
+            ),
             "module": self._names().get(id(module), type(module).__name__),
             "type": type(module).__name__,
             "dtype": str(tensor.dtype).removeprefix("torch."),
@@ -110,7 +137,10 @@ class Diagnosis:
     def save(self, folder: Path) -> None:
         """The first outputs, to be held against the float64 reference's."""
         torch.save(
-            {"names": [name for name, _ in self._named], "values": [v for _, v in self._named]},
+            {
+                "names": [name for name, _ in self._named],
+                "values": [v for _, v in self._named],
+            },
             folder / "outputs.pt",
         )
 

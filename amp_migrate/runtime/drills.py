@@ -20,7 +20,12 @@ Result = dict[str, Any]
 
 def result(verdict: str, measured: Any, limit: Any, message: str) -> Result:
     """One drill's answer."""
-    return {"verdict": verdict, "measured": measured, "limit": limit, "message": message}
+    return {
+        "verdict": verdict,
+        "measured": measured,
+        "limit": limit,
+        "message": message,
+    }
 
 
 class Overflow:
@@ -50,25 +55,37 @@ class Overflow:
                 self._judge()
         elif event.kind == "backward" and self._optimizer is not None:
             self._judge()  # a program may leave out such a step by itself: it saw the norm
-        elif event.kind == "updated" and event.scaler is self._scaler and self._after is None:
+        elif (
+            event.kind == "updated"
+            and event.scaler is self._scaler
+            and self._after is None
+        ):
             self._after = event.scaler.get_scale()
 
     def _judge(self) -> None:
         if self._changed is None:
             pairs = zip(self._before, _parameters(self._optimizer), strict=True)
-            self._changed = any(not torch.equal(old, new.detach()) for old, new in pairs)
+            self._changed = any(
+                not torch.equal(old, new.detach()) for old, new in pairs
+            )
 
     def _strike(self, event: Event) -> None:
         gradients = [
-            p.grad for p in _parameters(event.optimizer) if p.grad is not None and p.grad.numel()
+            p.grad
+            for p in _parameters(event.optimizer)
+            if p.grad is not None and p.grad.numel()
         ]
         if not gradients:
             return
-        first = gradients[0]._values() if gradients[0].is_sparse else gradients[0]
+        first = (
+            gradients[0]._values() if gradients[0].is_sparse else gradients[0]
+        )
         with torch.no_grad():
             first.view(-1)[:1] = torch.inf
         self._optimizer, self._scaler = event.optimizer, event.scaler
-        self._before = [p.detach().clone() for p in _parameters(event.optimizer)]
+        self._before = [
+            p.detach().clone() for p in _parameters(event.optimizer)
+        ]
         self._scale = event.scaler.get_scale()
 
     def results(self, raised: str) -> Iterator[tuple[str, Result]]:
@@ -76,19 +93,32 @@ class Overflow:
         if self._optimizer is None:
             yield (
                 self.name,
-                result("skip", None, None, "no step with a scaler came up for the drill"),
+                result(
+                    "skip",
+                    None,
+                    None,
+                    "no step with a scaler came up for the drill",
+                ),
             )
         elif raised:
             yield (
                 self.name,
                 result(
-                    "fail", raised.strip().splitlines()[-1], None, "an overflow ends the program"
+                    "fail",
+                    raised.strip().splitlines()[-1],
+                    None,
+                    "an overflow ends the program",
                 ),
             )
         elif self._changed is None:
             yield (
                 self.name,
-                result("fail", None, None, "after an overflow the step was not reached"),
+                result(
+                    "fail",
+                    None,
+                    None,
+                    "after an overflow the step was not reached",
+                ),
             )
         elif self._changed:
             yield (
@@ -140,16 +170,28 @@ class Checkpoint:
 
     def on(self, event: Event) -> None:
         """Remember the scalers in use."""
-        if event.kind == "step" and event.scaler is not None and event.scaler not in self._scalers:
+        if (
+            event.kind == "step"
+            and event.scaler is not None
+            and event.scaler not in self._scalers
+        ):
             self._scalers.append(event.scaler)
 
     def _look(self, what: Any) -> None:
-        if not isinstance(what, dict) or not self._scalers or is_optimizer(what):
+        if (
+            not isinstance(what, dict)
+            or not self._scalers
+            or is_optimizer(what)
+        ):
             return
         found = list(dicts(what))
         if not any(map(is_optimizer, found)):
             return
-        states = [state for state in found if set(self._scalers[0].state_dict()) <= set(state)]
+        states = [
+            state
+            for state in found
+            if set(self._scalers[0].state_dict()) <= set(state)
+        ]
         if not states:
             message = (
                 "a checkpoint holds the optimizer's state but not the scaler's: resuming "
@@ -181,10 +223,17 @@ class Checkpoint:
 
     def results(self, raised: str) -> Iterator[tuple[str, Result]]:
         """The worst answer, if anything was saved."""
-        worst = next((found for found in self._results if found["verdict"] == "fail"), None)
+        worst = next(
+            (found for found in self._results if found["verdict"] == "fail"),
+            None,
+        )
         if self._results:
             yield self.name, worst or self._results[-1]
 
 
 def _parameters(optimizer: Any) -> list[Any]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]

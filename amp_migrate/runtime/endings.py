@@ -29,13 +29,21 @@ _NO_INPUT = "; a program under verify has no standard input: give it arguments i
 ENDED = ("stopped", "finished")
 
 
-def completed(name: str, trace: Trace, original: Trace | None) -> Iterator[Check]:
+def completed(
+    name: str, trace: Trace, original: Trace | None
+) -> Iterator[Check]:
     """The run came to its end or to the wanted number of steps, and trained the same parameters."""
     yield _ended(name, trace, original)
     if trace.unmeasured:
         message = f"a part of the measuring failed: {trace.unmeasured[0]}"
-        yield Check(f"{name}: measured", "fail", len(trace.unmeasured), 0, message)
-    if original is not None and trace.steps and not same_shapes(original, trace):
+        yield Check(
+            f"{name}: measured", "fail", len(trace.unmeasured), 0, message
+        )
+    if (
+        original is not None
+        and trace.steps
+        and not same_shapes(original, trace)
+    ):
         yield _other_parameters(name, trace, original)
 
 
@@ -45,13 +53,16 @@ def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
         message = f"the {name} run {how(trace)}"
         if trace.processes and not trace.steps:
             message += f"; {_elsewhere(trace)}"
-        return Check(label, "fail", trace.status, "stopped or finished", message)
+        return Check(
+            label, "fail", trace.status, "stopped or finished", message
+        )
     if not trace.steps:
         message = f"the {name} run took no optimizer step; {_no_step(trace, original)}"
         return Check(label, "fail", 0, 1, message)
     if original is not None and trace.steps != original.steps:
         message = (
-            f"the {name} run made {trace.steps} steps, the original {original.steps}{_RESUMED}"
+            f"the {name} run made {trace.steps} steps, the original "
+            f"{original.steps}{_RESUMED}"
         )
         return Check(label, "fail", trace.steps, original.steps, message)
     message = f"{trace.steps} steps, {len(trace.losses)} backward calls"
@@ -63,18 +74,26 @@ def _no_step(trace: Trace, original: Trace | None) -> str:
         return _CAPTURED
     if trace.processes:
         return _elsewhere(trace)
-    return "nothing can be compared" + (_RESUMED if original is not None else "")
+    return "nothing can be compared" + (
+        _RESUMED if original is not None else ""
+    )
 
 
 def _elsewhere(trace: Trace) -> str:
-    return _ELSEWHERE.format(len(trace.processes), ", ".join(sorted(set(trace.processes))))
+    return _ELSEWHERE.format(
+        len(trace.processes), ", ".join(sorted(set(trace.processes)))
+    )
 
 
 def _driver(trace: Trace) -> str:
     """What to do where the simulated GPU ends: at what only a driver can answer."""
     missing = trace.device == "cpu" and "NVIDIA driver" in trace.error
     return (
-        _NO_DRIVER.format("DistributedDataParallel" if "distributed.py" in trace.error else "code")
+        _NO_DRIVER.format(
+            "DistributedDataParallel"
+            if "distributed.py" in trace.error
+            else "code"
+        )
         * missing
     )
 
@@ -96,7 +115,9 @@ def how(trace: Trace) -> str:
 
 def _exception(lines: list[str]) -> str:
     """The line of a traceback that names the error; its message may have more lines."""
-    return next((line for line in reversed(lines) if _NAMED.match(line)), lines[-1])
+    return next(
+        (line for line in reversed(lines) if _NAMED.match(line)), lines[-1]
+    )
 
 
 def last_words(traces: Mapping[str, Trace]) -> Iterator[tuple[str, str]]:
@@ -105,9 +126,13 @@ def last_words(traces: Mapping[str, Trace]) -> Iterator[tuple[str, str]]:
     """
     known: set[str] = set()
     for name, trace in traces.items():
-        by_itself = trace.status != "raised" or trace.error.startswith("SystemExit")
+        by_itself = trace.status != "raised" or trace.error.startswith(
+            "SystemExit"
+        )
         told = (trace.output if by_itself else trace.error).strip().splitlines()
-        text = "\n".join(["..."] * (len(told) > _MOST_LINES) + told[-_MOST_LINES:])
+        text = "\n".join(
+            ["..."] * (len(told) > _MOST_LINES) + told[-_MOST_LINES:]
+        )
         if trace.status not in ENDED and text and text not in known:
             known.add(text)
             yield name, text
@@ -120,13 +145,24 @@ def same_shapes(one: Trace, other: Trace) -> bool:
 
 def _other_parameters(name: str, trace: Trace, original: Trace) -> Check:
     label = f"{name}: parameters trained"
-    new = [one for one in trace.parameter_names if one not in original.parameter_names]
-    lost = [one for one in original.parameter_names if one not in trace.parameter_names]
-    parts = [f"more: {', '.join(new[:3])}"] * bool(new) + [f"less: {', '.join(lost[:3])}"] * bool(
-        lost
-    )
+    new = [
+        one
+        for one in trace.parameter_names
+        if one not in original.parameter_names
+    ]
+    lost = [
+        one
+        for one in original.parameter_names
+        if one not in trace.parameter_names
+    ]
+    parts = [f"more: {', '.join(new[:3])}"] * bool(new) + [
+        f"less: {', '.join(lost[:3])}"
+    ] * bool(lost)
     told = f" ({'; '.join(parts)})" if parts else ""
-    measured, expected = len(trace.parameter_names), len(original.parameter_names)
+    measured, expected = (
+        len(trace.parameter_names),
+        len(original.parameter_names),
+    )
     message = (
         f"the {name} run trains {measured} parameters, the original {expected}, or of other "
         f"shapes{told}; at {', '.join(sorted(set(trace.step_sites))) or 'no step'}"
@@ -142,7 +178,13 @@ def drilled(name: str, trace: Trace, drill: str) -> Iterator[Check]:
             result["message"],
         )  # fmt: skip
     if drill not in trace.drills:
-        yield Check(f"{name}: {drill}", "fail", trace.status, None, f"its run {how(trace)}")
+        yield Check(
+            f"{name}: {drill}",
+            "fail",
+            trace.status,
+            None,
+            f"its run {how(trace)}",
+        )
 
 
 def not_verified(trace: Trace) -> Iterator[str]:
@@ -162,5 +204,7 @@ def not_verified(trace: Trace) -> Iterator[str]:
                 places.setdefault(Path(path).name, []).append(told)
         kind = "changed, and not entered" if changed else "not entered"
         for file, lines in places.items():
-            more = f" and {len(lines) - 12} more places" if len(lines) > 12 else ""
+            more = (
+                f" and {len(lines) - 12} more places" if len(lines) > 12 else ""
+            )
             yield f"not verified: lines {', '.join(lines[:12])}{more} of {file}, {kind} with AMP on"

@@ -38,7 +38,9 @@ class Engagement:
         self._hook = register_module_forward_hook(self._after_forward)
 
     def _on_optimizer(self, event: Event) -> None:
-        self._parameters += [p for group in event.optimizer.param_groups for p in group["params"]]
+        self._parameters += [
+            p for group in event.optimizer.param_groups for p in group["params"]
+        ]
 
     def _on_backward(self, event: Event) -> None:
         if self._backwards >= _BACKWARDS:
@@ -67,7 +69,11 @@ class Engagement:
         self._seen.clear()
 
     def _after_forward(self, module: Any, inputs: Any, output: Any) -> None:
-        if len(self._seen) < _NODES and not module._modules and isinstance(output, torch.Tensor):
+        if (
+            len(self._seen) < _NODES
+            and not module._modules
+            and isinstance(output, torch.Tensor)
+        ):
             self._seen.append((module, output.dtype in _HALVES))
 
 
@@ -80,7 +86,11 @@ def _graph(roots: Iterable[Any]) -> Iterator[Any]:
         if node in seen:
             continue
         seen.add(node)
-        waiting.extend(following for following, _ in node.next_functions if following is not None)
+        waiting.extend(
+            following
+            for following, _ in node.next_functions
+            if following is not None
+        )
         if not hasattr(node, "variable"):  # the end of the graph at a parameter
             yield node
 

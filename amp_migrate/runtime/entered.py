@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from amp_migrate.model.queries import nodes_in
 
 _NAME = "__amp_migrate_entered__"
-_COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_COMPOUND = (
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.If,
+    ast.With,
+    ast.AsyncWith,
+    ast.Try,
+    ast.Match,
+)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
@@ -30,7 +39,9 @@ class Stretch:
     def lines(self) -> tuple[int, int]:
         """First and last line, as the user's file counts them."""
         first = min(one.lineno for one in self.statements)
-        return first, max(one.end_lineno or one.lineno for one in self.statements)
+        return first, max(
+            one.end_lineno or one.lineno for one in self.statements
+        )
 
 
 class Marks:
@@ -41,12 +52,18 @@ class Marks:
         self._seen: set[int] = set()
         setattr(builtins, _NAME, self._seen.add)
 
-    def insert(self, tree: ast.Module, path: str, same: tuple[bool, ...]) -> None:
+    def insert(
+        self, tree: ast.Module, path: str, same: tuple[bool, ...]
+    ) -> None:
         """Mark every stretch of `tree`, in place; `same` tells, by line, what is not changed."""
         for owner in list(nodes_in(tree)):
             for field in _BLOCKS:
                 block = getattr(owner, field, None)
-                if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                if (
+                    isinstance(block, list)
+                    and block
+                    and isinstance(block[0], ast.stmt)
+                ):
                     setattr(owner, field, list(self._marked(block, path, same)))
 
     def _marked(
@@ -66,8 +83,12 @@ class Marks:
     def _stretch(
         self, statements: list[ast.stmt], path: str, same: tuple[bool, ...]
     ) -> Iterator[ast.stmt]:
-        changed = any(not same[line] for one in statements for line in _own_lines(one))
-        call = ast.Call(ast.Name(_NAME, ast.Load()), [ast.Constant(len(self.stretches))], [])
+        changed = any(
+            not same[line] for one in statements for line in _own_lines(one)
+        )
+        call = ast.Call(
+            ast.Name(_NAME, ast.Load()), [ast.Constant(len(self.stretches))], []
+        )
         mark = ast.copy_location(ast.Expr(call), statements[0])
         self.stretches.append(Stretch(path, tuple(statements), changed))
         yield ast.fix_missing_locations(mark)
@@ -93,8 +114,13 @@ def _head(block: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """What must stay first in a block: its docstring, and imports from the future."""
     count = 0
     for statement in block:
-        text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        text = isinstance(statement, ast.Expr) and isinstance(
+            statement.value, ast.Constant
+        )
+        future = (
+            isinstance(statement, ast.ImportFrom)
+            and statement.module == "__future__"
+        )
         if not (text or future):
             break
         count += 1
@@ -103,7 +129,9 @@ def _head(block: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
 
 def _own_lines(statement: ast.stmt) -> range:
     """Of a compound statement its head alone: its blocks are stretches of their own."""
-    inner = [x[0].lineno for x in (getattr(statement, f, None) for f in _BLOCKS) if x]
+    inner = [
+        x[0].lineno for x in (getattr(statement, f, None) for f in _BLOCKS) if x
+    ]
     end = min(inner) - 1 if inner else statement.end_lineno or statement.lineno
     return range(statement.lineno, max(end, statement.lineno) + 1)
 

@@ -28,7 +28,9 @@ def epsilons(module: Any) -> list[Epsilon]:
     held = [
         Epsilon(float(value), f"its attribute {name}")
         for name, value in vars(module).items()
-        if "eps" in name.lower() and isinstance(value, float) and 0 < value <= VANISHES
+        if "eps" in name.lower()
+        and isinstance(value, float)
+        and 0 < value <= VANISHES
     ]
     return [*held, *_written(type(module).forward)]
 
@@ -42,7 +44,8 @@ def _written(forward: Any) -> Iterator[Epsilon]:
         return
     for node in nodes_in(tree):
         for constant in _guards(node):
-            yield Epsilon(constant.value, f"{file}:{first + constant.lineno - 1}")  # type: ignore[arg-type]
+            place = f"{file}:{first + constant.lineno - 1}"
+            yield Epsilon(float(ast.literal_eval(constant)), place)
 
 
 def _guards(node: ast.AST) -> Iterator[ast.Constant]:

@@ -35,7 +35,10 @@ class Underflow:
 
 def underflow(truth: Path, amp: Path) -> list[Underflow]:
     """Per parameter, from the gradients of every optimizer's first step that both runs have."""
-    halves = {(row["optimizer"], row["attempt"]): row for row in load(amp)["gradients"]}
+    halves = {
+        (row["optimizer"], row["attempt"]): row
+        for row in load(amp)["gradients"]
+    }
     found = []
     for row in load(truth)["gradients"]:
         other = halves.get((row["optimizer"], row["attempt"]))
@@ -43,7 +46,10 @@ def underflow(truth: Path, amp: Path) -> list[Underflow]:
             found += [
                 _underflow(name, true, half)
                 for name, true, half in zip(
-                    row["names"], row["gradients"], other["gradients"], strict=True
+                    row["names"],
+                    row["gradients"],
+                    other["gradients"],
+                    strict=True,
                 )
                 if true is not None and half is not None
             ]
@@ -57,24 +63,38 @@ def _underflow(name: str, true: torch.Tensor, half: torch.Tensor) -> Underflow:
         return Underflow(name, 0.0, 0.0, None)
     lost = (half[there] == 0).double().mean().item()
     small = sizes.kthvalue(max(sizes.numel() // 100, 1)).values.item()
-    return Underflow(name, lost, (sizes < SMALLEST / 2).double().mean().item(), scale_for(small))
+    return Underflow(
+        name,
+        lost,
+        (sizes < SMALLEST / 2).double().mean().item(),
+        scale_for(small),
+    )
 
 
 def scale_for(value: float) -> float:
     """The smallest power of two, at least 1, that lifts `value` to what float16 can hold."""
-    return float(max(2.0 ** math.ceil(math.log2(SMALLEST / value)), 1.0)) if value > 0 else math.inf
+    return (
+        float(max(2.0 ** math.ceil(math.log2(SMALLEST / value)), 1.0))
+        if value > 0
+        else math.inf
+    )
 
 
 def module_errors(truth: Path, amp: Path) -> list[tuple[str, float]]:
     """Modules by the relative RMSE of their first output to that of the reference, the largest
     first.
     """
-    one, other = (torch.load(folder / "outputs.pt", weights_only=True) for folder in (truth, amp))
+    one, other = (
+        torch.load(folder / "outputs.pt", weights_only=True)
+        for folder in (truth, amp)
+    )
     if one["names"] != other["names"]:
         return []
     rows = [
         (name, _relative(half, true))
-        for name, true, half in zip(one["names"], one["values"], other["values"], strict=True)
+        for name, true, half in zip(
+            one["names"], one["values"], other["values"], strict=True
+        )
     ]
     return sorted(rows, key=lambda row: -row[1])
 
@@ -84,20 +104,35 @@ def _relative(value: torch.Tensor, truth: torch.Tensor) -> float:
         return 0.0
     size = truth.square().mean().sqrt().item()
     error = (value - truth).square().mean().sqrt().item()
-    return error / size if size and math.isfinite(error) else (0.0 if not error else math.inf)
+    return (
+        error / size
+        if size and math.isfinite(error)
+        else (0.0 if not error else math.inf)
+    )
 
 
 def suspects(trace: Trace, errors: list[tuple[str, float]]) -> list[str]:
     """Modules to try in float32, the likeliest first."""
     found = [
-        trace.diagnosis[way]["module"] for way in ("forward", "backward") if way in trace.diagnosis
+        trace.diagnosis[way]["module"]
+        for way in ("forward", "backward")
+        if way in trace.diagnosis
     ]
-    return list(dict.fromkeys([*found, *(name for name, error in errors[:2] if error > 0.01)]))
+    return list(
+        dict.fromkeys(
+            [*found, *(name for name, error in errors[:2] if error > 0.01)]
+        )
+    )
 
 
-def advice(trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow]) -> Iterator[str]:
+def advice(
+    trace: Trace, errors: list[tuple[str, float]], lost: list[Underflow]
+) -> Iterator[str]:
     """Plain sentences, the most telling first."""
-    if "binary_cross_entropy" in trace.error and "unsafe to autocast" in trace.error:
+    if (
+        "binary_cross_entropy" in trace.error
+        and "unsafe to autocast" in trace.error
+    ):
         yield "use BCEWithLogitsLoss on the logits in the place of a sigmoid and BCELoss"
     forward: dict[str, Any] | None = trace.diagnosis.get("forward")
     backward: dict[str, Any] | None = trace.diagnosis.get("backward")
@@ -135,6 +170,10 @@ def _eps(what: dict[str, Any]) -> Iterator[str]:
 
 def _first(what: dict[str, Any], verb: str) -> str:
     size = what["largest_input"]
-    told = f", from inputs up to {size:.3g}" if size is not None and math.isfinite(size) else ""
+    told = (
+        f", from inputs up to {size:.3g}"
+        if size is not None and math.isfinite(size)
+        else ""
+    )
     module = f"module {what['module']} ({what['type']})"
     return f"{module} first {verb} inf or NaN, as {what['dtype']}, at step {what['step']}{told}"

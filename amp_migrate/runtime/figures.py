@@ -43,7 +43,10 @@ def _all(report: Report) -> Iterator[Figure]:
 def _losses(report: Report, name: str) -> Iterator[Figure]:
     """Of programs with many backwards, those that are furthest from where they should be."""
     original, amp = curves(report.runs["original"]), curves(report.runs[name])
-    found = sorted(bands(report.runs, name, report.options.limits), key=lambda one: -one.excess)
+    found = sorted(
+        bands(report.runs, name, report.options.limits),
+        key=lambda one: -one.excess,
+    )
     for number, band in enumerate(found[:_MOST_LOSSES]):
         dtype, place = report.runs[name].dtype, _short(band.site)
         drawn = [
@@ -51,30 +54,53 @@ def _losses(report: Report, name: str) -> Iterator[Figure]:
             Line(amp[band.site].values, f"rewritten, {dtype}", "amp"),
             Line(band.curve, "rewritten, running mean", "amp dotted"),
         ]
-        chart = lines(drawn, "backward", "loss", Band(band.low, band.high, "allowed for the mean"))
-        more = f" The {_MOST_LOSSES} worst of {len(found)} are shown." * (len(found) > _MOST_LOSSES)
+        chart = lines(
+            drawn,
+            "backward",
+            "loss",
+            Band(band.low, band.high, "allowed for the mean"),
+        )
+        more = f" The {_MOST_LOSSES} worst of {len(found)} are shown." * (
+            len(found) > _MOST_LOSSES
+        )
         caption = f"Loss at each backward of {place}. The dotted mean has to stay inside the band."
-        yield Figure(f"loss-{name}-{number}", f"Loss, {dtype} ({place})", caption + more, chart)
+        yield Figure(
+            f"loss-{name}-{number}",
+            f"Loss, {dtype} ({place})",
+            caption + more,
+            chart,
+        )
 
 
 def _scale(report: Report, name: str) -> Figure:
     trace = report.runs[name]
     skipped = [
         (place, scale)
-        for place, (taken, scale) in enumerate(zip(trace.taken, trace.scales, strict=False), 1)
+        for place, (taken, scale) in enumerate(
+            zip(trace.taken, trace.scales, strict=False), 1
+        )
         if not taken
     ]
     drawn = [Line(trace.scales, "loss scale", "amp")]
-    chart = lines(drawn, "step", "scale", marks=Marks(skipped, "skipped step"), powers=True)
+    chart = lines(
+        drawn,
+        "step",
+        "scale",
+        marks=Marks(skipped, "skipped step"),
+        powers=True,
+    )
     caption = (
-        f"{len(skipped)} of {len(trace.taken)} steps were skipped while the scale was looked for."
+        f"{len(skipped)} of {len(trace.taken)} steps were skipped while the "
+        "scale was looked for."
     )
     title = f"Loss scale and skipped steps, {trace.dtype}"
     return Figure(f"scale-{name}", title, caption, chart)
 
 
 def _underflow(report: Report, name: str) -> Figure:
-    lost = sorted(report.runs.underflow.get(name, []), key=lambda one: -one.lost_unscaled)
+    lost = sorted(
+        report.runs.underflow.get(name, []), key=lambda one: -one.lost_unscaled
+    )
     rows = [
         Row(
             one.parameter,
@@ -86,8 +112,13 @@ def _underflow(report: Report, name: str) -> Figure:
         for one in lost[:_MOST_ROWS]
         if one.lost_unscaled or one.lost
     ]
-    keys = [Line((), "in float16 without a scaler", "bad"), Line((), "in this run", "amp")]
-    chart = bars(rows, 1.0, "share of the gradient's values", keys) if rows else ""
+    keys = [
+        Line((), "in float16 without a scaler", "bad"),
+        Line((), "in this run", "amp"),
+    ]
+    chart = (
+        bars(rows, 1.0, "share of the gradient's values", keys) if rows else ""
+    )
     caption = (
         "Share of each parameter's gradient, in the first step, that is rounded to zero. "
         f"The worst {_MOST_ROWS} are shown; those that lose nothing are not."
@@ -98,19 +129,35 @@ def _underflow(report: Report, name: str) -> Figure:
 
 def _bars(report: Report) -> Iterator[Figure]:
     """Times and memory, where a check has compared them."""
-    shown = [name for name in ("original", "tf32", *report.runs.amp()) if name in report.runs]
-    speeds = {name: report.runs[name].steps_per_second or math.nan for name in shown}
+    shown = [
+        name
+        for name in ("original", "tf32", *report.runs.amp())
+        if name in report.runs
+    ]
+    speeds = {
+        name: report.runs[name].steps_per_second or math.nan for name in shown
+    }
     if _compared(report, "speed"):
         times = {name: 1e3 / speed for name, speed in speeds.items()}
-        yield Figure("time", "Time per step", "Median.", _bar(report, times, "ms"))
+        yield Figure(
+            "time", "Time per step", "Median.", _bar(report, times, "ms")
+        )
     if _compared(report, "memory"):
-        peaks = {name: report.runs[name].peak_memory_bytes / 2**20 for name in shown}
-        yield Figure("memory", "Peak memory", "Of all devices.", _bar(report, peaks, "MiB"))
+        peaks = {
+            name: report.runs[name].peak_memory_bytes / 2**20 for name in shown
+        }
+        yield Figure(
+            "memory",
+            "Peak memory",
+            "Of all devices.",
+            _bar(report, peaks, "MiB"),
+        )
 
 
 def _compared(report: Report, what: str) -> bool:
     return any(
-        check.name.partition(": ")[2].startswith(what) and check.verdict != "skip"
+        check.name.partition(": ")[2].startswith(what)
+        and check.verdict != "skip"
         for check in report.checks
     )
 
@@ -121,11 +168,17 @@ def _bar(report: Report, values: dict[str, float], unit: str) -> str:
         for name, value in values.items()
         if math.isfinite(value)
     ]
-    return bars(rows, max((row.bars[0][0] for row in rows), default=1.0), unit) if rows else ""
+    return (
+        bars(rows, max((row.bars[0][0] for row in rows), default=1.0), unit)
+        if rows
+        else ""
+    )
 
 
 def _label(report: Report, name: str) -> str:
-    return {"original": "float32", "tf32": "TF32"}.get(name) or report.runs[name].dtype
+    return {"original": "float32", "tf32": "TF32"}.get(name) or report.runs[
+        name
+    ].dtype
 
 
 def _kind(name: str) -> str:

@@ -44,7 +44,9 @@ class Search:
 
     def _sets(self, suspects: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The suspects, one more at a time; then what holds the first one, and what holds that."""
-        units = list(dict.fromkeys(filter(None, map(self._unit, suspects))))[:MOST_SUSPECTS]
+        units = list(dict.fromkeys(filter(None, map(self._unit, suspects))))[
+            :MOST_SUSPECTS
+        ]
         yield from (tuple(units[: count + 1]) for count in range(len(units)))
         holder = self._unit(_parent(units[0])) if units else None
         while holder is not None:
@@ -68,7 +70,9 @@ class Search:
         self._tried += 1
         told = f"{', '.join(chosen)} in float32"
         bad = self.trial(told, texts)
-        self.said.append(f"tried: {told} {'fails ' + ', '.join(bad) if bad else 'passes'}")
+        self.said.append(
+            f"tried: {told} {'fails ' + ', '.join(bad) if bad else 'passes'}"
+        )
         return None if bad else texts
 
     def _texts(self, chosen: tuple[str, ...]) -> dict[str, str] | None:
@@ -76,11 +80,18 @@ class Search:
         for name in chosen:
             if texts is None:
                 return None
-            options = (kept([place], texts, self.original) for place in self.places[name])
-            texts = next((found for found in options if found is not None), None)
+            options = (
+                kept([place], texts, self.original)
+                for place in self.places[name]
+            )
+            texts = next(
+                (found for found in options if found is not None), None
+            )
         return texts
 
-    def _least(self, chosen: tuple[str, ...], texts: dict[str, str]) -> dict[str, str]:
+    def _least(
+        self, chosen: tuple[str, ...], texts: dict[str, str]
+    ) -> dict[str, str]:
         for name in chosen[:-1]:  # without the last one it failed
             fewer = tuple(one for one in chosen if one != name)
             found = self._passing(fewer)

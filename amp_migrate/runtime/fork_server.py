@@ -72,7 +72,9 @@ def _run(order: str) -> None:
 
 
 def _redirect(folder: str) -> None:
-    output = os.open(Path(folder) / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    output = os.open(
+        Path(folder) / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    )
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)

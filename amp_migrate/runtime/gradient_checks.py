@@ -41,10 +41,18 @@ COARSER = 2.0**13
 
 def gradients(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
     """Size of the error, and slope, of the first step of every optimizer."""
-    first = [distance for distance in runs.distances.get(name, []) if distance.attempt == 0]
+    first = [
+        distance
+        for distance in runs.distances.get(name, [])
+        if distance.attempt == 0
+    ]
     if not first:
         yield Check(
-            f"{name}: gradients", "skip", None, None, "no gradients of the same step are at hand"
+            f"{name}: gradients",
+            "skip",
+            None,
+            None,
+            "no gradients of the same step are at hand",
         )
         return
     if runs.unseeded:
@@ -54,17 +62,27 @@ def gradients(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
         )
         yield Check(f"{name}: gradients", "skip", None, None, message)
         return
-    noise = {d.optimizer: d for d in runs.distances.get("perturbed", []) if d.attempt == 0}
+    noise = {
+        d.optimizer: d
+        for d in runs.distances.get("perturbed", [])
+        if d.attempt == 0
+    }
     yield _error(runs, name, first, noise, limits)
     yield _whole(runs, name, first, noise, limits)
     yield _layers(runs, name, first, noise, limits)
 
 
 def _error(
-    runs: Runs, name: str, first: list[Distance], noise: dict[int, Distance], limits: Limits
+    runs: Runs,
+    name: str,
+    first: list[Distance],
+    noise: dict[int, Distance],
+    limits: Limits,
 ) -> Check:
     dtype = runs[name].dtype
-    bounds = {d: _error_limit(d, noise.get(d.optimizer), limits, dtype) for d in first}
+    bounds = {
+        d: _error_limit(d, noise.get(d.optimizer), limits, dtype) for d in first
+    }
     worst = max(first, key=lambda d: _ratio(d.error, bounds[d]))
     verdict: Verdict = "pass" if worst.error <= bounds[worst] else "fail"
     kind = "float64" if runs.reference == "float64" else "float32"
@@ -72,47 +90,74 @@ def _error(
     if kind == "float64":
         message += f"; float32 has {worst.baseline:.2g}"
     if verdict == "fail":
-        message += f"; largest in {', '.join(layer.name for layer in worst.worst)}"
-    return Check(f"{name}: gradients", verdict, worst.error, bounds[worst], message)
+        message += (
+            f"; largest in {', '.join(layer.name for layer in worst.worst)}"
+        )
+    return Check(
+        f"{name}: gradients", verdict, worst.error, bounds[worst], message
+    )
 
 
-def _error_limit(distance: Distance, noise: Distance | None, limits: Limits, dtype: str) -> float:
+def _error_limit(
+    distance: Distance, noise: Distance | None, limits: Limits, dtype: str
+) -> float:
     """An optimizer that steps after another one sees parameters that differ already: `noise` is
     what that does.
     """
-    base = limits.gradient_factor * max(distance.baseline, noise.error if noise else 0.0)
+    base = limits.gradient_factor * max(
+        distance.baseline, noise.error if noise else 0.0
+    )
     coarse = _TOLERANCE[dtype]
-    return base + coarse * min(limits.gradient_tolerance / 10 + distance.baseline * COARSER, MOST)
+    return base + coarse * min(
+        limits.gradient_tolerance / 10 + distance.baseline * COARSER, MOST
+    )
 
 
 def _whole(
-    runs: Runs, name: str, first: list[Distance], noise: dict[int, Distance], limits: Limits
+    runs: Runs,
+    name: str,
+    first: list[Distance],
+    noise: dict[int, Distance],
+    limits: Limits,
 ) -> Check:
     dtype = runs[name].dtype
     found = {
-        d: _slope_limit(d, noise.get(d.optimizer), limits.gradient_scale, dtype) for d in first
+        d: _slope_limit(d, noise.get(d.optimizer), limits.gradient_scale, dtype)
+        for d in first
     }
     worst = max(first, key=lambda d: _ratio(d.slope - 1, found[d]))
     off = abs(worst.slope - 1)
     verdict: Verdict = "pass" if off <= found[worst] else "fail"
-    message = f"the whole gradient is {worst.slope:.4f} times as long as it should be"
+    message = (
+        f"the whole gradient is {worst.slope:.4f} times as long as it should be"
+    )
     return Check(f"{name}: gradient scale", verdict, off, found[worst], message)
 
 
 def _layers(
-    runs: Runs, name: str, first: list[Distance], noise: dict[int, Distance], limits: Limits
+    runs: Runs,
+    name: str,
+    first: list[Distance],
+    noise: dict[int, Distance],
+    limits: Limits,
 ) -> Check:
     dtype, label = runs[name].dtype, f"{name}: gradients of layers"
     known: list[tuple[float, float, Layer]] = []
     for distance in first:
         before = noise.get(distance.optimizer)
-        others = {layer.name: layer for layer in before.layers} if before else {}
+        others = (
+            {layer.name: layer for layer in before.layers} if before else {}
+        )
         for layer in distance.layers:
             if _TOLERANCE[dtype] * layer.baseline * COARSER <= MOST:
-                limit = _slope_limit(layer, others.get(layer.name), limits.layer_scale, dtype)
+                limit = _slope_limit(
+                    layer, others.get(layer.name), limits.layer_scale, dtype
+                )
                 known.append((abs(layer.slope - 1), limit, layer))
     if not known:
-        return Check(label, "skip", None, None, "rounding alone decides these gradients")
+        return Check(
+            label, "skip", None, None, "rounding alone decides these gradients"
+        )
     off, limit, worst = max(known, key=lambda row: _ratio(row[0], row[1]))
     bad = [layer.name for off, limit, layer in known if not off <= limit]
     message = (
@@ -126,11 +171,20 @@ def _layers(
 
 def _ratio(value: float, limit: float) -> float:
     """What is not a number is the worst."""
-    return abs(value) / limit if limit and math.isfinite(value) else math.inf if value else 0.0
+    return (
+        abs(value) / limit
+        if limit and math.isfinite(value)
+        else math.inf
+        if value
+        else 0.0
+    )
 
 
 def _slope_limit(
-    one: Distance | Layer, noise: Distance | Layer | None, allowed: float, dtype: str
+    one: Distance | Layer,
+    noise: Distance | Layer | None,
+    allowed: float,
+    dtype: str,
 ) -> float:
     """Errors without direction still move the slope a little; most in one layer, where one value
     may be all: that of rounding by its size, shared by the root of how many values there are.
@@ -138,5 +192,12 @@ def _slope_limit(
     before = abs(noise.slope - 1) if noise else 0.0
     share, rounding = 0.1, 0.0
     if isinstance(one, Layer):
-        share, rounding = 0.15, one.baseline * COARSER / math.sqrt(max(one.values, 1))
-    return _TOLERANCE[dtype] * (allowed + 3 * rounding) + 3 * before + share * min(one.error, 2.0)
+        share, rounding = (
+            0.15,
+            one.baseline * COARSER / math.sqrt(max(one.values, 1)),
+        )
+    return (
+        _TOLERANCE[dtype] * (allowed + 3 * rounding)
+        + 3 * before
+        + share * min(one.error, 2.0)
+    )

@@ -21,14 +21,21 @@ def load(folder: Path) -> dict[str, Any]:
     return found
 
 
-def distances(original: Path, amp: Path, reference: Path | None) -> list[Distance]:
+def distances(
+    original: Path, amp: Path, reference: Path | None
+) -> list[Distance]:
     """One distance for each step whose gradients all of them kept; without a reference the float32
     run is it.
     """
     floats, halves = _steps(original), _steps(amp)
     doubles = _steps(reference) if reference is not None else floats
     return [
-        _distance(key[:2], floats[key], halves[key]["gradients"], doubles[key]["gradients"])
+        _distance(
+            key[:2],
+            floats[key],
+            halves[key]["gradients"],
+            doubles[key]["gradients"],
+        )
         for key in floats
         if key in halves and key in doubles
     ]
@@ -39,9 +46,12 @@ def rounded_as(distance: Distance, share: float) -> Distance:
     rounds.
     """
     layers = tuple(
-        dataclasses.replace(layer, baseline=layer.baseline * share) for layer in distance.layers
+        dataclasses.replace(layer, baseline=layer.baseline * share)
+        for layer in distance.layers
     )
-    return dataclasses.replace(distance, baseline=distance.baseline * share, layers=layers)
+    return dataclasses.replace(
+        distance, baseline=distance.baseline * share, layers=layers
+    )
 
 
 def first_steps_kept(original: Path, amp: Path) -> bool:
@@ -54,11 +64,16 @@ def first_steps_kept(original: Path, amp: Path) -> bool:
 def same_gradients(original: Path, other: Path) -> bool:
     """Whether the first gradients of both are of as many parameters, of the same shapes."""
     one, two = _steps(original), _steps(other)
-    return all(_shapes(one[key]) == _shapes(two[key]) for key in one if key in two)
+    return all(
+        _shapes(one[key]) == _shapes(two[key]) for key in one if key in two
+    )
 
 
 def _shapes(row: dict[str, Any]) -> list[Any]:
-    return [None if gradient is None else gradient.shape for gradient in row["gradients"]]
+    return [
+        None if gradient is None else gradient.shape
+        for gradient in row["gradients"]
+    ]
 
 
 def _steps(folder: Path) -> dict[tuple[int, int, int], dict[str, Any]]:
@@ -72,17 +87,35 @@ def _steps(folder: Path) -> dict[tuple[int, int, int], dict[str, Any]]:
 
 
 def _distance(
-    key: tuple[int, int], original: dict[str, Any], halves: list[Any], truth: list[Any]
+    key: tuple[int, int],
+    original: dict[str, Any],
+    halves: list[Any],
+    truth: list[Any],
 ) -> Distance:
-    rows = list(zip(original["names"], original["gradients"], halves, truth, strict=True))
-    rows = [row for row in rows if all(gradient is not None for gradient in row[1:])]
+    rows = list(
+        zip(
+            original["names"], original["gradients"], halves, truth, strict=True
+        )
+    )
+    rows = [
+        row for row in rows if all(gradient is not None for gradient in row[1:])
+    ]
     if not rows:
         return Distance(*key, 0.0, 0.0, 1.0)
     layers = tuple(
-        Layer(name, _error(h, t), _error(f, t), _slope(h, t), t.numel()) for name, f, h, t in rows
+        Layer(name, _error(h, t), _error(f, t), _slope(h, t), t.numel())
+        for name, f, h, t in rows
     )
-    single, half, true = (torch.cat([row[kind].flatten() for row in rows]) for kind in (1, 2, 3))
-    return Distance(*key, _error(half, true), _error(single, true), _slope(half, true), layers)
+    single, half, true = (
+        torch.cat([row[kind].flatten() for row in rows]) for kind in (1, 2, 3)
+    )
+    return Distance(
+        *key,
+        _error(half, true),
+        _error(single, true),
+        _slope(half, true),
+        layers,
+    )
 
 
 def _slope(value: torch.Tensor, truth: torch.Tensor) -> float:
@@ -112,6 +145,8 @@ def first_loss_agrees(original: list[float], reference: list[float]) -> bool:
 
 def largest_parameter_difference(one: Path, other: Path) -> float:
     """Between the final parameters of two runs, relative to their size."""
-    pairs = list(zip(load(one)["parameters"], load(other)["parameters"], strict=True))
+    pairs = list(
+        zip(load(one)["parameters"], load(other)["parameters"], strict=True)
+    )
     errors = [_error(b.double(), a.double()) for a, b in pairs if a.numel()]
     return max(errors, default=0.0)

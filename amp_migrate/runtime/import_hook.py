@@ -80,7 +80,9 @@ class Compiler:
         if shown is not None:
             self.back[shown] = path, line_map(original, rewritten).line
         notes = main and self.returned
-        return compile_rewritten(original, rewritten, path, self.switch, self.marks, shown, notes)
+        return compile_rewritten(
+            original, rewritten, path, self.switch, self.marks, shown, notes
+        )
 
 
 class _Loader(SourceFileLoader):
@@ -101,11 +103,18 @@ class RewritingFinder(MetaPathFinder):
         self._compiler = compiler
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """The spec of a rewritten module, else None."""
         spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
+        if (
+            spec is None
+            or not isinstance(spec.loader, SourceFileLoader)
+            or spec.origin is None
+        ):
             return None
         code = self._compiler.code(spec.origin)
         if code is None:
@@ -120,7 +129,10 @@ def install(compiler: Compiler) -> None:
 
 
 def exec_script(
-    path: str, arguments: Sequence[str], compiler: Compiler, base: Path | None = None
+    path: str,
+    arguments: Sequence[str],
+    compiler: Compiler,
+    base: Path | None = None,
 ) -> None:
     """Run the script at `path` as Python does: `__main__`, `sys.argv` and `sys.path[0]` are its
     own.

@@ -30,13 +30,20 @@ TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
 _GRAD: Any = torch._C.TensorBase.grad
 NOWHERE = Site("", 0)
 """Of events that end what another one began: nobody asks for their line."""
-CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm")
+CLIPPERS = (
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+)
 
 
 def call_site() -> Site:
     """The innermost frame of neither torch nor this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((OURS, TORCH, "<")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(
+        (OURS, TORCH, "<")
+    ):
         frame = frame.f_back
     return Site(frame.f_code.co_filename, frame.f_lineno)
 
@@ -63,16 +70,32 @@ class Instrument:
 
     def install(self) -> None:
         """Wrap backward, the scaler, the clippers; and hook the optimizers by torch's own hooks."""
-        self._wrap(torch.Tensor, "backward", self._on_tensor_backward, self._after_backward)
-        self._wrap(torch.autograd, "backward", self._on_autograd_backward, self._after_backward)
+        self._wrap(
+            torch.Tensor,
+            "backward",
+            self._on_tensor_backward,
+            self._after_backward,
+        )
+        self._wrap(
+            torch.autograd,
+            "backward",
+            self._on_autograd_backward,
+            self._after_backward,
+        )
         self._wrap(torch.optim.Optimizer, "zero_grad", self._on_zero)
         self._wrap(torch.nn.Module, "zero_grad", self._on_zero)
         self._wrap(torch.amp.GradScaler, "scale", self._on_scale)
         self._wrap(torch.amp.GradScaler, "unscale_", self._on_unscale)
-        self._wrap(torch.amp.GradScaler, "update", self._on_update, self._after_update)
-        self._wrap_make(torch.amp.GradScaler, lambda scaler: self._emit("make", scaler=scaler))
+        self._wrap(
+            torch.amp.GradScaler, "update", self._on_update, self._after_update
+        )
         self._wrap_make(
-            torch.optim.Optimizer, lambda optimizer: self._emit("optimizer", optimizer=optimizer)
+            torch.amp.GradScaler,
+            lambda scaler: self._emit("make", scaler=scaler),
+        )
+        self._wrap_make(
+            torch.optim.Optimizer,
+            lambda optimizer: self._emit("optimizer", optimizer=optimizer),
         )
         self._wrap_scale_result()
         self._wrap_step()
@@ -95,7 +118,9 @@ class Instrument:
             ]
             pairs = zip(self._listeners, kinds, strict=True)
             self._heard[kind] = tuple(
-                one for one, names in pairs if not names or f"_on_{kind}" in names
+                one
+                for one, names in pairs
+                if not names or f"_on_{kind}" in names
             )
         return self._heard[kind]
 
@@ -103,14 +128,18 @@ class Instrument:
         listeners = self._hearing(kind)
         if not listeners:
             return
-        if torch.cuda.is_current_stream_capturing():  # a graph would hold what measures, too
+        if (
+            torch.cuda.is_current_stream_capturing()
+        ):  # a graph would hold what measures, too
             self.captured += 1
             return
         began = time.perf_counter()
         event = Event(kind, facts.pop("site", None) or call_site(), **facts)
         # The modes of the emulation and the reference are for the program; here they would cost
         # more than the looking.
-        self._inside.append(kind)  # what listeners do is no event of the user's either
+        self._inside.append(
+            kind
+        )  # what listeners do is no event of the user's either
         try:
             with torch._C.DisableTorchFunction():
                 for listener in listeners:
@@ -126,8 +155,12 @@ class Instrument:
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
-            self.failures.append(f"{type(listener).__name__} at {event.site}: {told}")
-            self._listeners = tuple(one for one in self._listeners if one is not listener)
+            self.failures.append(
+                f"{type(listener).__name__} at {event.site}: {told}"
+            )
+            self._listeners = tuple(
+                one for one in self._listeners if one is not listener
+            )
             self._heard.clear()
 
     def _wrap(
@@ -167,7 +200,9 @@ class Instrument:
         all else is free.
         """
         if on and not self._looking:
-            torch.Tensor.grad = property(self._read, _GRAD.__set__, _GRAD.__delete__)  # type: ignore[assignment]
+            torch.Tensor.grad = property(
+                self._read, _GRAD.__set__, _GRAD.__delete__
+            )  # type: ignore[assignment]
         elif self._looking and not on:
             del torch.Tensor.grad  # the inherited one is there again
         self._looking = on
@@ -183,14 +218,21 @@ class Instrument:
         self._look_at_reads(False)
         self._emit("zero", tensors=tuple(_parameters(owner)))
 
-    def _on_tensor_backward(self, tensor: torch.Tensor, *_: Any, **__: Any) -> None:
+    def _on_tensor_backward(
+        self, tensor: torch.Tensor, *_: Any, **__: Any
+    ) -> None:
         self._backward((tensor,))
 
     def _on_autograd_backward(self, tensors: Any, *_: Any, **__: Any) -> None:
-        self._backward((tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors))
+        self._backward(
+            (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
+        )
 
     def _backward(self, tensors: tuple[torch.Tensor, ...]) -> None:
-        losses = tuple(getattr(tensor, "_amp_migrate_loss", tensor).detach() for tensor in tensors)
+        losses = tuple(
+            getattr(tensor, "_amp_migrate_loss", tensor).detach()
+            for tensor in tensors
+        )
         scaler = next(
             (
                 tensor._amp_migrate_scaler
@@ -201,7 +243,13 @@ class Instrument:
         )
         self._scaled = scaler is not None
         roots = tuple(tensor.grad_fn for tensor in tensors)
-        self._emit("backward", tensors=losses, roots=roots, scaled=self._scaled, scaler=scaler)
+        self._emit(
+            "backward",
+            tensors=losses,
+            roots=roots,
+            scaled=self._scaled,
+            scaler=scaler,
+        )
 
     def _wrap_make(self, kind: Any, tell: Callable[[Any], None]) -> None:
         make = kind.__init__
@@ -251,8 +299,14 @@ class Instrument:
         def wrapper(parameters: Any, *arguments: Any, **keywords: Any) -> Any:
             # A generator would be used up by looking at it, and each of these functions lists it
             # anyway.
-            listed = parameters if isinstance(parameters, torch.Tensor) else list(parameters)
-            tensors = (listed,) if isinstance(listed, torch.Tensor) else tuple(listed)
+            listed = (
+                parameters
+                if isinstance(parameters, torch.Tensor)
+                else list(parameters)
+            )
+            tensors = (
+                (listed,) if isinstance(listed, torch.Tensor) else tuple(listed)
+            )
             if not self._inside:
                 self._emit("read", tensors=tensors, detail=name)
             self._inside.append(name)
@@ -271,7 +325,10 @@ class Instrument:
         def wrapper(context: Any) -> Any:
             result = enter(context)
             if context._enabled and context.device in ("cuda", "cpu"):
-                self._emit("region", detail=str(context.fast_dtype).removeprefix("torch."))
+                self._emit(
+                    "region",
+                    detail=str(context.fast_dtype).removeprefix("torch."),
+                )
             return result
 
         region.__enter__ = wrapper
@@ -281,7 +338,9 @@ class Instrument:
         step = kind.step
 
         @functools.wraps(step)
-        def wrapper(scaler: Any, optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
+        def wrapper(
+            scaler: Any, optimizer: Any, *arguments: Any, **keywords: Any
+        ) -> Any:
             if not scaler.is_enabled():
                 return step(scaler, optimizer, *arguments, **keywords)
             self._look_at_reads(False)
@@ -294,18 +353,28 @@ class Instrument:
                 self._inside.pop()
                 self._stepping = None
             taken = self._taken and not _found_inf(scaler, optimizer)
-            self._emit("stepped", site=NOWHERE, scaler=scaler, optimizer=optimizer, taken=taken)
+            self._emit(
+                "stepped",
+                site=NOWHERE,
+                scaler=scaler,
+                optimizer=optimizer,
+                taken=taken,
+            )
             return result
 
         kind.step = wrapper
 
-    def _before_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+    def _before_optimizer(
+        self, optimizer: Any, arguments: Any, keywords: Any
+    ) -> None:
         self._look_at_reads(False)
         if self._stepping is not optimizer:
             self._emit("step", optimizer=optimizer)
         self._emit("gradients", optimizer=optimizer, site=NOWHERE)
 
-    def _after_optimizer(self, optimizer: Any, arguments: Any, keywords: Any) -> None:
+    def _after_optimizer(
+        self, optimizer: Any, arguments: Any, keywords: Any
+    ) -> None:
         self._taken = True
         if self._stepping is not optimizer:
             self._emit("stepped", optimizer=optimizer, site=NOWHERE)
@@ -314,7 +383,11 @@ class Instrument:
 def _parameters(owner: Any) -> list[Any]:
     """Of an optimizer or a module."""
     if isinstance(owner, torch.optim.Optimizer):
-        return [parameter for group in owner.param_groups for parameter in group["params"]]
+        return [
+            parameter
+            for group in owner.param_groups
+            for parameter in group["params"]
+        ]
     return list(owner.parameters())
 
 

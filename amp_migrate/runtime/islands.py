@@ -28,7 +28,9 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def kept(
-    places: Iterable[Place], rewrites: Mapping[str, str], original: Callable[[str], str]
+    places: Iterable[Place],
+    rewrites: Mapping[str, str],
+    original: Callable[[str], str],
 ) -> dict[str, str] | None:
     """`rewrites` with what stands at `places` in float32; None where there is no way to write it.
 
@@ -69,10 +71,17 @@ def _written(before: str, text: str, places: list[Place]) -> str | None:
 def _stands_at(node: ast.stmt, place: Place, lines: tuple[int, ...]) -> bool:
     if not place.expression:
         # A function begins at its first decorator.
-        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+        first = min(
+            [
+                node.lineno,
+                *(one.lineno for one in getattr(node, "decorator_list", ())),
+            ]
+        )
         return isinstance(node, _DEFINITIONS) and lines[first] == place.line
     return isinstance(node, _SIMPLE) and (
-        lines[node.lineno] <= place.line <= lines[node.end_lineno or node.lineno]
+        lines[node.lineno]
+        <= place.line
+        <= lines[node.end_lineno or node.lineno]
     )
 
 
@@ -83,7 +92,8 @@ def _edits(node: ast.stmt, place: Place, module: Module) -> Iterator[Edit]:
     calls = [
         call
         for call in nodes_in(node)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == place.expression
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func) == place.expression
     ]
     if calls:
         yield WrapStatements(module.span(node), module.span(node), HEADER)
@@ -104,7 +114,11 @@ def _body(
     if not body:
         return
     names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)][1:]
-    casts = [f"{names[i]} = {names[i]}.float()" for i in place.floats if i < len(names)]
+    casts = [
+        f"{names[i]} = {names[i]}.float()"
+        for i in place.floats
+        if i < len(names)
+    ]
     first, last = module.span(body[0]), module.span(body[-1])
     yield WrapStatements(first, last, HEADER)
     if casts:

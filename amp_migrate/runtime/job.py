@@ -74,5 +74,7 @@ class Job:
         tuples: dict[str, Any] = {
             name: tuple(data[name]) for name in ("arguments", "drills", "seeds")
         }
-        tuples["left_out"] = tuple((optimizer, attempt) for optimizer, attempt in data["left_out"])
+        tuples["left_out"] = tuple(
+            (optimizer, attempt) for optimizer, attempt in data["left_out"]
+        )
         return cls(**{**data, **tuples})

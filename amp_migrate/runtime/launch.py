@@ -14,14 +14,29 @@ import click
 from amp_migrate.config import ConfigError, Settings, load
 from amp_migrate.report.summary import summary
 from amp_migrate.runtime.child import user_frames
-from amp_migrate.runtime.import_hook import Compiler, exec_module, exec_script, install
+from amp_migrate.runtime.import_hook import (
+    Compiler,
+    exec_module,
+    exec_script,
+    install,
+)
 from amp_migrate.runtime.needs import require_torch
-from amp_migrate.runtime.plan import Plan, ProgramError, find_program, plan_program, search_path
+from amp_migrate.runtime.plan import (
+    Plan,
+    ProgramError,
+    find_program,
+    plan_program,
+    search_path,
+)
 from amp_migrate.runtime.spawned import follow
 
 
 def run_program(
-    program: str, arguments: Sequence[str], as_module: bool, dtype: str | None, quiet: bool
+    program: str,
+    arguments: Sequence[str],
+    as_module: bool,
+    dtype: str | None,
+    quiet: bool,
 ) -> int:
     """Tell what is migrated, then run; the exit code is the program's own."""
     require_torch("run")
@@ -38,7 +53,9 @@ def run_program(
             exec_script(program, arguments, compiler, Path.cwd())
     except SystemExit as stop:
         return _exit_code(stop)
-    except BaseException as error:  # whatever the program raises is shown as Python shows it
+    except (
+        BaseException
+    ) as error:  # whatever the program raises is shown as Python shows it
         _show(error)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
@@ -57,7 +74,8 @@ def prepare(program: str, as_module: bool, flags: dict[str, object]) -> Plan:
 
 def _settings(script: Path, flags: dict[str, object]) -> Settings:
     return load(
-        [script], {name: value for name, value in flags.items() if value is not None}
+        [script],
+        {name: value for name, value in flags.items() if value is not None},
     ).settings
 
 
@@ -70,11 +88,16 @@ def tell(plan: Plan) -> None:
         for outcome in plan.outcomes
         if outcome.loops or outcome.error or outcome.changes
     ]
-    for line in itertools.takewhile(bool, summary(told, True, 100)) if told else ():
+    for line in (
+        itertools.takewhile(bool, summary(told, True, 100)) if told else ()
+    ):
         click.echo(line, err=True)
-    count = sum(loop.status == "migrated" for outcome in told for loop in outcome.loops)
+    count = sum(
+        loop.status == "migrated" for outcome in told for loop in outcome.loops
+    )
     click.echo(
-        f"{count} loop{'s' * (count != 1)} rewritten in memory; no file is changed", err=True
+        f"{count} loop{'s' * (count != 1)} rewritten in memory; no file is changed",
+        err=True,
     )
 
 

@@ -37,13 +37,22 @@ def line_map(original: str, rewritten: str) -> LineMap:
     found = opcodes([x.strip() for x in old], [x.strip() for x in new])
     for kind, old_from, old_to, new_from, new_to in found:
         if kind == "equal":
-            pairs = list(zip(range(old_from, old_to), range(new_from, new_to), strict=True))
+            pairs = list(
+                zip(
+                    range(old_from, old_to),
+                    range(new_from, new_to),
+                    strict=True,
+                )
+            )
             lines += [i + 1 for i, _ in pairs]
             shift += [_indent(old[i]) - _indent(new[j]) for i, j in pairs]
         elif kind == "replace":
             lines += _paired(old, range(old_from, old_to), new[new_from:new_to])
         elif kind == "insert":
-            lines += [_neighbour(new[j], old_from, old) for j in range(new_from, new_to)]
+            lines += [
+                _neighbour(new[j], old_from, old)
+                for j in range(new_from, new_to)
+            ]
         same += [kind == "equal"] * (new_to - new_from)
         shift += [0] * (len(same) - len(shift))
     return LineMap(tuple(lines), tuple(same), tuple(shift), tuple(old))
@@ -54,7 +63,10 @@ def _paired(old: list[str], places: range, new: list[str]) -> list[int]:
     result, place = [], places.start
     for text in new:
         words = set(_WORD.findall(text))
-        scores = {i: len(words & set(_WORD.findall(old[i]))) for i in range(place, places.stop)}
+        scores = {
+            i: len(words & set(_WORD.findall(old[i])))
+            for i in range(place, places.stop)
+        }
         place = max(scores, key=lambda i: (scores[i], -i))
         result.append(place + 1)
     return result
@@ -83,13 +95,27 @@ def relocate(tree: ast.Module, lines: LineMap) -> None:
     for node in nodes_in(tree):
         if isinstance(
             node,
-            (ast.expr, ast.stmt, ast.excepthandler, ast.arg, ast.keyword, ast.alias, ast.pattern),
+            (
+                ast.expr,
+                ast.stmt,
+                ast.excepthandler,
+                ast.arg,
+                ast.keyword,
+                ast.alias,
+                ast.pattern,
+            ),
         ):
             _place(node, lines)
 
 
 def _place(
-    node: ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern,
+    node: ast.expr
+    | ast.stmt
+    | ast.excepthandler
+    | ast.arg
+    | ast.keyword
+    | ast.alias
+    | ast.pattern,
     lines: LineMap,
 ) -> None:
     first, last = (
@@ -98,7 +124,10 @@ def _place(
     )
     start, end = lines.line[first], max(lines.line[last], lines.line[first])
     whole = not (lines.same[first] and lines.same[last])
-    text_first, text_last = lines.original[start - 1 : start], lines.original[end - 1 : end]
+    text_first, text_last = (
+        lines.original[start - 1 : start],
+        lines.original[end - 1 : end],
+    )
     # Without the exact columns the whole line is meant: then a traceback shows it without marks
     # below.
     node.col_offset = (
@@ -107,7 +136,11 @@ def _place(
         else max(node.col_offset + lines.shift[first], 0)
     )
     end_column = (node.end_col_offset or 0) + lines.shift[last]
-    node.end_col_offset = len(text_last[0].encode()) if whole and text_last else max(end_column, 0)
+    node.end_col_offset = (
+        len(text_last[0].encode())
+        if whole and text_last
+        else max(end_column, 0)
+    )
     node.lineno, node.end_lineno = start, end
     if start == end and node.end_col_offset < node.col_offset:
         node.end_col_offset = node.col_offset

@@ -47,7 +47,9 @@ def native_dropout(
     """
     if train is False or p == 0:
         return value.clone(), torch.ones_like(value, dtype=torch.bool)
-    stays = torch.empty(value.shape, dtype=torch.float32, device=value.device).bernoulli_(1 - p)
+    stays = torch.empty(
+        value.shape, dtype=torch.float32, device=value.device
+    ).bernoulli_(1 - p)
     scale = 1 / (1 - p) if p < 1 else 0.0
     return value * stays.to(value.dtype) * scale, stays.bool()
 
@@ -91,8 +93,12 @@ def _attention_by_parts() -> None:
         **named: Any,
     ) -> Any:
         if not dropout_p:
-            return attention(query, key, value, attn_mask, dropout_p, *more, **named)
+            return attention(
+                query, key, value, attn_mask, dropout_p, *more, **named
+            )
         with sdpa_kernel(SDPBackend.MATH):
-            return attention(query, key, value, attn_mask, dropout_p, *more, **named)
+            return attention(
+                query, key, value, attn_mask, dropout_p, *more, **named
+            )
 
     functional.scaled_dot_product_attention = by_parts

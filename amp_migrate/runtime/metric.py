@@ -18,7 +18,18 @@ SHARE = 0.01
 SPREADS = 2.0
 """The margin: this share of the number, or so many standard deviations of it over seeds without
 AMP, whichever is larger."""
-_QUANTILES = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
+_QUANTILES = (
+    6.314,
+    2.920,
+    2.353,
+    2.132,
+    2.015,
+    1.943,
+    1.895,
+    1.860,
+    1.833,
+    1.812,
+)
 """Of Student's distribution at 95%, by degrees of freedom from 1 on."""
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)\b)"
 
@@ -37,11 +48,16 @@ def value(found: Sequence[float], epochs: int | None) -> float | None:
 
 
 def equivalent(
-    label: str, before: Sequence[float], after: Sequence[float], margin: float | None
+    label: str,
+    before: Sequence[float],
+    after: Sequence[float],
+    margin: float | None,
 ) -> Check:
     """Of the values without and with AMP, seed by seed; `margin` is a share of the mean."""
     if not all(map(math.isfinite, before)):
-        return Check(label, "skip", None, None, "it is not finite without AMP either")
+        return Check(
+            label, "skip", None, None, "it is not finite without AMP either"
+        )
     if not all(map(math.isfinite, after)):
         return Check(label, "fail", None, None, "it is not finite with AMP")
     allowed = _margin(before, margin)
@@ -53,9 +69,13 @@ def equivalent(
         f"{len(before)} seeds: the difference is {middle:+.2g} ± {half:.2g}"
     )
     if abs(middle) + half <= allowed:
-        return Check(label, "pass", abs(middle), allowed, f"{told}, inside the margin")
+        return Check(
+            label, "pass", abs(middle), allowed, f"{told}, inside the margin"
+        )
     if abs(middle) - half > allowed:
-        return Check(label, "fail", abs(middle), allowed, f"{told}, outside the margin")
+        return Check(
+            label, "fail", abs(middle), allowed, f"{told}, outside the margin"
+        )
     more = "not shown to be inside the margin; raise --metric-seeds"
     return Check(label, "skip", abs(middle), allowed, f"{told}: {more}")
 
@@ -70,4 +90,6 @@ def _margin(before: Sequence[float], given: float | None) -> float:
 def _half(differences: Sequence[float]) -> float:
     freedom = len(differences) - 1
     quantile = _QUANTILES[freedom - 1] if freedom <= len(_QUANTILES) else 1.8
-    return quantile * statistics.stdev(differences) / math.sqrt(len(differences))
+    return (
+        quantile * statistics.stdev(differences) / math.sqrt(len(differences))
+    )

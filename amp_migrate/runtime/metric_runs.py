@@ -37,13 +37,23 @@ def compare_metric(
                 seeds=seeds,
                 **changes,
             )
-            said = (tensors(told).parent / "output.txt").read_text(errors="replace")
+            said = (tensors(told).parent / "output.txt").read_text(
+                errors="replace"
+            )
             values = printed(said, options.metric) or trace.scalars
             known = value(values, options.epochs)
             if trace.status != "finished" or known is None:
-                why = how(trace) if trace.status != "finished" else "does not tell it"
-                report.checks.append(Check(label, "fail", None, None, f"the {way} run {why}"))
+                why = (
+                    how(trace)
+                    if trace.status != "finished"
+                    else "does not tell it"
+                )
+                report.checks.append(
+                    Check(label, "fail", None, None, f"the {way} run {why}")
+                )
                 return
             found[way].append(known)
     margin = options.metric_margin
-    report.checks.append(equivalent(label, found["original"], found[name], margin))
+    report.checks.append(
+        equivalent(label, found["original"], found[name], margin)
+    )

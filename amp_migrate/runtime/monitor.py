@@ -71,7 +71,9 @@ class _Optimizer:
 
     name: str
     parameters: list[Any]
-    marks: list[tuple[int, int] | None] = dataclasses.field(default_factory=list)
+    marks: list[tuple[int, int] | None] = dataclasses.field(
+        default_factory=list
+    )
     scaler: Any = None
 
 
@@ -87,7 +89,9 @@ class _Scaler:
 class Monitor:
     """Listens to events and collects violations; never changes or stops the program."""
 
-    def __init__(self, step: Callable[[], int] = lambda: 0, simulated: bool = False) -> None:
+    def __init__(
+        self, step: Callable[[], int] = lambda: 0, simulated: bool = False
+    ) -> None:
         self._step = step
         self._simulated = simulated
         self._optimizers: dict[int, tuple[Any, _Optimizer]] = {}
@@ -114,15 +118,23 @@ class Monitor:
         known = self._found.get(key)
         if known is None:
             self._found[key] = Violation(
-                rule, MESSAGES.get(rule, rule), site.file, site.line, self._step()
+                rule,
+                MESSAGES.get(rule, rule),
+                site.file,
+                site.line,
+                self._step(),
             )
         else:
             self._found[key] = dataclasses.replace(known, count=known.count + 1)
 
-    def _advance(self, kind: EventKind, event: Event, names: Iterable[str] = ()) -> None:
+    def _advance(
+        self, kind: EventKind, event: Event, names: Iterable[str] = ()
+    ) -> None:
         """Tell the state machine of the event's scaler; of every scaler where none is named."""
         told = protocol.Event(
-            kind, tuple(names), self._places.setdefault(event.site, len(self._places))
+            kind,
+            tuple(names),
+            self._places.setdefault(event.site, len(self._places)),
         )
         regions = int(_autocast_on())
         for scaler in self._scalers.values():
@@ -132,7 +144,9 @@ class Monitor:
                     state = state._replace(regions=regions)
                 scaler.state, violations = _advance(state, told)
                 for violation in violations:
-                    self._report(violation.rule, list(self._places)[violation.where])
+                    self._report(
+                        violation.rule, list(self._places)[violation.where]
+                    )
 
     def _optimizer(self, optimizer: Any) -> _Optimizer:
         if id(optimizer) not in self._optimizers:
@@ -146,7 +160,9 @@ class Monitor:
     def _owners(self, tensors: Iterable[Any]) -> list[str]:
         wanted = {id(tensor) for tensor in tensors}
         return [
-            known.name for known in self._all() if any(id(p) in wanted for p in known.parameters)
+            known.name
+            for known in self._all()
+            if any(id(p) in wanted for p in known.parameters)
         ]
 
     def _on_optimizer(self, event: Event) -> None:
@@ -168,12 +184,17 @@ class Monitor:
             known.marks = [_mark(parameter) for parameter in known.parameters]
             if self._is_mixed(known) and _is_zero(known.parameters):
                 self._advance(
-                    EventKind.ZERO_GRAD, dataclasses.replace(event, scaler=None), [known.name]
+                    EventKind.ZERO_GRAD,
+                    dataclasses.replace(event, scaler=None),
+                    [known.name],
                 )
 
     def _is_mixed(self, known: _Optimizer) -> bool:
         """Whether gradients other than those of a backward of this kind are thought to be there."""
-        held = (scaler.state.of(known.name).gradients for scaler in self._scalers.values())
+        held = (
+            scaler.state.of(known.name).gradients
+            for scaler in self._scalers.values()
+        )
         return any(gradients - {"scaled"} for gradients in held)
 
     def _on_backwarded(self, event: Event) -> None:
@@ -183,11 +204,14 @@ class Monitor:
         for known in self._all():
             marks = [_mark(parameter) for parameter in known.parameters]
             if any(
-                new is not None and new != old for new, old in zip(marks, known.marks, strict=True)
+                new is not None and new != old
+                for new, old in zip(marks, known.marks, strict=True)
             ):
                 names.append(known.name)
         kind: EventKind = (
-            EventKind.SCALED_BACKWARD if self._backward.scaled else EventKind.PLAIN_BACKWARD
+            EventKind.SCALED_BACKWARD
+            if self._backward.scaled
+            else EventKind.PLAIN_BACKWARD
         )
         self._advance(kind, self._backward, names)
         if not self._scalers and _autocast_on():
@@ -198,10 +222,14 @@ class Monitor:
 
     def _on_unscale(self, event: Event) -> None:
         self._meet(event)
-        self._advance(EventKind.UNSCALE, event, [self._optimizer(event.optimizer).name])
+        self._advance(
+            EventKind.UNSCALE, event, [self._optimizer(event.optimizer).name]
+        )
 
     def _on_read(self, event: Event) -> None:
-        kind: EventKind = EventKind.CLIP if event.detail in _CLIPPERS else EventKind.READ
+        kind: EventKind = (
+            EventKind.CLIP if event.detail in _CLIPPERS else EventKind.READ
+        )
         owners = self._owners(event.tensors)
         if owners:
             self._advance(kind, event, owners)
@@ -234,11 +262,16 @@ class Monitor:
         parameters.
         """
         known = self._optimizer(event.optimizer)
-        mine = self._scalers.setdefault(id(event.scaler), _Scaler(event.scaler, event.site))
+        mine = self._scalers.setdefault(
+            id(event.scaler), _Scaler(event.scaler, event.site)
+        )
         if known.scaler is not None and known.scaler is not event.scaler:
             before = self._scalers[id(known.scaler)].state
             self._report(
-                "scaler-created-per-epoch" if before.updates > 1 else "scaler-in-loop", mine.made
+                "scaler-created-per-epoch"
+                if before.updates > 1
+                else "scaler-in-loop",
+                mine.made,
             )
         known.scaler = event.scaler
         own = set(map(id, known.parameters))
@@ -247,7 +280,11 @@ class Monitor:
                 mine.state.of(other.name).stage != "ready"
                 and mine.state.of(known.name).stage == "ready"
             )
-            if other is not known and in_cycle and own.intersection(map(id, other.parameters)):
+            if (
+                other is not known
+                and in_cycle
+                and own.intersection(map(id, other.parameters))
+            ):
                 self._report("param-in-two-optimizers", event.site)
 
 
@@ -263,7 +300,11 @@ def _sample(optimizer: Any) -> list[Any]:
     """Enough of the parameters to see whose gradients a backward made; all of them would cost time
     at every step.
     """
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    parameters = [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]
     return parameters[:: max(len(parameters) // _SAMPLE, 1)]
 
 
@@ -271,7 +312,10 @@ def _mark(parameter: Any) -> tuple[int, int] | None:
     gradient = parameter.grad
     if gradient is None:
         return None
-    return (id(gradient) if gradient.is_sparse else gradient.data_ptr(), gradient._version)
+    return (
+        id(gradient) if gradient.is_sparse else gradient.data_ptr(),
+        gradient._version,
+    )
 
 
 def _is_zero(parameters: list[Any]) -> bool:
@@ -284,4 +328,6 @@ def _is_zero(parameters: list[Any]) -> bool:
 
 
 def _autocast_on() -> bool:
-    return bool(torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"))
+    return bool(
+        torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu")
+    )

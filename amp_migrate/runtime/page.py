@@ -63,7 +63,9 @@ def _head(report: Report, program: Program | None) -> Iterator[str]:
 
 
 def _checks(report: Report) -> Iterator[str]:
-    yield ("<h2>Checks</h2>\n<table><thead><tr><th>verdict</th><th>check</th><th>measured</th>")
+    yield (
+        "<h2>Checks</h2>\n<table><thead><tr><th>verdict</th><th>check</th><th>measured</th>"
+    )
     yield "<th>limit</th><th>meaning</th></tr></thead><tbody>"
     for check in sorted(report.checks, key=lambda check: _ORDER[check.verdict]):
         yield _row(check)
@@ -73,7 +75,10 @@ def _checks(report: Report) -> Iterator[str]:
 def _row(check: Check) -> str:
     cells = "".join(
         f'<td class="number" data-name="{name}">{escape(_number(value))}</td>'
-        for name, value in (("measured", check.measured), ("limit", check.limit))
+        for name, value in (
+            ("measured", check.measured),
+            ("limit", check.limit),
+        )
     )
     head = (
         f'<td class="{check.verdict}">{check.verdict}</td><td '
@@ -137,5 +142,9 @@ def _diffs(program: Program | None) -> Iterator[str]:
 
 def _diff_line(line: str) -> str:
     heading = line.startswith(("--- ", "+++ "))
-    kind = "at" if heading else {"+": "add", "-": "del", "@": "at"}.get(line[:1], "")
+    kind = (
+        "at"
+        if heading
+        else {"+": "add", "-": "del", "@": "at"}.get(line[:1], "")
+    )
     return f'<span class="{kind}">{escape(line) or " "}</span>'

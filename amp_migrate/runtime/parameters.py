@@ -14,7 +14,10 @@ from amp_migrate.runtime.endings import same_shapes
 
 def note_differences(runs: Runs, tensors: Callable[[str], Path]) -> None:
     """Into `runs`, with what the original's own runs are apart; `tensors` has those of a run."""
-    if same_parameters(runs["original"], runs["amp-off"]) or not runs["amp-off"].steps:
+    if (
+        same_parameters(runs["original"], runs["amp-off"])
+        or not runs["amp-off"].steps
+    ):
         return
     if not same_shapes(runs["original"], runs["amp-off"]):
         runs.parameter_difference = math.inf
@@ -23,6 +26,12 @@ def note_differences(runs: Runs, tensors: Callable[[str], Path]) -> None:
 
     originals = [tensors(name) for name in runs.originals]
     runs.parameter_noise = max(
-        (largest_parameter_difference(*pair) for pair in combinations(originals, 2)), default=0.0
+        (
+            largest_parameter_difference(*pair)
+            for pair in combinations(originals, 2)
+        ),
+        default=0.0,
     )
-    runs.parameter_difference = largest_parameter_difference(originals[0], tensors("amp-off"))
+    runs.parameter_difference = largest_parameter_difference(
+        originals[0], tensors("amp-off")
+    )

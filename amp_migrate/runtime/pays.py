@@ -29,7 +29,11 @@ def pays(runs: Runs) -> Iterator[str]:
         "tf32": "TF32",
         **{name: runs[name].dtype for name in runs.amp()},
     }
-    timed = [name for name in named if name in runs and len(runs[name].step_seconds) >= LEAST_TIMES]
+    timed = [
+        name
+        for name in named
+        if name in runs and len(runs[name].step_seconds) >= LEAST_TIMES
+    ]
     if "original" not in timed:
         return
     for name in timed:
@@ -52,8 +56,13 @@ def _where(trace: Trace, told: str) -> Iterator[str]:
     whole = sum(trace.phase_seconds.values())
     if not whole:
         return
-    shares = [f"{name} {part / whole:.0%}" for name, part in trace.phase_seconds.items()]
-    waits = f"; it waits for data {trace.waiting_share:.0%} of the time" * bool(trace.waiting_share)
+    shares = [
+        f"{name} {part / whole:.0%}"
+        for name, part in trace.phase_seconds.items()
+    ]
+    waits = f"; it waits for data {trace.waiting_share:.0%} of the time" * bool(
+        trace.waiting_share
+    )
     yield f"{told}: the time goes into {', '.join(shares)}{waits}"
 
 
@@ -65,7 +74,9 @@ def _sentence(runs: Runs, name: str) -> str:
     told = f"{ratio:.2f} times as fast as {against}"
     if ratio > 1 + noise:
         return f"AMP ({trace.dtype}) pays here: {told}{_memory(runs, name)}"
-    why = list(_reasons(runs, trace)) or ["its time is spent in what stays in float32"]
+    why = list(_reasons(runs, trace)) or [
+        "its time is spent in what stays in float32"
+    ]
     if _share(runs, name) < MEMORY:
         return (
             f"AMP ({trace.dtype}) pays here in memory only: {told}{_memory(runs, name)}; "
@@ -77,7 +88,9 @@ def _sentence(runs: Runs, name: str) -> str:
 def _fastest(runs: Runs) -> Trace:
     """What is to be had without AMP."""
     others = [runs[name] for name in ("original", "tf32") if name in runs]
-    timed = [trace for trace in others if len(trace.step_seconds) >= LEAST_TIMES]
+    timed = [
+        trace for trace in others if len(trace.step_seconds) >= LEAST_TIMES
+    ]
     return min(timed, key=lambda trace: median(trace.step_seconds))
 
 
@@ -105,7 +118,9 @@ def _reasons(runs: Runs, trace: Trace) -> Iterator[str]:
     if odd > ODD:
         yield f"{odd:.0%} of its weights have sizes that are no multiples of 8"
     if "tf32" in runs and _fastest(runs) is runs["tf32"]:
-        gained = median(runs["original"].step_seconds) / median(runs["tf32"].step_seconds)
+        gained = median(runs["original"].step_seconds) / median(
+            runs["tf32"].step_seconds
+        )
         if gained > 1.1:
             yield f"TF32 gains {gained:.2f}x already (torch.set_float32_matmul_precision('high'))"
     if trace.operators and trace.half_operators < trace.operators / 10:
@@ -117,7 +132,9 @@ def odd_share(shapes: list[list[int]]) -> float:
     are.
     """
     sizes = [
-        (_size(shape), any(side % 8 for side in shape[:2])) for shape in shapes if len(shape) > 1
+        (_size(shape), any(side % 8 for side in shape[:2]))
+        for shape in shapes
+        if len(shape) > 1
     ]
     total = sum(size for size, _ in sizes)
     return sum(size for size, odd in sizes if odd) / total if total else 0.0

@@ -10,7 +10,11 @@ import torch
 
 from amp_migrate.runtime.events import Event
 
-_NAMES = {"backward": "data and forward", "backwarded": "backward", "stepped": "optimizer"}
+_NAMES = {
+    "backward": "data and forward",
+    "backwarded": "backward",
+    "stepped": "optimizer",
+}
 """By the event that ends it."""
 _MOST = 2000
 

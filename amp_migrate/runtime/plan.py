@@ -47,10 +47,14 @@ def find_program(program: str, as_module: bool, cwd: Path) -> Path:
     return file
 
 
-def plan_program(script: Path, roots: Iterable[Path], settings: Settings) -> Plan:
+def plan_program(
+    script: Path, roots: Iterable[Path], settings: Settings
+) -> Plan:
     """Rewrite `script` and the files below `roots` that it imports, as one program."""
     plan = Plan(script)
-    for path, result in rewrite_program(program_files(script, list(roots)), settings).items():
+    for path, result in rewrite_program(
+        program_files(script, list(roots)), settings
+    ).items():
         plan.outcomes.append(result.outcome)
         if result.outcome.status == "migrated":
             plan.texts[os.path.realpath(path)] = rewritten(
@@ -64,8 +68,16 @@ def search_path(script: Path, as_module: bool, cwd: Path) -> list[Path]:
     and PYTHONPATH, but for folders that pip has installed into.
     """
     first = cwd if as_module else script.resolve().parent
-    named = [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return list(dict.fromkeys([first, *(path for path in named if not _is_installed(path))]))
+    named = [
+        Path(entry)
+        for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if entry
+    ]
+    return list(
+        dict.fromkeys(
+            [first, *(path for path in named if not _is_installed(path))]
+        )
+    )
 
 
 def _is_installed(path: Path) -> bool:

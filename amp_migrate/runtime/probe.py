@@ -34,13 +34,19 @@ class Probe:
     """
 
     def __init__(
-        self, job: Job, progress: Callable[[int, float, float], None] | None = None
+        self,
+        job: Job,
+        progress: Callable[[int, float, float], None] | None = None,
     ) -> None:
         self.job = job
         self.trace = Trace(device=job.device, dtype=job.dtype)
         self.optimizers: list[Any] = []
-        self.gradients: list[tuple[int, int, int, list[torch.Tensor | None]]] = []
-        self.saves: list[tuple[int, int]] = Saves(self._place).places if job.watch_saves else []
+        self.gradients: list[
+            tuple[int, int, int, list[torch.Tensor | None]]
+        ] = []
+        self.saves: list[tuple[int, int]] = (
+            Saves(self._place).places if job.watch_saves else []
+        )
         self.before_stop: Callable[[], None] = lambda: None
         self.cost: Callable[[], float] = lambda: 0.0
         """Seconds that measuring took so far; set by who knows."""
@@ -91,14 +97,23 @@ class Probe:
             parameters = _parameters(event.optimizer)
             if not self._counts[index]:
                 self._name(parameters)
-            self._waiting[index] = [p for p in parameters if id(p) not in self._had_gradient]
+            self._waiting[index] = [
+                p for p in parameters if id(p) not in self._had_gradient
+            ]
         if any(p.grad is not None for p in self._waiting[index]):
-            self._had_gradient.update(id(p) for p in self._waiting[index] if p.grad is not None)
-            self._waiting[index] = [p for p in self._waiting[index] if p.grad is None]
+            self._had_gradient.update(
+                id(p) for p in self._waiting[index] if p.grad is not None
+            )
+            self._waiting[index] = [
+                p for p in self._waiting[index] if p.grad is None
+            ]
 
     def _is_sampled(self, index: int) -> bool:
         attempt = self._counts[index]
-        return attempt < max(_EVERY_NORM, self.job.record_gradients) or attempt % _EVERY_NORM == 0
+        return (
+            attempt < max(_EVERY_NORM, self.job.record_gradients)
+            or attempt % _EVERY_NORM == 0
+        )
 
     def _on_gradients(self, event: Event) -> None:
         """Right before the optimizer applies them, so unscaled (fused optimizers unscale in their
@@ -111,9 +126,14 @@ class Probe:
         parameters = _parameters(event.optimizer)
         inverse = getattr(event.optimizer, "grad_scale", None)
         if self._norms:
-            self._norms[-1] = _norm([p.grad for p in parameters if p.grad is not None], inverse)
+            self._norms[-1] = _norm(
+                [p.grad for p in parameters if p.grad is not None], inverse
+            )
         if attempt < self.job.record_gradients:
-            kept = [None if p.grad is None else _kept(p.grad, inverse) for p in parameters]
+            kept = [
+                None if p.grad is None else _kept(p.grad, inverse)
+                for p in parameters
+            ]
             self.gradients.append((index, attempt, len(self._losses), kept))
 
     def _on_stepped(self, event: Event) -> None:
@@ -159,7 +179,9 @@ class Probe:
         self._shown = now
         loss = float(self._losses[-1].item()) if self._losses else float("nan")
         scale = self._scales[-1] if self._scales else None
-        self._progress(self.done, loss, 1.0 if scale is None else float(scale.item()))
+        self._progress(
+            self.done, loss, 1.0 if scale is None else float(scale.item())
+        )
 
     def _stop(self) -> None:
         self._stops += 1
@@ -174,13 +196,18 @@ class Probe:
         timed = self._costs[self.job.warmup :]
         if timed:
             trace.total_seconds, trace.probe_seconds = (
-                end - start for start, end in zip(timed[0], timed[-1], strict=True)
+                end - start
+                for start, end in zip(timed[0], timed[-1], strict=True)
             )
         trace.losses = [float(loss.item()) for loss in self._losses]
         trace.gradient_norms = [
-            float("nan") if norm is None else float(norm.item()) for norm in self._norms
+            float("nan") if norm is None else float(norm.item())
+            for norm in self._norms
         ]
-        trace.scales = [1.0 if scale is None else float(scale.item()) for scale in self._scales]
+        trace.scales = [
+            1.0 if scale is None else float(scale.item())
+            for scale in self._scales
+        ]
         trace.step_seconds = self._seconds()
         trace.saves = self.saves
         trace.peak_memory_bytes = _peak_memory(self._cpu)
@@ -189,7 +216,9 @@ class Probe:
 
     def _seconds(self) -> list[float]:
         main = self.trace.main_optimizer
-        stamps = [stamp for index, stamp in self._stamps if index == main][self.job.warmup :]
+        stamps = [stamp for index, stamp in self._stamps if index == main][
+            self.job.warmup :
+        ]
         if self._cpu:
             return [after - before for before, after in pairwise(stamps)]
         for device in range(torch.cuda.device_count()):
@@ -198,43 +227,67 @@ class Probe:
 
     def _finish_parameters(self) -> None:
         trace, parameters = self.trace, self.parameters()
-        trace.parameter_names = [self._names.get(id(parameter), "") for parameter in parameters]
-        trace.parameter_shapes = [list(parameter.shape) for parameter in parameters]
-        trace.parameter_digests = [_digest(parameter) for parameter in parameters]
+        trace.parameter_names = [
+            self._names.get(id(parameter), "") for parameter in parameters
+        ]
+        trace.parameter_shapes = [
+            list(parameter.shape) for parameter in parameters
+        ]
+        trace.parameter_digests = [
+            _digest(parameter) for parameter in parameters
+        ]
         named = list(zip(trace.parameter_names, parameters, strict=True))
         trace.non_finite_parameters = [
-            name for name, p in named if not bool(torch.isfinite(p.detach()).all())
+            name
+            for name, p in named
+            if not bool(torch.isfinite(p.detach()).all())
         ]
         trace.without_gradient = [
-            name for name, p in named if p.requires_grad and id(p) not in self._had_gradient
+            name
+            for name, p in named
+            if p.requires_grad and id(p) not in self._had_gradient
         ]
 
     def _name(self, parameters: list[Any]) -> None:
         """At the first step, since the modules may be gone when the program has ended."""
-        new = [parameter for parameter in parameters if id(parameter) not in self._names]
+        new = [
+            parameter
+            for parameter in parameters
+            if id(parameter) not in self._names
+        ]
         self._names.update(
-            zip(map(id, new), parameter_names(new, taken=set(self._names.values())), strict=True)
+            zip(
+                map(id, new),
+                parameter_names(new, taken=set(self._names.values())),
+                strict=True,
+            )
         )
 
     def parameters(self) -> list[Any]:
         """What the optimizers train, each once."""
         found: dict[int, Any] = {}
         for optimizer in self.optimizers:
-            found.update((id(parameter), parameter) for parameter in _parameters(optimizer))
+            found.update(
+                (id(parameter), parameter)
+                for parameter in _parameters(optimizer)
+            )
         return list(found.values())
 
     def save_tensors(self, folder: Path) -> None:
         """Final parameters and the recorded gradients, for the comparison."""
         values = [parameter.detach().cpu() for parameter in self.parameters()]
         torch.save(
-            {"parameters": values, "gradients": self._named_gradients()}, folder / "tensors.pt"
+            {"parameters": values, "gradients": self._named_gradients()},
+            folder / "tensors.pt",
         )
 
     def _named_gradients(self) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
         for index, attempt, backwards, kept in self.gradients:
             parameters = _parameters(self.optimizers[index])[: len(kept)]
-            names = [self._names.get(id(parameter), "") for parameter in parameters]
+            names = [
+                self._names.get(id(parameter), "") for parameter in parameters
+            ]
             row = {
                 "optimizer": index,
                 "attempt": attempt,
@@ -247,7 +300,11 @@ class Probe:
 
 
 def _parameters(optimizer: Any) -> list[Any]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [
+        parameter
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]
 
 
 def _scale(scaler: Any) -> torch.Tensor | None:
@@ -276,17 +333,27 @@ def _norm(gradients: list[torch.Tensor], inverse: Any) -> torch.Tensor | None:
 def _kept(gradient: torch.Tensor, inverse: Any) -> torch.Tensor:
     """On the CPU before anything else: what is measured must not take the GPU's memory."""
     here = gradient.detach().cpu()
-    wide = (here.to_dense() if here.is_sparse else here).to(torch.float64, copy=True)
+    wide = (here.to_dense() if here.is_sparse else here).to(
+        torch.float64, copy=True
+    )
     return wide if inverse is None else wide / inverse.cpu()
 
 
 def _devices(optimizer: Any) -> set[torch.device]:
-    return {parameter.device for parameter in _parameters(optimizer) if parameter.is_cuda}
+    return {
+        parameter.device
+        for parameter in _parameters(optimizer)
+        if parameter.is_cuda
+    }
 
 
 def _now(cpu: bool, devices: set[torch.device]) -> Any:
     """On a GPU an event on each device that the optimizer works on."""
-    return time.perf_counter() if cpu else {device: _event(device) for device in devices}
+    return (
+        time.perf_counter()
+        if cpu
+        else {device: _event(device) for device in devices}
+    )
 
 
 def _event(device: torch.device) -> Any:
@@ -296,16 +363,26 @@ def _event(device: torch.device) -> Any:
     return event
 
 
-def _elapsed(before: dict[torch.device, Any], after: dict[torch.device, Any]) -> float:
+def _elapsed(
+    before: dict[torch.device, Any], after: dict[torch.device, Any]
+) -> float:
     """Seconds, of the device that took longest."""
     both = before.keys() & after.keys()
-    return max((before[one].elapsed_time(after[one]) / 1e3 for one in both), default=0.0)
+    return max(
+        (before[one].elapsed_time(after[one]) / 1e3 for one in both),
+        default=0.0,
+    )
 
 
 def _peak_memory(cpu: bool) -> int:
     """Of all devices together."""
     if not cpu:
-        return sum(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
+        return sum(
+            map(
+                torch.cuda.max_memory_allocated,
+                range(torch.cuda.device_count()),
+            )
+        )
     try:
         import resource
     except ImportError:  # Windows
@@ -318,6 +395,10 @@ def _peak_memory(cpu: bool) -> int:
 
 def _digest(tensor: torch.Tensor) -> str:
     value = tensor.detach().cpu().contiguous()
-    raw = value.view(torch.uint8) if value.dim() else value.reshape(1).view(torch.uint8)
+    raw = (
+        value.view(torch.uint8)
+        if value.dim()
+        else value.reshape(1).view(torch.uint8)
+    )
     head = f"{value.dtype}{tuple(value.shape)}".encode()
     return hashlib.sha256(head + raw.numpy().tobytes()).hexdigest()

@@ -30,15 +30,21 @@ class Progress:
                 self._stream.flush()
         if self._live and now - self._shown >= 0.1:
             self._shown = now
-            self._stream.write("\r\x1b[2K" + self._line(job, state, now - self._began))
+            self._stream.write(
+                "\r\x1b[2K" + self._line(job, state, now - self._began)
+            )
             self._stream.flush()
 
-    def _line(self, job: Job, state: Mapping[str, float], seconds: float) -> str:
+    def _line(
+        self, job: Job, state: Mapping[str, float], seconds: float
+    ) -> str:
         step = int(state.get("step", 0))
         if not step:
             return f"{job.name:16} starting, {seconds:.0f} s"
         left = seconds / step * max(job.steps - step, 0)
-        told = f"{job.name:16} step {step}/{job.steps}  loss {state['loss']:.4g}"
+        told = (
+            f"{job.name:16} step {step}/{job.steps}  loss {state['loss']:.4g}"
+        )
         return f"{told}  scale {state['scale']:g}  {left:.0f} s left"
 
     def tell(self, text: str) -> None:

@@ -18,7 +18,14 @@ class ProgressFile:
     def __call__(self, step: int, loss: float, scale: float) -> None:
         part = self._path.with_suffix(".part")
         part.write_text(
-            json.dumps({"step": step, "loss": loss, "scale": scale, "time": time.time()}),
+            json.dumps(
+                {
+                    "step": step,
+                    "loss": loss,
+                    "scale": scale,
+                    "time": time.time(),
+                }
+            ),
             encoding="utf-8",
         )
         part.replace(self._path)

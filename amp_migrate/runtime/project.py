@@ -26,7 +26,9 @@ def program_files(start: Path, roots: Sequence[Path]) -> list[Path]:
         if path in found:
             continue
         found[path] = None
-        waiting.extend(file for file in _imported(path, roots) if file not in found)
+        waiting.extend(
+            file for file in _imported(path, roots) if file not in found
+        )
     return list(found)
 
 
@@ -71,7 +73,10 @@ def _requests(
             if node.level <= len(path.parents)
             else []
         )
-        yield [node.module or "", *(prefix + alias.name for alias in node.names)], bases
+        yield (
+            [node.module or "", *(prefix + alias.name for alias in node.names)],
+            bases,
+        )
 
 
 def _files(base: Path, names: list[str]) -> Iterator[Path]:
@@ -79,6 +84,9 @@ def _files(base: Path, names: list[str]) -> Iterator[Path]:
         place = base
         for part in name.split("."):
             place = place / part
-            for file in (place.with_name(place.name + ".py"), place / "__init__.py"):
+            for file in (
+                place.with_name(place.name + ".py"),
+                place / "__init__.py",
+            ):
                 if file.is_file() and not _FOREIGN.intersection(file.parts):
                     yield Path(os.path.realpath(file))

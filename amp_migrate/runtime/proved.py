@@ -28,7 +28,9 @@ MOST_LOOPS = 12
 Planned = Callable[[Settings], Batch]
 
 
-def prove(batch: Batch, asked: Mapping[str, Any], settings: Settings, again: Planned) -> bool:
+def prove(
+    batch: Batch, asked: Mapping[str, Any], settings: Settings, again: Planned
+) -> bool:
     """Whether the program passes verify with the new texts of `batch`; tells why not, and which
     loop is to blame. `again` plans with other settings.
     """
@@ -48,9 +50,18 @@ def prove(batch: Batch, asked: Mapping[str, Any], settings: Settings, again: Pla
         raise KeyboardInterrupt
     if report.verdict == "pass":
         return True
-    click.echo("amp-migrate: verify failed, so every file is as it was", err=True)
-    quick = dataclasses.replace(options, quick=True, drills=False, diagnose=False, bisect=False)
-    for line in _blame(batch, again, settings, lambda new: _verified(new, asked, settings, quick)):
+    click.echo(
+        "amp-migrate: verify failed, so every file is as it was", err=True
+    )
+    quick = dataclasses.replace(
+        options, quick=True, drills=False, diagnose=False, bisect=False
+    )
+    for line in _blame(
+        batch,
+        again,
+        settings,
+        lambda new: _verified(new, asked, settings, quick),
+    ):
         click.echo(f"amp-migrate: {line}", err=True)
     return False
 
@@ -65,7 +76,10 @@ def _texts(batch: Batch) -> dict[str, str]:
 
 
 def _verified(
-    texts: Mapping[str, str], asked: Mapping[str, Any], settings: Settings, options: Options
+    texts: Mapping[str, str],
+    asked: Mapping[str, Any],
+    settings: Settings,
+    options: Options,
 ) -> Report:
     dtype = "bfloat16" if settings.dtype == "bfloat16" else "float16"
     program = Program(
@@ -83,7 +97,9 @@ def _verified(
         progress.close()
 
 
-def _unrun(texts: Mapping[str, str], script: Path, as_module: bool) -> list[str]:
+def _unrun(
+    texts: Mapping[str, str], script: Path, as_module: bool
+) -> list[str]:
     """Files that the program does not import: nothing is proved of them."""
     roots = search_path(script, as_module, Path.cwd())
     own = {os.path.realpath(file) for file in program_files(script, roots)}
@@ -95,7 +111,10 @@ def _unrun(texts: Mapping[str, str], script: Path, as_module: bool) -> list[str]
 
 
 def _blame(
-    batch: Batch, again: Planned, settings: Settings, verified: Callable[[dict[str, str]], Report]
+    batch: Batch,
+    again: Planned,
+    settings: Settings,
+    verified: Callable[[dict[str, str]], Report],
 ) -> list[str]:
     """A sentence for each loop that fails when it alone is migrated, and what to do."""
     loops = [
@@ -111,7 +130,9 @@ def _blame(
     for name in names:
         click.echo(f"amp-migrate: trying {name} alone", err=True)
         others = tuple(other for other in names if other != name)
-        texts = _texts(again(settings._replace(leave=(*settings.leave, *others))))
+        texts = _texts(
+            again(settings._replace(leave=(*settings.leave, *others)))
+        )
         report = verified(texts) if texts else None
         found = _faults(report) if report is not None else ""
         if found:
@@ -120,7 +141,10 @@ def _blame(
     if not guilty:
         return ["no loop fails alone; they do together"]
     if len(guilty) < len(names):
-        said.append("to keep the others: " + " ".join(f"--leave {name}" for name in guilty))
+        said.append(
+            "to keep the others: "
+            + " ".join(f"--leave {name}" for name in guilty)
+        )
     return said
 
 
@@ -131,5 +155,7 @@ def _faults(report: Report) -> str:
     failed = [check for check in report.checks if check.verdict == "fail"]
     amp = report.runs.traces.get("amp")
     if amp is not None and amp.steps and not amp.regions:
-        failed = [check for check in failed if not check.name.endswith(": engaged")]
+        failed = [
+            check for check in failed if not check.name.endswith(": engaged")
+        ]
     return "; ".join(f"{check.name}: {check.message}" for check in failed)

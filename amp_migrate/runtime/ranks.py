@@ -18,11 +18,20 @@ def merged(answers: Sequence[Iterable[Check]]) -> Iterator[Check]:
     """
     groups = [{check.name: check for check in group} for group in answers]
     for name, check in groups[0].items():
-        found = [(rank, group[name]) for rank, group in enumerate(groups) if name in group]
+        found = [
+            (rank, group[name])
+            for rank, group in enumerate(groups)
+            if name in group
+        ]
         rank, worst = next(
-            ((rank, one) for rank, one in found if one.verdict == "fail"), (0, check)
+            ((rank, one) for rank, one in found if one.verdict == "fail"),
+            (0, check),
         )
-        yield dataclasses.replace(worst, message=f"rank {rank}: {worst.message}") if rank else worst
+        yield (
+            dataclasses.replace(worst, message=f"rank {rank}: {worst.message}")
+            if rank
+            else worst
+        )
 
 
 def agree(name: str, ranks: Sequence[Runs]) -> Check:
@@ -31,9 +40,15 @@ def agree(name: str, ranks: Sequence[Runs]) -> Check:
     its own data: they are held against the same rank's original.
     """
     label, traces = f"{name}: ranks agree", [runs[name] for runs in ranks]
-    bad = [rank for rank, trace in enumerate(traces) if not _in_step(traces[0], trace)]
+    bad = [
+        rank
+        for rank, trace in enumerate(traces)
+        if not _in_step(traces[0], trace)
+    ]
     if bad:
-        message = f"rank {bad[0]} skips other steps or has another scale than rank 0"
+        message = (
+            f"rank {bad[0]} skips other steps or has another scale than rank 0"
+        )
         return Check(label, "fail", len(bad), 0, message)
     if not _same([runs["original"] for runs in ranks]):
         message = (
@@ -41,7 +56,11 @@ def agree(name: str, ranks: Sequence[Runs]) -> Check:
             "own, as in the original"
         )
         return Check(label, "pass", 0, 0, message)
-    apart = [rank for rank, trace in enumerate(traces) if not _same([traces[0], trace])]
+    apart = [
+        rank
+        for rank, trace in enumerate(traces)
+        if not _same([traces[0], trace])
+    ]
     if apart:
         message = (
             f"the parameters of rank {apart[0]} are not those of rank 0, as they are in "
@@ -64,4 +83,6 @@ def _in_step(one: Trace, other: Trace) -> bool:
 
 def _same(traces: Sequence[Trace]) -> bool:
     """Stopped at the same step with the same parameters."""
-    return len({(trace.steps, *trace.parameter_digests) for trace in traces}) == 1
+    return (
+        len({(trace.steps, *trace.parameter_digests) for trace in traces}) == 1
+    )

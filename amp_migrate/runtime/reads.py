@@ -57,14 +57,22 @@ def _is_measured(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:
     )
 
 
-def _passed_on(value: ast.AST, parents: dict[ast.AST, ast.AST]) -> ast.AST | None:
+def _passed_on(
+    value: ast.AST, parents: dict[ast.AST, ast.AST]
+) -> ast.AST | None:
     """The expression around `value` that has the same values, if there is one."""
     parent = parents.get(value)
     if not isinstance(parent, ast.Attribute) or parent.attr not in SAME_VALUES:
         return None
     call = parents.get(parent)
-    return call if isinstance(call, ast.Call) and call.func is parent else parent
+    return (
+        call if isinstance(call, ast.Call) and call.func is parent else parent
+    )
 
 
 def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return (
+        function.attr
+        if isinstance(function, ast.Attribute)
+        else getattr(function, "id", "")
+    )

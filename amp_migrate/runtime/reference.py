@@ -18,7 +18,9 @@ from amp_migrate.runtime.events import Event
 from amp_migrate.torch_facts.methods import AS_THEY_ARE
 
 _DROPOUT = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d"))
-_RANDOM = frozenset(("multinomial", "bernoulli", "normal", "poisson", "rand_like", "randn_like"))
+_RANDOM = frozenset(
+    ("multinomial", "bernoulli", "normal", "poisson", "rand_like", "randn_like")
+)
 
 
 class Float64(TorchFunctionMode):
@@ -33,11 +35,18 @@ class Float64(TorchFunctionMode):
         if event.kind in ("gradients", "stepped"):
             self.in_optimizer = event.kind == "gradients"
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Call `func` in double precision where it computes."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name in AS_THEY_ARE or not args or self.in_optimizer or "out" in kwargs:
+        if (
+            name in AS_THEY_ARE
+            or not args
+            or self.in_optimizer
+            or "out" in kwargs
+        ):
             return func(*args, **kwargs)
         if name in _RANDOM:
             return func(*map(_single, args), **kwargs)
@@ -46,22 +55,39 @@ class Float64(TorchFunctionMode):
         if (name.endswith("_") and not name.endswith("__")) or name.startswith(
             ("__i", "__setitem__")
         ):
-            return func(args[0], *(_like(args[0], value) for value in args[1:]), **kwargs)
-        return func(*map(_double, args), **{key: _double(value) for key, value in kwargs.items()})
+            return func(
+                args[0],
+                *(_like(args[0], value) for value in args[1:]),
+                **kwargs,
+            )
+        return func(
+            *map(_double, args),
+            **{key: _double(value) for key, value in kwargs.items()},
+        )
 
 
 def _dropout(
-    func: Any, value: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    func: Any,
+    value: torch.Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
 ) -> Any:
     """The mask is drawn in float32, since other numbers would be drawn for float64."""
     with torch.no_grad():
-        mask = func(torch.ones_like(value, dtype=torch.float32), p, training, False)
+        mask = func(
+            torch.ones_like(value, dtype=torch.float32), p, training, False
+        )
     return _double(value) * mask
 
 
 def _double(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.double() if value.dtype is torch.float32 and not value.is_sparse else value
+        return (
+            value.double()
+            if value.dtype is torch.float32 and not value.is_sparse
+            else value
+        )
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return type(value)(map(_double, value))
     return value
@@ -69,13 +95,17 @@ def _double(value: Any) -> Any:
 
 def _single(value: Any) -> Any:
     return (
-        value.float() if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
+        value.float()
+        if isinstance(value, torch.Tensor) and value.dtype is torch.float64
+        else value
     )
 
 
 def _like(target: Any, value: Any) -> Any:
     """An operand of an in-place function, in the dtype of what it writes to."""
-    first = target[0] if isinstance(target, (list, tuple)) and target else target
+    first = (
+        target[0] if isinstance(target, (list, tuple)) and target else target
+    )
     narrow = isinstance(first, torch.Tensor) and first.dtype is torch.float32
     return _single(value) if narrow else value
 

@@ -49,14 +49,20 @@ class Remedy:
         if self.report.options.bisect:
             self._bisect(name, trace, suspects, ways)
         elif given:
-            tries = "; --bisect tries it, and writes what passes" * bool(suspects)
+            tries = "; --bisect tries it, and writes what passes" * bool(
+                suspects
+            )
             self.report.advice.append(f"none of this was tried{tries}")
 
-    def _bisect(self, name: str, trace: Trace, suspects: list[str], ways: dict[str, Any]) -> None:
+    def _bisect(
+        self, name: str, trace: Trace, suspects: list[str], ways: dict[str, Any]
+    ) -> None:
         """Try the advice, and keep the text of what passes."""
 
         def trial(told: str, texts: Texts) -> list[str]:
-            return self._trial(f"{name} with {told}", {**ways, "rewrites": dict(texts)})
+            return self._trial(
+                f"{name} with {told}", {**ways, "rewrites": dict(texts)}
+            )
 
         search = Search(trace.places, ways["rewrites"], _source, trial)
         self.report.patched = search.run(suspects)
@@ -67,30 +73,48 @@ class Remedy:
         runs = self.report.runs
         trace = self.run(trial, **ways)
         tried = Runs(
-            {**runs.traces, "trial": trace}, dict(runs.distances), reference=runs.reference
+            {**runs.traces, "trial": trace},
+            dict(runs.distances),
+            reference=runs.reference,
         )
         found = [*completed("trial", trace, runs["original"])]
         if trace.steps:
             if trace.left_out:
                 left_out = tuple(trace.left_out)
-                tried.traces["float32-as-trial"] = self.run(f"as {trial}", left_out=left_out)
+                tried.traces["float32-as-trial"] = self.run(
+                    f"as {trial}", left_out=left_out
+                )
             again = functools.partial(self._settling, trial, tried, ways)
             settle("trial", trace, self.report.options.steps, again)
             tried.distances["trial"] = self.distances(trial, trace, ways)
-            found += [*checks.amp_on(tried, "trial", self.report.options.limits)]
+            found += [
+                *checks.amp_on(tried, "trial", self.report.options.limits)
+            ]
             found += gradients(tried, "trial", self.report.options.limits)
-        bad = [check.name.partition(": ")[2] for check in found if check.verdict == "fail"]
+        bad = [
+            check.name.partition(": ")[2]
+            for check in found
+            if check.verdict == "fail"
+        ]
         return bad or self._trial_off(f"{trial}, AMP off", ways["rewrites"])
 
     def _settling(
-        self, trial: str, tried: Runs, ways: dict[str, Any], label: str, **changes: Any
+        self,
+        trial: str,
+        tried: Runs,
+        ways: dict[str, Any],
+        label: str,
+        **changes: Any,
     ) -> Trace:
         tried.traces[label] = self.run(f"{trial}, {label}", **changes, **ways)
         return tried.traces[label]
 
     def _trial_off(self, trial: str, rewrites: dict[str, str]) -> list[str]:
         """With AMP off, what was added changes nothing."""
-        was, off = self.report.runs["amp-off"], self.run(trial, rewrites=rewrites, switch=False)
+        was, off = (
+            self.report.runs["amp-off"],
+            self.run(trial, rewrites=rewrites, switch=False),
+        )
         same = same_losses(was, off) and same_parameters(was, off)
         return [] if same or self.report.runs.unseeded else ["amp-off"]
 

@@ -82,7 +82,8 @@ class Report:
         """`pass` where no check failed and none is missing."""
         return (
             "fail"
-            if self.interrupted or any(check.verdict == "fail" for check in self.checks)
+            if self.interrupted
+            or any(check.verdict == "fail" for check in self.checks)
             else "pass"
         )
 
@@ -108,7 +109,11 @@ def counted(report: Report) -> str:
     """How many checks came out how: what was skipped has not passed."""
     told = [
         f"{number} {word}"
-        for verdict, word in (("fail", "failed"), ("pass", "passed"), ("skip", "skipped"))
+        for verdict, word in (
+            ("fail", "failed"),
+            ("pass", "passed"),
+            ("skip", "skipped"),
+        )
         if (number := sum(check.verdict == verdict for check in report.checks))
     ]
     return ", ".join(told) or "nothing was checked"
@@ -123,7 +128,8 @@ def _summary(ranks: list[Trace]) -> dict[str, Any]:
             if alone
             else {
                 "ranks": [
-                    {"losses": one.losses, "skipped_steps": one.skipped_steps} for one in ranks
+                    {"losses": one.losses, "skipped_steps": one.skipped_steps}
+                    for one in ranks
                 ]
             }
         ),
@@ -137,7 +143,11 @@ def _summary(ranks: list[Trace]) -> dict[str, Any]:
         "steps": trace.steps,
         "scales": trace.scales,
         "gradient_norms": trace.gradient_norms,
-        "probe_share": trace.probe_seconds / trace.total_seconds if trace.total_seconds else None,
-        "violations": [dataclasses.asdict(violation) for violation in trace.violations],
+        "probe_share": trace.probe_seconds / trace.total_seconds
+        if trace.total_seconds
+        else None,
+        "violations": [
+            dataclasses.asdict(violation) for violation in trace.violations
+        ],
         "diagnosis": trace.diagnosis,
     }

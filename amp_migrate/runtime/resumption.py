@@ -29,7 +29,9 @@ class Resumed:
     @property
     def difference(self) -> float:
         """Of the losses after the checkpoint; 0 where they are equal bit for bit."""
-        return largest_difference(self.whole.losses[self.place[1] :], self.again.losses)
+        return largest_difference(
+            self.whole.losses[self.place[1] :], self.again.losses
+        )
 
     @property
     def exact(self) -> bool:
@@ -42,7 +44,9 @@ class Resumed:
     def scaler(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Scale and good steps in a row at the first step: as it was, and as it is."""
         attempt = len(self.whole.optimizers) - len(self.again.optimizers)
-        was = list(zip(self.whole.scales, self.whole.trackers, strict=True))[attempt:]
+        was = list(zip(self.whole.scales, self.whole.trackers, strict=True))[
+            attempt:
+        ]
         is_now = list(zip(self.again.scales, self.again.trackers, strict=True))
         return was[0], is_now[0]
 
@@ -56,7 +60,9 @@ def compare_resumed(
     for way, changes in (("original", {}), (name, ways)):
         made = _resumed(report, run, f"{way} for {name}", changes)
         if isinstance(made, str):
-            report.checks.append(Check(label, "fail", None, None, f"the {way} run {made}"))
+            report.checks.append(
+                Check(label, "fail", None, None, f"the {way} run {made}")
+            )
             return
         found[way] = made
     floor = report.options.limits.loss_floor
@@ -64,14 +70,25 @@ def compare_resumed(
 
 
 def _resumed(
-    report: Report, run: Callable[..., Trace], told: str, changes: dict[str, Any]
+    report: Report,
+    run: Callable[..., Trace],
+    told: str,
+    changes: dict[str, Any],
 ) -> Resumed | str:
     """The runs of one way; or why they say nothing."""
     more = tuple(shlex.split(report.options.resume or ""))
-    whole = run(f"{told}, whole", home=f"{told} whole", steps=0, watch_saves=True, **changes)
+    whole = run(
+        f"{told}, whole",
+        home=f"{told} whole",
+        steps=0,
+        watch_saves=True,
+        **changes,
+    )
     if whole.status != "finished":
         return how(whole)
-    places = [tuple(place) for place in whole.saves if 0 < place[0] < whole.steps]
+    places = [
+        tuple(place) for place in whole.saves if 0 < place[0] < whole.steps
+    ]
     if not places:
         return "saves no checkpoint with an optimizer's state between its first and last step"
     number = len(places) // 2
@@ -93,7 +110,9 @@ def _resumed(
     return Resumed(whole, again, (done, losses))
 
 
-def _scaler(label: str, was: tuple[float, float], is_now: tuple[float, float]) -> Check:
+def _scaler(
+    label: str, was: tuple[float, float], is_now: tuple[float, float]
+) -> Check:
     if was == is_now:
         message = f"the scaler goes on where it was, at a scale of {was[0]:g}"
         return Check(label, "pass", is_now[0], was[0], message)
@@ -104,18 +123,26 @@ def _scaler(label: str, was: tuple[float, float], is_now: tuple[float, float]) -
     return Check(label, "fail", is_now[0], was[0], message)
 
 
-def _checks(label: str, original: Resumed, amp: Resumed, floor: float) -> Iterator[Check]:
+def _checks(
+    label: str, original: Resumed, amp: Resumed, floor: float
+) -> Iterator[Check]:
     was, is_now = amp.scaler
     if was[1] >= 0 or is_now[1] >= 0:
         yield _scaler(f"{label}d scaler", was, is_now)
     if amp.exact:
-        message = "the resumed run equals the one that was not stopped, bit for bit"
+        message = (
+            "the resumed run equals the one that was not stopped, bit for bit"
+        )
         yield Check(label, "pass", 0.0, 0.0, message)
         return
     limit = 3 * original.difference + floor
     if original.exact or amp.difference > limit:
         message = "the resumed run is not the one that was not stopped"
-        message += ", and without AMP it is" if original.exact else ", by more than without AMP"
+        message += (
+            ", and without AMP it is"
+            if original.exact
+            else ", by more than without AMP"
+        )
         yield Check(label, "fail", amp.difference, limit, message)
         return
     message = (

@@ -26,7 +26,11 @@ class Runner:
     """Runs `program` in subfolders of `folder`."""
 
     def __init__(
-        self, program: Program, options: Options, supervisor: Supervisor, folder: Path
+        self,
+        program: Program,
+        options: Options,
+        supervisor: Supervisor,
+        folder: Path,
     ) -> None:
         self.program = program
         self.options = options
@@ -36,7 +40,11 @@ class Runner:
         """What the program's own seeds are, where it would take others in every run."""
 
     def run(
-        self, name: str, home: str = "", more: tuple[str, ...] = (), **changes: Any
+        self,
+        name: str,
+        home: str = "",
+        more: tuple[str, ...] = (),
+        **changes: Any,
     ) -> list[Trace]:
         """One run, with these changes to its job; a trace for each rank. Runs of one `home` share a
         copy of the working folder; `more` are arguments behind the program's own.
@@ -47,7 +55,11 @@ class Runner:
             name=name,
             program=self.program.program,
             folder=str(folder),
-            cwd=str(self._cwd(self._folder / _slug(home) if home else folder, bool(home))),
+            cwd=str(
+                self._cwd(
+                    self._folder / _slug(home) if home else folder, bool(home)
+                )
+            ),
             arguments=(*self.program.arguments, *more),
             as_module=self.program.as_module,
             device=options.device,
@@ -60,7 +72,9 @@ class Runner:
             record_gradients=REFERENCE_STEPS,
             same_masks=options.device == "cuda",
         )
-        traces = self._supervisor.run(self._moved(dataclasses.replace(job, **changes)))
+        traces = self._supervisor.run(
+            self._moved(dataclasses.replace(job, **changes))
+        )
         for trace in traces:
             self._as_here(trace, job.cwd)
         return traces
@@ -72,7 +86,11 @@ class Runner:
     def _moved(self, job: Job) -> Job:
         """The job with its rewritten files where they are in a scratch copy, too."""
         here = os.path.realpath(self.program.cwd) + os.sep
-        inside = {path: text for path, text in job.rewrites.items() if path.startswith(here)}
+        inside = {
+            path: text
+            for path, text in job.rewrites.items()
+            if path.startswith(here)
+        }
         there = {
             os.path.realpath(Path(job.cwd, path.removeprefix(here))): text
             for path, text in inside.items()
@@ -83,29 +101,44 @@ class Runner:
             if path.startswith(here)
         }
         return dataclasses.replace(
-            job, rewrites={**job.rewrites, **there}, shown={**job.shown, **shown}
+            job,
+            rewrites={**job.rewrites, **there},
+            shown={**job.shown, **shown},
         )
 
     def _shown(self) -> dict[str, str]:
         """Found wherever the program goes."""
         cwd = self.program.cwd
-        return {path: os.path.abspath(cwd / file) for path, file in self.program.shown.items()}
+        return {
+            path: os.path.abspath(cwd / file)
+            for path, file in self.program.shown.items()
+        }
 
     def _as_here(self, trace: Trace, cwd: str) -> None:
         """Call the files of a scratch copy by the names that the user knows."""
         here = str(self.program.cwd)
-        trace.loss_sites = [site.replace(cwd, here, 1) for site in trace.loss_sites]
-        trace.violations = [
-            dataclasses.replace(v, file=v.file.replace(cwd, here, 1)) for v in trace.violations
+        trace.loss_sites = [
+            site.replace(cwd, here, 1) for site in trace.loss_sites
         ]
-        trace.step_sites = [site.replace(cwd, here, 1) for site in trace.step_sites]
+        trace.violations = [
+            dataclasses.replace(v, file=v.file.replace(cwd, here, 1))
+            for v in trace.violations
+        ]
+        trace.step_sites = [
+            site.replace(cwd, here, 1) for site in trace.step_sites
+        ]
         trace.not_entered = [
             (path.replace(cwd, here, 1), first, last, changed)
             for path, first, last, changed in trace.not_entered
         ]
-        trace.processes = [site.replace(cwd, here, 1) for site in trace.processes]
+        trace.processes = [
+            site.replace(cwd, here, 1) for site in trace.processes
+        ]
         trace.places = {
-            name: [dataclasses.replace(one, file=one.file.replace(cwd, here, 1)) for one in found]
+            name: [
+                dataclasses.replace(one, file=one.file.replace(cwd, here, 1))
+                for one in found
+            ]
             for name, found in trace.places.items()
         }
         trace.error = trace.error.replace(cwd, here)
@@ -119,17 +152,22 @@ class Runner:
         def named(text: str) -> str:
             return text.replace(file, given)
 
-        trace.error, trace.raised_at = named(trace.error), named(trace.raised_at)
+        trace.error, trace.raised_at = (
+            named(trace.error),
+            named(trace.raised_at),
+        )
         for found in trace.diagnosis.values():
             if "eps_at" in found:
                 found["eps_at"] = named(found["eps_at"])
         for sites in (trace.loss_places, trace.step_sites, trace.processes):
             sites[:] = map(named, sites)
         trace.violations = [
-            dataclasses.replace(one, file=named(one.file)) for one in trace.violations
+            dataclasses.replace(one, file=named(one.file))
+            for one in trace.violations
         ]
         trace.not_entered = [
-            (named(path), first, last, changed) for path, first, last, changed in trace.not_entered
+            (named(path), first, last, changed)
+            for path, first, last, changed in trace.not_entered
         ]
 
     def _cwd(self, folder: Path, shared: bool) -> Path:
@@ -138,7 +176,9 @@ class Runner:
         copy = folder / "scratch"
         if not copy.exists():
             ignored = shutil.ignore_patterns(".git", "__pycache__")
-            shutil.copytree(self.program.cwd, copy, symlinks=True, ignore=ignored)
+            shutil.copytree(
+                self.program.cwd, copy, symlinks=True, ignore=ignored
+            )
         return copy
 
     @contextlib.contextmanager
@@ -155,7 +195,9 @@ class Runner:
                 if before.get(path) != after[path]
             )
             if written:
-                more = f" and {len(written) - 5} more" if len(written) > 5 else ""
+                more = (
+                    f" and {len(written) - 5} more" if len(written) > 5 else ""
+                )
                 notes.append(
                     f"the program itself wrote {', '.join(written[:5])}{more} here; --scratch has "
                     "it write into copies"
@@ -167,7 +209,9 @@ def _files(folder: Path) -> dict[Path, int]:
     last change.
     """
     found: dict[Path, int] = {}
-    for path in itertools.islice(itertools.chain(folder.glob("*"), folder.glob("*/*")), 10_000):
+    for path in itertools.islice(
+        itertools.chain(folder.glob("*"), folder.glob("*/*")), 10_000
+    ):
         with contextlib.suppress(OSError):
             if path.is_file():
                 found[path] = path.stat().st_mtime_ns

@@ -28,14 +28,18 @@ class Scalars:
 
     def listen(self) -> None:
         """Before anything of the program is imported."""
-        sys.meta_path.insert(0, _Afterwards(dict.fromkeys(_WRITERS, self._follow)))
+        sys.meta_path.insert(
+            0, _Afterwards(dict.fromkeys(_WRITERS, self._follow))
+        )
         setattr(builtins, _RETURNED, self.returned)
 
     def _follow(self, module: Any) -> None:
         add: Callable[..., Any] = module.SummaryWriter.add_scalar
 
         @functools.wraps(add)
-        def added(writer: Any, tag: str, scalar_value: Any, *more: Any, **named: Any) -> Any:
+        def added(
+            writer: Any, tag: str, scalar_value: Any, *more: Any, **named: Any
+        ) -> Any:
             if tag.casefold() == self._name:
                 self.values.extend(_numbers(scalar_value))
             return add(writer, tag, scalar_value, *more, **named)
@@ -55,9 +59,15 @@ def note_returned(tree: ast.Module) -> None:
     they return, in place.
     """
     for statement in _top(tree.body):
-        if isinstance(statement, (ast.Expr, ast.Assign)) and isinstance(statement.value, ast.Call):
-            call = ast.Call(ast.Name(_RETURNED, ast.Load()), [statement.value], [])
-            statement.value = ast.fix_missing_locations(ast.copy_location(call, statement.value))
+        if isinstance(statement, (ast.Expr, ast.Assign)) and isinstance(
+            statement.value, ast.Call
+        ):
+            call = ast.Call(
+                ast.Name(_RETURNED, ast.Load()), [statement.value], []
+            )
+            statement.value = ast.fix_missing_locations(
+                ast.copy_location(call, statement.value)
+            )
 
 
 def _top(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -95,10 +105,15 @@ class _Afterwards(importlib.abc.MetaPathFinder):
         self._looks = looks
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         look = self._looks.get(fullname)
-        spec = PathFinder.find_spec(fullname, path) if look is not None else None
+        spec = (
+            PathFinder.find_spec(fullname, path) if look is not None else None
+        )
         if look is None or spec is None or spec.loader is None:
             return None
         run = spec.loader.exec_module

@@ -67,7 +67,9 @@ def repeat_seeds(known: Iterable[int]) -> list[int]:
     return used
 
 
-def _wrap(module: Any, name: str, next_seed: Callable[[int | None], int]) -> None:
+def _wrap(
+    module: Any, name: str, next_seed: Callable[[int | None], int]
+) -> None:
     """Seeds that are integers, or left out; others are the program's affair."""
     function = getattr(module, name)
 

@@ -41,7 +41,9 @@ class Session:
     def __init__(self, job: Job, folder: Path) -> None:
         self.job = job
         self.probe = Probe(job, ProgressFile(folder / "progress.json"))
-        self.monitor = Monitor(lambda: self.probe.done, simulated=job.device == "cpu")
+        self.monitor = Monitor(
+            lambda: self.probe.done, simulated=job.device == "cpu"
+        )
         self.trainers = note_trainers(OURS, TORCH)
         self.masks = same_masks() if job.same_masks else lambda: 0
         self.engagement = Engagement()
@@ -51,7 +53,9 @@ class Session:
         self.captured: Callable[[], int] = lambda: 0
         self.seeds: list[int] = []
         self.diagnosis = Diagnosis() if job.diagnose else None
-        self.drills: list[Overflow | Checkpoint] = [_DRILLS[name]() for name in job.drills]
+        self.drills: list[Overflow | Checkpoint] = [
+            _DRILLS[name]() for name in job.drills
+        ]
 
 
 def start(job: Job, folder: Path) -> Session:
@@ -76,7 +80,9 @@ def start(job: Job, folder: Path) -> Session:
         listeners.append(session.diagnosis)
     if job.perturb:
         listeners.append(
-            Perturbation(job.perturb, "optimizer" if job.perturb_first else "gradients")
+            Perturbation(
+                job.perturb, "optimizer" if job.perturb_first else "gradients"
+            )
         )
     if job.left_out:
         listeners.append(LeavingOut(job.left_out))
@@ -103,7 +109,9 @@ def _arithmetic(job: Job) -> None:
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
-def finish(session: Session, folder: Path, status: str, error: str, place: str = "") -> None:
+def finish(
+    session: Session, folder: Path, status: str, error: str, place: str = ""
+) -> None:
     """Write `trace.json`, and `tensors.pt` with the final parameters and the recorded gradients."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -118,9 +126,14 @@ def finish(session: Session, folder: Path, status: str, error: str, place: str =
         found = session.engagement
         trace.half_operators, trace.operators = found.half, found.operators
         trace.modules, trace.devices = found.modules, sorted(found.devices)
-        trace.regions, trace.steps_inside = session.monitor.regions, session.monitor.steps_inside
+        trace.regions, trace.steps_inside = (
+            session.monitor.regions,
+            session.monitor.steps_inside,
+        )
         trace.drills = {
-            name: answer for drill in session.drills for name, answer in drill.results(error)
+            name: answer
+            for drill in session.drills
+            for name, answer in drill.results(error)
         }
         session.probe.save_tensors(folder)
         if session.diagnosis is not None:

@@ -16,17 +16,25 @@ MOST = 17
 """Runs: as many halvings lead from 65536 to below 1."""
 
 
-def scale_checks(name: str, trace: Trace, latest: Trace, limits: Limits) -> Iterator[Check]:
+def scale_checks(
+    name: str, trace: Trace, latest: Trace, limits: Limits
+) -> Iterator[Check]:
     """`latest` is the run that was given time, or `trace` itself."""
     worst = max(map(_skipped, _attempts(trace)), default=(0, 0))
     allowed = limits.skipped + worst[1] // 20
     message = f"{trace.skipped_steps} of {len(trace.taken)} steps were skipped"
     verdict: Verdict = "pass" if worst[0] <= allowed else "fail"
     yield Check(f"{name}: skipped steps", verdict, worst[0], allowed, message)
-    late, last = max(map(_skipped, map(_last_third, _attempts(latest))), default=(0, 0))
+    late, last = max(
+        map(_skipped, map(_last_third, _attempts(latest))), default=(0, 0)
+    )
     scale, bound = _scale(latest), _bound(last)
-    verdict = "pass" if late <= bound and scale >= 1 and latest.taken else "fail"
-    message = f"the scale is {scale:g}; {late} of the last {last} steps were skipped"
+    verdict = (
+        "pass" if late <= bound and scale >= 1 and latest.taken else "fail"
+    )
+    message = (
+        f"the scale is {scale:g}; {late} of the last {last} steps were skipped"
+    )
     if latest is not trace:
         message += (
             f" (in a run that began with {latest.scales[0] if latest.scales else 1:g}: after "
@@ -35,7 +43,9 @@ def scale_checks(name: str, trace: Trace, latest: Trace, limits: Limits) -> Iter
     yield Check(f"{name}: scale settled", verdict, late, bound, message)
 
 
-def settle(name: str, trace: Trace, steps: int, again: Callable[..., Trace]) -> None:
+def settle(
+    name: str, trace: Trace, steps: int, again: Callable[..., Trace]
+) -> None:
     """Have `again` make runs named after `name` for a scale that is still falling after `steps` in
     `trace`.
     """
@@ -50,7 +60,8 @@ def settle(name: str, trace: Trace, steps: int, again: Callable[..., Trace]) -> 
 def is_falling(trace: Trace) -> bool:
     """Whether the run ended while a scale that has never grown was on its way down."""
     return _scale(trace) >= 1 and any(
-        late > _bound(last) and attempts[-1][1] <= min(scale for _, scale in attempts)
+        late > _bound(last)
+        and attempts[-1][1] <= min(scale for _, scale in attempts)
         for attempts in _attempts(trace)
         for late, last in [_skipped(_last_third(attempts))]
     )
@@ -71,7 +82,9 @@ def _scale(trace: Trace) -> float:
 def _next_scale(trace: Trace) -> float:
     """The smallest that would be in use next: a skipped step halves it."""
     ends = [attempts[-1] for attempts in _attempts(trace)]
-    return min((scale if taken else scale / 2 for taken, scale in ends), default=1.0)
+    return min(
+        (scale if taken else scale / 2 for taken, scale in ends), default=1.0
+    )
 
 
 def _skipped(attempts: list[tuple[bool, float]]) -> tuple[int, int]:
@@ -88,7 +101,10 @@ def _attempts(trace: Trace) -> list[list[tuple[bool, float]]]:
     """
     found: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
     for optimizer, taken, scale in zip(
-        trace.optimizers, trace.taken, trace.scales or [1.0] * len(trace.taken), strict=False
+        trace.optimizers,
+        trace.taken,
+        trace.scales or [1.0] * len(trace.taken),
+        strict=False,
     ):
         found[optimizer].append((taken, scale))
     return list(found.values())

@@ -44,5 +44,10 @@ def names_for(path: str) -> dict[str, Any]:
     if not is_notebook(path):
         return {}
     text = source(path)
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    linecache.cache[path] = (
+        len(text),
+        None,
+        text.splitlines(keepends=True),
+        path,
+    )
     return {"get_ipython": lambda *_: [], "display": print}

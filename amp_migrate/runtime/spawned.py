@@ -27,7 +27,9 @@ from amp_migrate.runtime.import_hook import Compiler, install
 _PLACE = "AMP_MIGRATE_SPAWNED"
 
 
-_PYTHON = re.compile(r"python[\d.]*(\.exe)?|torchrun|accelerate|deepspeed|horovodrun|mpirun")
+_PYTHON = re.compile(
+    r"python[\d.]*(\.exe)?|torchrun|accelerate|deepspeed|horovodrun|mpirun"
+)
 _COMMANDS = {
     "subprocess.Popen": 1,
     "os.system": 0,
@@ -52,11 +54,17 @@ def note_trainers(*others: str) -> list[str]:
 
     def note(otherwise: str) -> None:
         frames = reversed(traceback.extract_stack())
-        own = (frame for frame in frames if not frame.filename.startswith(foreign))
-        started.append(next((f"{one.filename}:{one.lineno}" for one in own), otherwise))
+        own = (
+            frame for frame in frames if not frame.filename.startswith(foreign)
+        )
+        started.append(
+            next((f"{one.filename}:{one.lineno}" for one in own), otherwise)
+        )
 
     def counted(process: Any) -> None:
-        if not getattr(process._target, "__module__", "").startswith("torch.utils.data"):
+        if not getattr(process._target, "__module__", "").startswith(
+            "torch.utils.data"
+        ):
             note(process.name)
         starting.append(process.name)
         try:
@@ -76,13 +84,19 @@ def note_trainers(*others: str) -> list[str]:
 
 
 def _runs_python(command: Any) -> bool:
-    words = [command] if isinstance(command, (str, bytes, os.PathLike)) else list(command or ())
+    words = (
+        [command]
+        if isinstance(command, (str, bytes, os.PathLike))
+        else list(command or ())
+    )
     first = os.fsdecode(words[0]) if words else ""
     first = first if len(words) > 1 else next(iter(first.split()), "")
     return bool(_PYTHON.fullmatch(os.path.basename(first)))
 
 
-def follow(rewrites: Mapping[str, str], switch: bool | None, simulated: bool = False) -> None:
+def follow(
+    rewrites: Mapping[str, str], switch: bool | None, simulated: bool = False
+) -> None:
     """Have this process's spawned children use the same rewritten files, and the simulated GPU. The
     texts wait in a temporary file.
     """
@@ -93,7 +107,10 @@ def follow(rewrites: Mapping[str, str], switch: bool | None, simulated: bool = F
     holder = tempfile.NamedTemporaryFile(  # noqa: SIM115
         "w", suffix=".json", prefix="amp-migrate-", encoding="utf-8"
     )
-    json.dump({"rewrites": dict(rewrites), "switch": switch, "simulated": simulated}, holder)
+    json.dump(
+        {"rewrites": dict(rewrites), "switch": switch, "simulated": simulated},
+        holder,
+    )
     holder.flush()
     os.environ[_PLACE] = holder.name
     root = str(Path(__file__).resolve().parents[2])

@@ -17,20 +17,35 @@ def speed_checks(runs: Runs, device: str, limits: Limits) -> Iterator[Check]:
                 yield _speed(runs, name, base, device, limits)
 
 
-def _speed(runs: Runs, name: str, base: str, device: str, limits: Limits) -> Check:
-    label, against = f"{name}: speed", "float32" if base == "original" else "TF32"
+def _speed(
+    runs: Runs, name: str, base: str, device: str, limits: Limits
+) -> Check:
+    label, against = (
+        f"{name}: speed",
+        "float32" if base == "original" else "TF32",
+    )
     slow, fast = runs[base].step_seconds, runs[name].step_seconds
     if device == "cpu":
         return Check(
-            label, "skip", None, None, "not measured: float16 on the CPU says nothing about a GPU"
+            label,
+            "skip",
+            None,
+            None,
+            "not measured: float16 on the CPU says nothing about a GPU",
         )
     if len(slow) < 5 or len(fast) < 5:
-        return Check(label, "skip", None, None, "too few steps to time; raise --steps")
+        return Check(
+            label, "skip", None, None, "too few steps to time; raise --steps"
+        )
     ratio, noise = median(slow) / median(fast), noise_of(runs, slow, fast)
     low = limits.min_speedup if base == "original" else None
     verdict: Verdict = "fail" if low is not None and ratio < low else "pass"
     return Check(
-        f"{label} against {against}", verdict, ratio, low, _sentence(ratio, noise, against)
+        f"{label} against {against}",
+        verdict,
+        ratio,
+        low,
+        _sentence(ratio, noise, against),
     )
 
 
@@ -39,9 +54,15 @@ def noise_of(runs: Runs, slow: list[float], fast: list[float]) -> float:
     original differ by.
     """
     second = "original-again" if "original-again" in runs else "original"
-    first, again = (median(runs[name].step_seconds) for name in ("original", second))
-    between = abs(first - again) / min(first, again) if min(first, again) > 0 else 0.0
-    return max(2 * float((spread(slow) ** 2 + spread(fast) ** 2) ** 0.5), between)
+    first, again = (
+        median(runs[name].step_seconds) for name in ("original", second)
+    )
+    between = (
+        abs(first - again) / min(first, again) if min(first, again) > 0 else 0.0
+    )
+    return max(
+        2 * float((spread(slow) ** 2 + spread(fast) ** 2) ** 0.5), between
+    )
 
 
 def _sentence(ratio: float, noise: float, against: str) -> str:
@@ -55,7 +76,10 @@ def _sentence(ratio: float, noise: float, against: str) -> str:
 def memory_checks(runs: Runs, device: str) -> Iterator[Check]:
     """Peak memory against float32."""
     for name in runs.amp():
-        before, after = runs["original"].peak_memory_bytes, runs[name].peak_memory_bytes
+        before, after = (
+            runs["original"].peak_memory_bytes,
+            runs[name].peak_memory_bytes,
+        )
         if device == "cpu" or not before:
             yield Check(
                 f"{name}: memory",
@@ -66,6 +90,8 @@ def memory_checks(runs: Runs, device: str) -> Iterator[Check]:
             )
             continue
         share = after / before
-        word = "less" if share < 0.98 else "more" if share > 1.02 else "no gain:"
+        word = (
+            "less" if share < 0.98 else "more" if share > 1.02 else "no gain:"
+        )
         message = f"{word} peak memory, {after / 2**20:.0f} MiB against {before / 2**20:.0f} MiB"
         yield Check(f"{name}: memory", "pass", share, None, message)

@@ -37,7 +37,9 @@ class Limits:
 class Supervisor:
     """Starts children, watches them, and leaves none behind. Use as a context manager."""
 
-    def __init__(self, limits: Limits, seed: int, device: str, watch: Watch) -> None:
+    def __init__(
+        self, limits: Limits, seed: int, device: str, watch: Watch
+    ) -> None:
         self._limits = limits
         self._watch = watch
         self._environment = _environment(seed, device)
@@ -62,8 +64,15 @@ class Supervisor:
         order = folder / "job.json"
         job.write(order)
         zygote = self._serving()
-        ending, tail = self._fork(zygote, job, order) if zygote else self._start(job, order)
-        places = [folder / f"rank{rank}" / "trace.json" for rank in range(self._limits.processes)]
+        ending, tail = (
+            self._fork(zygote, job, order)
+            if zygote
+            else self._start(job, order)
+        )
+        places = [
+            folder / f"rank{rank}" / "trace.json"
+            for rank in range(self._limits.processes)
+        ]
         return [_trace(place, job, ending, tail) for place in places]
 
     def _start(self, job: Job, order: Path) -> tuple[str, str]:
@@ -79,7 +88,9 @@ class Supervisor:
             )
             try:
                 # The tail is read first: a launcher that is ended has a lot to say about itself.
-                return self._wait(job, process.poll), _tail(Path(job.folder) / "output.txt")
+                return self._wait(job, process.poll), _tail(
+                    Path(job.folder) / "output.txt"
+                )
             finally:
                 _end(process)
 
@@ -89,7 +100,9 @@ class Supervisor:
 
     def _serving(self) -> subprocess.Popen[bytes] | None:
         """The process that forks the runs; None where they cannot be forked."""
-        if self._forks and (self._zygote is None or self._zygote.poll() is not None):
+        if self._forks and (
+            self._zygote is None or self._zygote.poll() is not None
+        ):
             self._zygote = subprocess.Popen(
                 [sys.executable, str(_BOOT), "--serve", self._device],
                 env=self._environment,
@@ -99,10 +112,14 @@ class Supervisor:
                 start_new_session=True,
             )
             assert self._zygote.stdout is not None
-            self._forks = self._zygote.stdout.readline().strip() == READY.encode()
+            self._forks = (
+                self._zygote.stdout.readline().strip() == READY.encode()
+            )
         return self._zygote if self._forks else None
 
-    def _fork(self, zygote: subprocess.Popen[bytes], job: Job, order: Path) -> tuple[str, str]:
+    def _fork(
+        self, zygote: subprocess.Popen[bytes], job: Job, order: Path
+    ) -> tuple[str, str]:
         assert zygote.stdin is not None
         assert zygote.stdout is not None
         zygote.stdin.write(f"{order}\n".encode())
@@ -120,9 +137,15 @@ class Supervisor:
         return ending, _tail(Path(job.folder) / "output.txt")
 
     def _wait(self, job: Job, poll: Callable[[], int | None]) -> str:
-        began, progress = time.monotonic(), Path(job.folder) / "rank0" / "progress.json"
+        began, progress = (
+            time.monotonic(),
+            Path(job.folder) / "rank0" / "progress.json",
+        )
         while (code := poll()) is None:
-            if self._limits.timeout is not None and time.monotonic() - began > self._limits.timeout:
+            if (
+                self._limits.timeout is not None
+                and time.monotonic() - began > self._limits.timeout
+            ):
                 return f"still running after {self._limits.timeout:g} s (--timeout)"
             self._watch(job, _progress(progress))
             time.sleep(0.05)
@@ -158,7 +181,9 @@ def _environment(seed: int, device: str) -> dict[str, str]:
 
 def _progress(path: Path) -> Mapping[str, float]:
     try:
-        found: Mapping[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        found: Mapping[str, float] = json.loads(
+            path.read_text(encoding="utf-8")
+        )
     except (OSError, ValueError):
         return {}
     return found
@@ -198,7 +223,10 @@ def _kill(pid: int) -> None:
     """A forked child with all that it started; what it answers afterwards is the zygote's to
     collect.
     """
-    for kill in (os.killpg, os.kill):  # one that has just been forked may not lead its group yet
+    for kill in (
+        os.killpg,
+        os.kill,
+    ):  # one that has just been forked may not lead its group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
 
@@ -208,7 +236,10 @@ def _trace(path: Path, job: Job, ending: str, tail: str) -> Trace:
         trace = Trace.read(path)
     except (OSError, ValueError):
         trace = Trace(
-            status="crashed", error=f"{ending}\n{tail}".strip(), device=job.device, dtype=job.dtype
+            status="crashed",
+            error=f"{ending}\n{tail}".strip(),
+            device=job.device,
+            dtype=job.dtype,
         )
     trace.output = tail
     return trace

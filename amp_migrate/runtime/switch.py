@@ -30,9 +30,15 @@ def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
     `relocate`.
     """
     nodes = list(nodes_in(tree))
-    imports = imports_of(node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
+    imports = imports_of(
+        node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
     for node in nodes:
-        if isinstance(node, ast.Call) and _name(node) in _MAKERS and not lines.same[node.lineno]:
+        if (
+            isinstance(node, ast.Call)
+            and _name(node) in _MAKERS
+            and not lines.same[node.lineno]
+        ):
             _force(node, on, _PLACES.get(imports.canonical(node.func) or ""))
 
 
@@ -48,14 +54,18 @@ def _name(call: ast.Call) -> str:
 
 
 def _force(call: ast.Call, on: bool, place: int | None) -> None:
-    given = next((keyword for keyword in call.keywords if keyword.arg == "enabled"), None)
+    given = next(
+        (keyword for keyword in call.keywords if keyword.arg == "enabled"), None
+    )
     if given is not None:
         given.value = _forced(given.value, on)
     elif place is not None and place < len(call.args):
         call.args[place] = _forced(call.args[place], on)
     else:
         constant = ast.copy_location(ast.Constant(on), call)
-        call.keywords.append(ast.copy_location(ast.keyword("enabled", constant), call))
+        call.keywords.append(
+            ast.copy_location(ast.keyword("enabled", constant), call)
+        )
 
 
 def _forced(value: ast.expr, on: bool) -> ast.expr:

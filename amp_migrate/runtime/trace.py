@@ -156,7 +156,11 @@ class Trace:
         """A loss scale that did not overflow, or is well below those that did; None where no
         scaler is used.
         """
-        fitting = [scale for scale, taken in zip(self.scales, self.taken, strict=False) if taken]
+        fitting = [
+            scale
+            for scale, taken in zip(self.scales, self.taken, strict=False)
+            if taken
+        ]
         if fitting:
             return fitting[-1]
         return max(self.scales[-1] * 2.0**-6, 1.0) if self.scales else None
@@ -179,9 +183,13 @@ class Trace:
     def read(cls, path: Path) -> Trace:
         """The trace written to `path`."""
         data = json.loads(path.read_text(encoding="utf-8"))
-        data["violations"] = [Violation(**violation) for violation in data["violations"]]
+        data["violations"] = [
+            Violation(**violation) for violation in data["violations"]
+        ]
         data["places"] = {
-            name: [Place(**{**row, "floats": tuple(row["floats"])}) for row in rows]
+            name: [
+                Place(**{**row, "floats": tuple(row["floats"])}) for row in rows
+            ]
             for name, rows in data["places"].items()
         }
         return cls(**data)
@@ -193,4 +201,8 @@ def finite(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
-    return [finite(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return (
+        [finite(item) for item in value]
+        if isinstance(value, (list, tuple))
+        else value
+    )

@@ -16,7 +16,13 @@ from typing import Any
 from amp_migrate.runtime import checks
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.checks import Runs
-from amp_migrate.runtime.endings import completed, drilled, how, not_verified, same_shapes
+from amp_migrate.runtime.endings import (
+    completed,
+    drilled,
+    how,
+    not_verified,
+    same_shapes,
+)
 from amp_migrate.runtime.gradient_checks import COARSER, gradients
 from amp_migrate.runtime.metric_runs import compare_metric
 from amp_migrate.runtime.parameters import note_differences
@@ -51,7 +57,9 @@ class Verifier:
         self._tell = tell
         self.program = program
         self.options = options
-        self.report = Report(options, others=[Runs() for _ in range(options.processes - 1)])
+        self.report = Report(
+            options, others=[Runs() for _ in range(options.processes - 1)]
+        )
         self._supervisor = supervisor
         self._runner = Runner(program, options, supervisor, Path())
         self._ways: dict[str, dict[str, Any]] = {}
@@ -60,8 +68,13 @@ class Verifier:
     def run(self) -> Report:
         """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
         with tempfile.TemporaryDirectory(prefix="amp-migrate-") as folder:
-            self._runner = Runner(self.program, self.options, self._supervisor, Path(folder))
-            with self._runner.telling_written(self.report.notes), self._whole("verify"):
+            self._runner = Runner(
+                self.program, self.options, self._supervisor, Path(folder)
+            )
+            with (
+                self._runner.telling_written(self.report.notes),
+                self._whole("verify"),
+            ):
                 self._all()
         return self.report
 
@@ -73,7 +86,9 @@ class Verifier:
         for dtype in self.program.rewrites:
             self._amp(dtype)
         for dtype, texts in self.program.rewrites.items():
-            self._to_the_end(self._name(dtype), {"rewrites": dict(texts), "dtype": dtype})
+            self._to_the_end(
+                self._name(dtype), {"rewrites": dict(texts), "dtype": dtype}
+            )
         with self._whole("speed"):
             self._speed()
         self._probe_cost()
@@ -82,7 +97,9 @@ class Verifier:
         """Questions for which the program is run whole."""
         if self.options.metric is not None:
             with self._whole("metric"):
-                compare_metric(self.report, self._run, self._tensors, name, ways)
+                compare_metric(
+                    self.report, self._run, self._tensors, name, ways
+                )
         if self.options.resume is not None:
             with self._whole("resume"):
                 compare_resumed(self.report, self._run, name, ways)
@@ -97,7 +114,13 @@ class Verifier:
             told = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
             message = f"this could not be compared; {told}"
             self.report.checks.append(
-                Check(f"{what}: comparison", "fail", type(error).__name__, None, message)
+                Check(
+                    f"{what}: comparison",
+                    "fail",
+                    type(error).__name__,
+                    None,
+                    message,
+                )
             )
 
     def _probe_cost(self) -> None:
@@ -129,9 +152,13 @@ class Verifier:
     def _completed(self, name: str, original: str | None = "original") -> bool:
         """The run came to its end on every rank, and the ranks agree."""
         done = self._ask(
-            lambda runs: completed(name, runs[name], runs[original] if original else None)
+            lambda runs: completed(
+                name, runs[name], runs[original] if original else None
+            )
         )
-        if self.report.others and all(runs[name].steps for runs in self.report.ranks):
+        if self.report.others and all(
+            runs[name].steps for runs in self.report.ranks
+        ):
             self.report.checks.append(agree(name, self.report.ranks))
         return done
 
@@ -153,7 +180,9 @@ class Verifier:
         self._repeat_seeds()
         if not self._completed("original-again"):
             return False
-        if self.report.runs.unseeded:  # one difference of two runs is no measure
+        if (
+            self.report.runs.unseeded
+        ):  # one difference of two runs is no measure
             self._repeat()
             self._repeat()
         self._ask(lambda runs: [checks.reproducible(runs)])
@@ -171,7 +200,9 @@ class Verifier:
         slower = 2 if self.options.device == "cpu" else 1
         low, high = count * seconds, slower * count * seconds
         told = f"{low:.0f} s" if low == high else f"{low:.0f} to {high:.0f} s"
-        self._tell(f"the original took {seconds:.0f} s; about {count} runs to go, {told}")
+        self._tell(
+            f"the original took {seconds:.0f} s; about {count} runs to go, {told}"
+        )
 
     def _repeat_seeds(self) -> None:
         """A program that seeds itself anew in every run is given the seeds of its first."""
@@ -203,7 +234,11 @@ class Verifier:
             note_differences(runs, functools.partial(self._tensors, rank=rank))
 
     def _off_fails(self) -> bool:
-        found = [check for runs in self.report.ranks for check in checks.amp_off(runs)]
+        found = [
+            check
+            for runs in self.report.ranks
+            for check in checks.amp_off(runs)
+        ]
         return any(check.verdict == "fail" for check in found)
 
     def _may_repeat(self) -> bool:
@@ -212,7 +247,9 @@ class Verifier:
         """
         runs = self.report.runs
         repeats = any(checks.is_repeated(each) for each in self.report.ranks)
-        return len(runs.repeats) < MOST_REPEATS and not (runs.repeats and repeats)
+        return len(runs.repeats) < MOST_REPEATS and not (
+            runs.repeats and repeats
+        )
 
     def _amp(self, dtype: str) -> None:
         name = self._name(dtype)
@@ -228,28 +265,43 @@ class Verifier:
         self.report.notes.extend(not_verified(trace))
         if trace.left_out and not (self.options.quick and self._inside(name)):
             self._run(f"float32-as-{name}", left_out=tuple(trace.left_out))
-        settle(name, trace, self.options.steps, functools.partial(self._run, **ways))
+        settle(
+            name,
+            trace,
+            self.options.steps,
+            functools.partial(self._run, **ways),
+        )
         with self._whole(name):
-            self._ask(lambda each: checks.amp_on(each, name, self.options.limits))
+            self._ask(
+                lambda each: checks.amp_on(each, name, self.options.limits)
+            )
         if not self.options.quick:
             with self._whole(f"{name}: gradients"):
                 self._gradients(name, ways)
         if self.options.drills and trace.dtype == "float16":
             scale = runs.latest(name).settled_scale
             drill = self._run(
-                f"{name} drill", steps=DRILL_STEPS, drills=("overflow",), init_scale=scale, **ways
+                f"{name} drill",
+                steps=DRILL_STEPS,
+                drills=("overflow",),
+                init_scale=scale,
+                **ways,
             )
             self.report.checks.extend(drilled(name, drill, "overflow drill"))
         if self.options.diagnose and self._failed(name):
             with self._whole(f"{name}: diagnosis"):
-                Remedy(self.report, self._run, self._tensors, self._error).look(name, ways)
+                Remedy(self.report, self._run, self._tensors, self._error).look(
+                    name, ways
+                )
 
     def _inside(self, name: str) -> bool:
         """Whether the loss is where it should be though steps were skipped: then the run that would
         excuse them is not needed.
         """
         limits = self.options.limits
-        found = [checks.loss_curve(runs, name, limits) for runs in self.report.ranks]
+        found = [
+            checks.loss_curve(runs, name, limits) for runs in self.report.ranks
+        ]
         return all(check.verdict == "pass" for check in found)
 
     def _gradients(self, name: str, ways: dict[str, Any]) -> None:
@@ -265,7 +317,9 @@ class Verifier:
         self._reference(name, ways)
         self.report.checks.extend(gradients(runs, name, self.options.limits))
 
-    def _first_gradients(self, name: str, trace: Trace, ways: dict[str, Any]) -> str:
+    def _first_gradients(
+        self, name: str, trace: Trace, ways: dict[str, Any]
+    ) -> str:
         """The run that has them: where a first step was skipped, one at a scale that fits."""
         from amp_migrate.runtime.gradients import first_steps_kept
 
@@ -298,14 +352,21 @@ class Verifier:
 
     def _float64(self, single: Trace) -> str:
         """`float64`, or why the program's gradients are not to be had in float64."""
-        from amp_migrate.runtime.gradients import first_loss_agrees, same_gradients
+        from amp_migrate.runtime.gradients import (
+            first_loss_agrees,
+            same_gradients,
+        )
 
-        double = self._run("float64 reference", float64=True, steps=REFERENCE_STEPS)
+        double = self._run(
+            "float64 reference", float64=True, steps=REFERENCE_STEPS
+        )
         if not double.losses or double.status not in ("stopped", "finished"):
             return f"the program does not run in float64 ({how(double)})"
         if not first_loss_agrees(single.losses, double.losses):
             return "its first loss is not that of float32, so other random numbers were drawn"
-        if not same_gradients(self._tensors(self._single), self._tensors("float64 reference")):
+        if not same_gradients(
+            self._tensors(self._single), self._tensors("float64 reference")
+        ):
             return "it has the gradients of other parameters"
         return "float64"
 
@@ -314,7 +375,9 @@ class Verifier:
         unless told not to.
         """
         if self.options.device == "cuda":
-            exact = self._run("float32 gradients", exact=True, steps=REFERENCE_STEPS)
+            exact = self._run(
+                "float32 gradients", exact=True, steps=REFERENCE_STEPS
+            )
             if exact.steps:
                 self._single = "float32 gradients"
                 return exact
@@ -322,10 +385,14 @@ class Verifier:
 
     def _truth(self) -> Path:
         return self._tensors(
-            "float64 reference" if self.report.runs.reference == "float64" else self._single
+            "float64 reference"
+            if self.report.runs.reference == "float64"
+            else self._single
         )
 
-    def _error(self, name: str, trace: Trace, ways: dict[str, Any]) -> list[Any]:
+    def _error(
+        self, name: str, trace: Trace, ways: dict[str, Any]
+    ) -> list[Any]:
         return self._distances(self._first_gradients(name, trace, ways))
 
     def _distances(self, source: str) -> list[Any]:
@@ -335,10 +402,22 @@ class Verifier:
         from amp_migrate.runtime.gradients import distances, rounded_as
 
         if self.report.runs.reference == "float64":
-            return distances(self._tensors(self._single), self._tensors(source), self._truth())
+            return distances(
+                self._tensors(self._single),
+                self._tensors(source),
+                self._truth(),
+            )
         if not self._tensors("float32 rounded").exists():
-            self._run("float32 rounded", perturb=HALF_ROUNDING, perturb_first=True, steps=1)
-        rounded, single = self._tensors("float32 rounded"), self._tensors(self._single)
+            self._run(
+                "float32 rounded",
+                perturb=HALF_ROUNDING,
+                perturb_first=True,
+                steps=1,
+            )
+        rounded, single = (
+            self._tensors("float32 rounded"),
+            self._tensors(self._single),
+        )
         found = distances(rounded, self._tensors(source), single)
         return [rounded_as(one, 1 / COARSER) for one in found]
 
@@ -349,12 +428,18 @@ class Verifier:
         )
 
     def _name(self, dtype: str) -> str:
-        return "amp" if dtype == next(iter(self.program.rewrites)) else f"amp-{dtype}"
+        return (
+            "amp"
+            if dtype == next(iter(self.program.rewrites))
+            else f"amp-{dtype}"
+        )
 
     def _speed(self) -> None:
         runs, limits = self.report.runs, self.options.limits
         self._time_again()
-        self.report.checks.extend(speed_checks(runs, self.options.device, limits))
+        self.report.checks.extend(
+            speed_checks(runs, self.options.device, limits)
+        )
         self.report.checks.extend(memory_checks(runs, self.options.device))
         if self.options.device != "cpu":
             self.report.advice.extend(pays(runs))
@@ -365,13 +450,16 @@ class Verifier:
         """
         runs = self.report.runs
         timed = [
-            name for name in ("original", "original-again", "tf32", *runs.amp()) if name in runs
+            name
+            for name in ("original", "original-again", "tf32", *runs.amp())
+            if name in runs
         ]
         if not any(runs[name].masks for name in timed):
             return
         for name in timed:
             again = self._run(
-                f"{name} timed", **{**self._ways[name], "same_masks": False, "drills": ()}
+                f"{name} timed",
+                **{**self._ways[name], "same_masks": False, "drills": ()},
             )
             runs[name].step_seconds, runs[name].peak_memory_bytes = (
                 again.step_seconds,
@@ -385,11 +473,15 @@ def verify(program: Program, options: Options, watch: Watch) -> Verifier:
     """
     limits = Limits(options.timeout, options.processes)
     with Supervisor(limits, options.seed, options.device, watch) as supervisor:
-        verifier = Verifier(program, options, supervisor, getattr(watch, "tell", lambda _: None))
+        verifier = Verifier(
+            program, options, supervisor, getattr(watch, "tell", lambda _: None)
+        )
         try:
             verifier.run()
         except KeyboardInterrupt:
             verifier.report.interrupted = True
             message = "interrupted; the others are the checks that were finished before"
-            verifier.report.checks.append(Check("complete", "fail", "interrupted", None, message))
+            verifier.report.checks.append(
+                Check("complete", "fail", "interrupted", None, message)
+            )
     return verifier

@@ -30,4 +30,6 @@ def waiting_share() -> Callable[[], float]:
 
     kind.__next__ = timed
     kind.next = timed  # its older name
-    return lambda: sum(waited[2:]) / (ends[-1] - ends[1]) if len(ends) > 2 else 0.0
+    return lambda: (
+        sum(waited[2:]) / (ends[-1] - ends[1]) if len(ends) > 2 else 0.0
+    )

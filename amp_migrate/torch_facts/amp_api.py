@@ -30,23 +30,77 @@ class Callable(NamedTuple):
 
 _REGION = ("device_type", "dtype", "enabled", "cache_enabled")
 _OLD_REGION = ("enabled", "dtype", "cache_enabled")
-_SCALE = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+_SCALE = (
+    "init_scale",
+    "growth_factor",
+    "backoff_factor",
+    "growth_interval",
+    "enabled",
+)
 _SCALER = ("device", *_SCALE)
 _OLD = (2, 4)
 
 API: tuple[Callable, ...] = (
     Callable("torch.autocast", "autocast", _REGION, (1, 10)),
     Callable("torch.amp.autocast", "autocast", _REGION, (1, 12)),
-    Callable("torch.cuda.amp.autocast", "autocast", _OLD_REGION, (1, 6), "cuda", "float16", _OLD),
-    Callable("torch.cpu.amp.autocast", "autocast", _OLD_REGION, (1, 10), "cpu", "bfloat16", _OLD),
+    Callable(
+        "torch.cuda.amp.autocast",
+        "autocast",
+        _OLD_REGION,
+        (1, 6),
+        "cuda",
+        "float16",
+        _OLD,
+    ),
+    Callable(
+        "torch.cpu.amp.autocast",
+        "autocast",
+        _OLD_REGION,
+        (1, 10),
+        "cpu",
+        "bfloat16",
+        _OLD,
+    ),
     Callable("torch.GradScaler", "GradScaler", _SCALER, (2, 3)),
     Callable("torch.amp.GradScaler", "GradScaler", _SCALER, (2, 3)),
-    Callable("torch.cuda.amp.GradScaler", "GradScaler", _SCALE, (1, 6), "cuda", "", _OLD),
-    Callable("torch.cpu.amp.GradScaler", "GradScaler", _SCALE, (2, 3), "cpu", "", _OLD),
+    Callable(
+        "torch.cuda.amp.GradScaler",
+        "GradScaler",
+        _SCALE,
+        (1, 6),
+        "cuda",
+        "",
+        _OLD,
+    ),
+    Callable(
+        "torch.cpu.amp.GradScaler",
+        "GradScaler",
+        _SCALE,
+        (2, 3),
+        "cpu",
+        "",
+        _OLD,
+    ),
     Callable("torch.amp.custom_fwd", "custom_fwd", ("fwd",), (2, 4)),
     Callable("torch.amp.custom_bwd", "custom_bwd", ("bwd",), (2, 4)),
-    Callable("torch.cuda.amp.custom_fwd", "custom_fwd", ("fwd",), (1, 6), "cuda", "", _OLD),
-    Callable("torch.cuda.amp.custom_bwd", "custom_bwd", ("bwd",), (1, 6), "cuda", "", _OLD),
+    Callable(
+        "torch.cuda.amp.custom_fwd",
+        "custom_fwd",
+        ("fwd",),
+        (1, 6),
+        "cuda",
+        "",
+        _OLD,
+    ),
+    Callable(
+        "torch.cuda.amp.custom_bwd",
+        "custom_bwd",
+        ("bwd",),
+        (1, 6),
+        "cuda",
+        "",
+        _OLD,
+    ),
 )
 
 SHARDED_SCALERS: tuple[str, ...] = (
@@ -55,7 +109,12 @@ SHARDED_SCALERS: tuple[str, ...] = (
     "fairscale.optim.grad_scaler.ShardedGradScaler",
 )
 SCALER_METHODS: tuple[str, ...] = ("scale", "unscale_", "step", "update")
-SCALER_STATE: tuple[str, ...] = ("state_dict", "load_state_dict", "get_scale", "is_enabled")
+SCALER_STATE: tuple[str, ...] = (
+    "state_dict",
+    "load_state_dict",
+    "get_scale",
+    "is_enabled",
+)
 
 CACHE_KEEPS_GRADIENTS: Version = (2, 10)
 """Since when weights that autocast casts under `no_grad` are cast again where gradients count."""
@@ -120,7 +179,12 @@ COMPLEX = (
     "torch.cdouble",
 )
 FLOAT32 = ("torch.float32", "torch.float", "numpy.float32")
-DOUBLES = ("torch.float64", "torch.double", "torch.DoubleTensor", "torch.cuda.DoubleTensor")
+DOUBLES = (
+    "torch.float64",
+    "torch.double",
+    "torch.DoubleTensor",
+    "torch.cuda.DoubleTensor",
+)
 FINFO = ("torch.finfo", "numpy.finfo")
 FLOAT32_LIMITS = {
     "min": -(2.0**128 - 2.0**104),

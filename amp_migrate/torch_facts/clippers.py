@@ -12,7 +12,9 @@ class Clipper(NamedTuple):
     names: tuple[str, ...]
     """Canonical names: where it is defined and where people import it from."""
     does: Literal["clip", "measure"] = "clip"
-    takes: Literal["parameters", "gradients", "norms", "optimizer"] = "parameters"
+    takes: Literal["parameters", "gradients", "norms", "optimizer"] = (
+        "parameters"
+    )
     """What its first argument is."""
 
 
@@ -22,8 +24,15 @@ CLIPPERS: tuple[Clipper, ...] = (
     Clipper(("torch.nn.utils.clip_grad_value_",)),
     Clipper(("torch.nn.utils.clip_grads_with_norm_",)),
     Clipper(("torch.nn.utils.get_total_norm",), "measure", "gradients"),
-    Clipper(("timm.utils.dispatch_clip_grad", "timm.utils.clip_grad.dispatch_clip_grad")),
-    Clipper(("timm.utils.adaptive_clip_grad", "timm.utils.agc.adaptive_clip_grad")),
+    Clipper(
+        (
+            "timm.utils.dispatch_clip_grad",
+            "timm.utils.clip_grad.dispatch_clip_grad",
+        )
+    ),
+    Clipper(
+        ("timm.utils.adaptive_clip_grad", "timm.utils.agc.adaptive_clip_grad")
+    ),
     Clipper(
         (
             "apex.contrib.clip_grad.clip_grad_norm_",
@@ -49,4 +58,7 @@ def clipper(canonical: str | None) -> Clipper | None:
 
 def one_of(prefix: str) -> Clipper | None:
     """A row whose name begins so: for a name of which a program puts only the end together."""
-    return next((row for name, row in _by_name().items() if name.startswith(prefix)), None)
+    return next(
+        (row for name, row in _by_name().items() if name.startswith(prefix)),
+        None,
+    )

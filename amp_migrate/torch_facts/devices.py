@@ -29,10 +29,14 @@ class Device(NamedTuple):
 
 
 DEVICES: tuple[Device, ...] = (
-    Device("cuda", "float16", (1, 6), (1, 6), (1, 6), (1, 10), "torch.cuda", (2, 4)),
+    Device(
+        "cuda", "float16", (1, 6), (1, 6), (1, 6), (1, 10), "torch.cuda", (2, 4)
+    ),
     Device("cpu", "bfloat16", (1, 10), (2, 3), (2, 2), (1, 10), "torch.cpu"),
     Device("mps", "float16", (2, 5), (2, 8), (2, 5), (2, 6), "torch.mps"),
-    Device("xpu", "float16", (2, 0), (2, 3), (2, 0), (2, 0), "torch.xpu", (2, 10)),
+    Device(
+        "xpu", "float16", (2, 0), (2, 3), (2, 0), (2, 0), "torch.xpu", (2, 10)
+    ),
     Device("hpu", "bfloat16", (2, 0), (2, 3), (2, 0), (2, 0), "torch.hpu"),
     Device("mtia", "float16", (2, 5), (2, 5), (2, 5), (2, 5), "torch.mtia"),
     Device("xla", "bfloat16", (2, 0), None, None, (2, 0), ""),

@@ -27,7 +27,9 @@ class Framework(NamedTuple):
 
 
 def _of(packages: tuple[str, ...], *names: str) -> frozenset[str]:
-    return frozenset(f"{package}.{name}" for package in packages for name in names)
+    return frozenset(
+        f"{package}.{name}" for package in packages for name in names
+    )
 
 
 _LIGHTNING = (
@@ -66,7 +68,13 @@ FRAMEWORKS = (
         brain=(("mixed_precision", '"bf16" if {on} else "no"'),),
         setting='Accelerator(mixed_precision="fp16")',
         rivals=frozenset(
-            {"fp16", "deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin", "dynamo_plugin"}
+            {
+                "fp16",
+                "deepspeed_plugin",
+                "fsdp_plugin",
+                "megatron_lm_plugin",
+                "dynamo_plugin",
+            }
         ),
         cpu=(("cpu", True),),
         clipper="accelerator.clip_grad_norm_",
@@ -97,7 +105,8 @@ FRAMEWORKS = (
     ),
     Framework(
         "transformers",
-        _of(("transformers", "transformers.training_args"), *_ARGUMENTS) | _of(("trl",), *_TRL),
+        _of(("transformers", "transformers.training_args"), *_ARGUMENTS)
+        | _of(("trl",), *_TRL),
         "fp16",
         half=(("fp16", "{on}"),),
         brain=(("bf16", "{on}"),),
@@ -133,7 +142,10 @@ FRAMEWORKS = (
         ),
         "amp",
         half=(("amp", "True"),),
-        brain=(("amp", "True"), ("amp_kwargs", '{{"dtype": {torch}.bfloat16}}')),
+        brain=(
+            ("amp", "True"),
+            ("amp_kwargs", '{{"dtype": {torch}.bfloat16}}'),
+        ),
         setting="SupervisedTrainer(amp=True)",
         rivals=frozenset({"amp_kwargs"}),
         cpu=(("device", "cpu"),),
@@ -163,7 +175,11 @@ LIGHTNING_1 = frozenset(
         "flush_logs_every_n_steps"
     ).split()
 )
-LIGHTNING_1_HOOKS = ("def training_epoch_end(", "def validation_epoch_end(", "def test_epoch_end(")
+LIGHTNING_1_HOOKS = (
+    "def training_epoch_end(",
+    "def validation_epoch_end(",
+    "def test_epoch_end(",
+)
 WORDS = (
     "accelerate",
     "lightning",

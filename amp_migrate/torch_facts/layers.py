@@ -10,7 +10,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from amp_migrate.torch_facts import ops
 
-Role: TypeAlias = Literal["layer", "criterion", "composite", "container", "parameters", "wrapper"]
+Role: TypeAlias = Literal[
+    "layer", "criterion", "composite", "container", "parameters", "wrapper"
+]
 """`composite`: several operators in one module; `wrapper`: runs the module that it is given."""
 
 
@@ -155,7 +157,11 @@ LAYERS: tuple[Layer, ...] = (
     Layer("RNNCell", "rnn_tanh_cell"),
     Layer("MultiheadAttention", "nn.functional.multi_head_attention_forward"),
     Layer("BCELoss", "nn.functional.binary_cross_entropy", "criterion"),
-    Layer("BCEWithLogitsLoss", "nn.functional.binary_cross_entropy_with_logits", "criterion"),
+    Layer(
+        "BCEWithLogitsLoss",
+        "nn.functional.binary_cross_entropy_with_logits",
+        "criterion",
+    ),
     Layer("CrossEntropyLoss", "nn.functional.cross_entropy", "criterion"),
     Layer("NLLLoss", "nn.functional.nll_loss", "criterion"),
     Layer("NLLLoss2d", "nn.functional.nll_loss", "criterion"),
@@ -166,14 +172,32 @@ LAYERS: tuple[Layer, ...] = (
     Layer("MSELoss", "nn.functional.mse_loss", "criterion"),
     Layer("SmoothL1Loss", "nn.functional.smooth_l1_loss", "criterion"),
     Layer("HuberLoss", "nn.functional.huber_loss", "criterion"),
-    Layer("HingeEmbeddingLoss", "nn.functional.hinge_embedding_loss", "criterion"),
-    Layer("MarginRankingLoss", "nn.functional.margin_ranking_loss", "criterion"),
+    Layer(
+        "HingeEmbeddingLoss", "nn.functional.hinge_embedding_loss", "criterion"
+    ),
+    Layer(
+        "MarginRankingLoss", "nn.functional.margin_ranking_loss", "criterion"
+    ),
     Layer("MultiMarginLoss", "nn.functional.multi_margin_loss", "criterion"),
-    Layer("MultiLabelMarginLoss", "nn.functional.multilabel_margin_loss", "criterion"),
-    Layer("MultiLabelSoftMarginLoss", "nn.functional.multilabel_soft_margin_loss", "criterion"),
+    Layer(
+        "MultiLabelMarginLoss",
+        "nn.functional.multilabel_margin_loss",
+        "criterion",
+    ),
+    Layer(
+        "MultiLabelSoftMarginLoss",
+        "nn.functional.multilabel_soft_margin_loss",
+        "criterion",
+    ),
     Layer("SoftMarginLoss", "nn.functional.soft_margin_loss", "criterion"),
-    Layer("CosineEmbeddingLoss", "nn.functional.cosine_embedding_loss", "criterion"),
-    Layer("TripletMarginLoss", "nn.functional.triplet_margin_loss", "criterion"),
+    Layer(
+        "CosineEmbeddingLoss",
+        "nn.functional.cosine_embedding_loss",
+        "criterion",
+    ),
+    Layer(
+        "TripletMarginLoss", "nn.functional.triplet_margin_loss", "criterion"
+    ),
     Layer(
         "TripletMarginWithDistanceLoss",
         "nn.functional.triplet_margin_with_distance_loss",
@@ -209,7 +233,9 @@ WRAPPERS: tuple[str, ...] = (
 """They give back the module that they are given, in other clothes."""
 
 
-LOSSES = frozenset(row.operator for row in LAYERS if row.role == "criterion" and row.operator)
+LOSSES = frozenset(
+    row.operator for row in LAYERS if row.role == "criterion" and row.operator
+)
 """The operators of the criteria: unless told otherwise, they give one number for a batch."""
 
 

@@ -121,6 +121,13 @@ ONLY_OF_TENSORS = frozenset(
 """Methods and attributes that tensors have, and neither arrays nor lists, modules, packed sequences
 and frames of data: what is asked for one is a tensor. (The `size` of an array is no method.)
 """
-_FLAGS = ("grad_fn", "is_cuda", "is_leaf", "is_sparse", "requires_grad", "retains_grad")
+_FLAGS = (
+    "grad_fn",
+    "is_cuda",
+    "is_leaf",
+    "is_sparse",
+    "requires_grad",
+    "retains_grad",
+)
 ATTRIBUTES_OF_TENSORS = frozenset(_FLAGS)
 """Those among them that are not called."""

@@ -29,7 +29,9 @@ _SHARDS = "it shards its state: it needs a scaler of its own"
 _SCALES = "it scales the loss itself"
 _TWICE = "it steps twice for each batch, with a backward in between"
 _OTHER = "it belongs to another framework, not to torch"
-_BACKWARD = "it steps inside backward, before a scaler could unscale the gradients"
+_BACKWARD = (
+    "it steps inside backward, before a scaler could unscale the gradients"
+)
 
 _DRIVEN = (
     "torch.optim.*",
@@ -90,17 +92,33 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
     Optimizer("sam.SAM", False, _TWICE),
     Optimizer("pytorch_optimizer.LOMO", False, _BACKWARD),
     Optimizer("lomo_optim.*", False, _BACKWARD),
-    Optimizer("torch.distributed.optim.DistributedOptimizer", False, "its parameters are remote"),
-    Optimizer("torch.distributed.optim.PostLocalSGDOptimizer", False, "it averages inside step"),
+    Optimizer(
+        "torch.distributed.optim.DistributedOptimizer",
+        False,
+        "its parameters are remote",
+    ),
+    Optimizer(
+        "torch.distributed.optim.PostLocalSGDOptimizer",
+        False,
+        "it averages inside step",
+    ),
     Optimizer("apex.fp16_utils.FP16_Optimizer", False, _SCALES),
     Optimizer("apex.contrib.optimizers.*", False, _SCALES),
     Optimizer("fairseq.optim.fp16_optimizer.*", False, _SCALES),
     Optimizer("deepspeed.*", False, _SCALES),
     Optimizer("colossalai.*", False, _SCALES),
-    Optimizer("horovod.torch.DistributedOptimizer", False, "it averages gradients inside step"),
+    Optimizer(
+        "horovod.torch.DistributedOptimizer",
+        False,
+        "it averages gradients inside step",
+    ),
     Optimizer("fairscale.optim.OSS", False, _SHARDS),
     Optimizer("fairscale.optim.oss.OSS", False, _SHARDS),
-    Optimizer("fairscale.optim.AdaScale", False, "it measures the gradients inside backward"),
+    Optimizer(
+        "fairscale.optim.AdaScale",
+        False,
+        "it measures the gradients inside backward",
+    ),
     Optimizer("fairscale.optim.Adam", False, _SCALES),
     Optimizer("torch_xla.*", False, "it averages gradients outside of step"),
     *(
@@ -131,7 +149,10 @@ SECOND_ORDER_MARK = "is_second_order"
 """What optimizers say of themselves that differentiate the gradients again (timm's convention);
 those of torch, and the driven ones of the table, do not have it.
 """
-SCHEDULERS: tuple[str, ...] = ("torch.optim.lr_scheduler", "torch.optim.swa_utils.SWALR")
+SCHEDULERS: tuple[str, ...] = (
+    "torch.optim.lr_scheduler",
+    "torch.optim.swa_utils.SWALR",
+)
 
 
 @cache
@@ -141,7 +162,11 @@ def _rows() -> dict[str, Optimizer]:
 
 def optimizer(canonical: str | None) -> Optimizer | None:
     """Find the row of a class, or of the package that it is in."""
-    if canonical is None or canonical.startswith(SCHEDULERS) or canonical in NOT_OPTIMIZERS:
+    if (
+        canonical is None
+        or canonical.startswith(SCHEDULERS)
+        or canonical in NOT_OPTIMIZERS
+    ):
         return None
     exact = _rows().get(canonical)
     head, _, last = canonical.rpartition(".")
@@ -158,5 +183,7 @@ def optimizer(canonical: str | None) -> Optimizer | None:
 def _called_like_one(last: str) -> bool:
     """A class, or a factory such as `create_optimizer_v2`: packages hold helpers as well."""
     return (
-        last[:1].isupper() or last.startswith("create_optimizer") or last == "DistributedOptimizer"
+        last[:1].isupper()
+        or last.startswith("create_optimizer")
+        or last == "DistributedOptimizer"
     )

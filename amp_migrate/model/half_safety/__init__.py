@@ -28,14 +28,18 @@ from amp_migrate.model.tensors.calls import spelled
 __all__ = ["Asked", "Hazard", "apart", "hazards"]
 
 
-def apart(asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]) -> Iterator[Hazard]:
+def apart(
+    asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]
+) -> Iterator[Hazard]:
     """What must be computed with autocast off, before anything else is asked."""
     for node, scope in nodes:
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
 
 
-def hazards(asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]) -> Iterator[Hazard]:
+def hazards(
+    asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]
+) -> Iterator[Hazard]:
     """What breaks among `nodes`, each with the scope that it stands in."""
     for node, scope in nodes:
         if asked.float16:

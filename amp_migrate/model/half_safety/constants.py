@@ -22,12 +22,24 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         found = spelled(asked.inference, node, scope)
         if found is not None and found.op.constants:
             yield from _of_call(asked, node, found, scope)
-    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+    elif isinstance(node, ast.Assign) and isinstance(
+        node.targets[0], ast.Subscript
+    ):
         if _is_huge(asked, node.value, scope):
-            yield from _in_place(asked, node, node.targets[0].value, node.value, scope)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
-        for constant, tensor in ((node.left, node.right), (node.right, node.left)):
-            if _is_huge(asked, constant, scope) and asked.fact(tensor, scope).seen_half:
+            yield from _in_place(
+                asked, node, node.targets[0].value, node.value, scope
+            )
+    elif isinstance(node, ast.BinOp) and isinstance(
+        node.op, (ast.Add, ast.Sub, ast.Mult)
+    ):
+        for constant, tensor in (
+            (node.left, node.right),
+            (node.right, node.left),
+        ):
+            if (
+                _is_huge(asked, constant, scope)
+                and asked.fact(tensor, scope).seen_half
+            ):
                 yield _hazard(node, constant, (tensor,))
 
 
@@ -43,7 +55,9 @@ def _is_huge(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     return any(HALF_MAX < abs(one) < float("inf") for one in found)
 
 
-def _of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+def _of_call(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     given = arguments(call, found)
     huge = [
         one
@@ -53,26 +67,38 @@ def _of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Ite
     if not huge or not given:
         return
     if found.op.name == "where":
-        others = [one for one in given[1:3] if one not in huge and _is_cast(asked, one, scope)]
+        others = [
+            one
+            for one in given[1:3]
+            if one not in huge and _is_cast(asked, one, scope)
+        ]
         if others:
             yield _hazard(call, huge[0], tuple(others))
     elif found.form == "in-place":
         yield from _in_place(asked, call, given[0], huge[0], scope)
-    elif _is_cast(asked, given[0], scope) and _is_float(asked, given[0], huge[0], scope):
+    elif _is_cast(asked, given[0], scope) and _is_float(
+        asked, given[0], huge[0], scope
+    ):
         yield _hazard(call, huge[0], (given[0],))
 
 
 def _is_cast(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
-    return asked.needs_cast(expr, scope) and not asked.fact(expr, scope).container
+    return (
+        asked.needs_cast(expr, scope) and not asked.fact(expr, scope).container
+    )
 
 
-def _is_float(asked: Asked, tensor: ast.expr, constant: ast.expr, scope: Scope) -> bool:
+def _is_float(
+    asked: Asked, tensor: ast.expr, constant: ast.expr, scope: Scope
+) -> bool:
     """A whole number may fill integers, which stay integers, where nothing tells."""
     if asked.fact(tensor, scope).seen_half:
         return True
     if isinstance(constant, (ast.Name, ast.Attribute, ast.Subscript)):
         return True
-    parts = (one.value for one in ast.walk(constant) if isinstance(one, ast.Constant))
+    parts = (
+        one.value for one in ast.walk(constant) if isinstance(one, ast.Constant)
+    )
     return any(isinstance(one, (float, str)) for one in parts)
 
 
@@ -97,28 +123,49 @@ def constant_arguments(
 
 
 def _in_place(
-    asked: Asked, node: ast.AST, tensor: ast.expr, constant: ast.expr, scope: Scope
+    asked: Asked,
+    node: ast.AST,
+    tensor: ast.expr,
+    constant: ast.expr,
+    scope: Scope,
 ) -> Iterator[Hazard]:
     """A tensor that is written in place becomes float32 where it is made."""
-    if _is_cast(asked, tensor, scope) and asked.fact(tensor, scope).may_be_tensor:
+    if (
+        _is_cast(asked, tensor, scope)
+        and asked.fact(tensor, scope).may_be_tensor
+    ):
         yield _hazard(node, constant, where_made(asked, tensor, scope))
 
 
-def where_made(asked: Asked, tensor: ast.expr, scope: Scope) -> tuple[ast.expr, ...]:
+def where_made(
+    asked: Asked, tensor: ast.expr, scope: Scope
+) -> tuple[ast.expr, ...]:
     """The expressions that a local gets its values from, where each can be cast; else none."""
-    if not isinstance(tensor, ast.Name) or not scope.is_function and scope.parent is not None:
+    if (
+        not isinstance(tensor, ast.Name)
+        or not scope.is_function
+        and scope.parent is not None
+    ):
         return ()
     bindings = asked.inference.program.reaching.at(tensor, tensor.id).bindings
-    values = [one.value for one in bindings if one.how == "assign" and one.index is None]
+    values = [
+        one.value
+        for one in bindings
+        if one.how == "assign" and one.index is None
+    ]
     if not bindings or len(values) != len(bindings):
         return ()
     found = [one for one in values if one is not None]
-    if any(isinstance(one, (ast.Tuple, ast.List, ast.Constant)) for one in found):
+    if any(
+        isinstance(one, (ast.Tuple, ast.List, ast.Constant)) for one in found
+    ):
         return ()
     home = asked.inference.program.module.scope_of
     return tuple(one for one in found if asked.needs_cast(one, home(one)))
 
 
-def _hazard(node: ast.AST, constant: ast.expr, casts: tuple[ast.expr, ...]) -> Hazard:
+def _hazard(
+    node: ast.AST, constant: ast.expr, casts: tuple[ast.expr, ...]
+) -> Hazard:
     message = f"`{ast.unparse(constant)}` does not fit into float16"
     return Hazard(_RULE, node, casts, message)

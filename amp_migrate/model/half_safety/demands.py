@@ -25,7 +25,9 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             yield Hazard("ops-without-half-kernel", node, (), message)
     if isinstance(node, ast.Assert):
         tests: list[ast.expr] = [node.test]
-    elif isinstance(node, ast.If) and any(isinstance(one, ast.Raise) for one in node.body):
+    elif isinstance(node, ast.If) and any(
+        isinstance(one, ast.Raise) for one in node.body
+    ):
         tests = [node.test]
     else:
         return
@@ -43,7 +45,9 @@ def is_raw_pointer(node: ast.AST) -> bool:
     )
 
 
-def _demanded(asked: Asked, test: ast.Compare, scope: Scope) -> Iterator[Hazard]:
+def _demanded(
+    asked: Asked, test: ast.Compare, scope: Scope
+) -> Iterator[Hazard]:
     sides = [test.left, *test.comparators]
     canonical = asked.inference.program.canonical
     if not any(canonical(side) in FLOAT32 for side in sides):
@@ -55,13 +59,17 @@ def _demanded(asked: Asked, test: ast.Compare, scope: Scope) -> Iterator[Hazard]
                     f"the program demands that `{ast.unparse(side.value)}` is float32, and "
                     "autocast makes it half"
                 )
-                yield Hazard("half-outside-autocast", test, (), message, demanded=True)
+                yield Hazard(
+                    "half-outside-autocast", test, (), message, demanded=True
+                )
 
 
 def complex_parameters(asked: Asked) -> Iterator[Hazard]:
     """`nn.Parameter(torch.randn(n, dtype=torch.cfloat))`: its gradient cannot be unscaled."""
     program = asked.inference.program
-    for call, scope in program.remembered(complex_parameters, lambda: list(_parameters(program))):
+    for call, scope in program.remembered(
+        complex_parameters, lambda: list(_parameters(program))
+    ):
         if asked.fact(call.args[0], scope).dtypes == DType.COMPLEX:
             message = "GradScaler has no kernel that unscales the gradients of complex numbers"
             yield Hazard("ops-without-half-kernel", call, (), message)
@@ -71,5 +79,9 @@ def _parameters(program: Program) -> Iterator[tuple[ast.Call, Scope]]:
     for scope in program.module.scopes.values():
         for call in scope.calls:
             name = program.canonical(call.func) or ""
-            if name.startswith("torch.nn.") and name.endswith(".Parameter") and call.args:
+            if (
+                name.startswith("torch.nn.")
+                and name.endswith(".Parameter")
+                and call.args
+            ):
                 yield call, scope

@@ -23,7 +23,11 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         yield from _of_product(asked, node, [node.left, node.right], scope)
     elif isinstance(node, ast.Call):
         found = spelled(asked.inference, node, scope)
-        if found is not None and found.policy == "lower" and found.form != "in-place":
+        if (
+            found is not None
+            and found.policy == "lower"
+            and found.form != "in-place"
+        ):
             yield from _of_product(asked, node, operands(found, node), scope)
 
 
@@ -33,7 +37,11 @@ def _of_product(
     if not asked.inference.inside(node):
         return
     roots = {_root(one) for one in given}
-    if len(given) != 2 or None in roots or not roots <= set(_summed_squares(asked, scope)):
+    if (
+        len(given) != 2
+        or None in roots
+        or not roots <= set(_summed_squares(asked, scope))
+    ):
         return
     casts = tuple(one for one in given if asked.needs_cast(one, scope))
     message = (
@@ -81,5 +89,7 @@ def _squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:
     if found is None or found.op.name not in _SQUARES:
         return None
     given = [one for one in nodes_in(expr) if isinstance(one, ast.Constant)]
-    is_square = found.op.name == "square" or any(one.value == 2 for one in given)
+    is_square = found.op.name == "square" or any(
+        one.value == 2 for one in given
+    )
     return operands(found, expr)[0] if is_square else None

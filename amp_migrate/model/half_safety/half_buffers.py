@@ -22,10 +22,13 @@ def written_with_float(
 ) -> Iterator[Hazard]:
     """The write, where the tensor may be half and the value is float32 on a path in sight."""
     held, given = asked.fact(buffer, scope), asked.fact(value, scope)
-    is_float = DType.FLOAT in given.dtypes and not given.dtypes & ~(DType.FLOAT | DType.HALF)
+    is_float = DType.FLOAT in given.dtypes and not given.dtypes & ~(
+        DType.FLOAT | DType.HALF
+    )
     if held.seen_half and is_float and not given.container:
         message = (
-            f"`{ast.unparse(buffer)}` is half precision, and a write by index converts nothing"
+            f"`{ast.unparse(buffer)}` is half precision, and a write by "
+            "index converts nothing"
         )
         yield Hazard(_RULE, node, tuple(_makers(asked, buffer)), message)
 
@@ -36,15 +39,22 @@ def _makers(asked: Asked, buffer: ast.expr) -> list[ast.expr]:
     """
     dotted = dotted_name(buffer)
     program = asked.inference.program
-    bindings = program.reaching.at(buffer, dotted).bindings if dotted is not None else ()
+    bindings = (
+        program.reaching.at(buffer, dotted).bindings
+        if dotted is not None
+        else ()
+    )
     return (
-        [one.value for one in bindings if one.value is not None] if _fresh(asked, bindings) else []
+        [one.value for one in bindings if one.value is not None]
+        if _fresh(asked, bindings)
+        else []
     )
 
 
 def _fresh(asked: Asked, bindings: tuple[Binding, ...]) -> bool:
     return all(
-        one.how == "assign" and one.index is None and _is_fresh(asked, one) for one in bindings
+        one.how == "assign" and one.index is None and _is_fresh(asked, one)
+        for one in bindings
     )
 
 
@@ -56,5 +66,7 @@ def _is_fresh(asked: Asked, binding: Binding) -> bool:
         return False
     if isinstance(made.func, ast.Attribute) and made.func.attr == "clone":
         return True
-    found = spelled(asked.inference, made, asked.inference.program.module.scope_of(made))
+    found = spelled(
+        asked.inference, made, asked.inference.program.module.scope_of(made)
+    )
     return found is not None and found.policy != "keeps"

@@ -47,4 +47,6 @@ class Asked:
 
     def needs_cast(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether an operand of an operator, which is a tensor or a number, may be half."""
-        return self.fact(expr, scope).may_be_half and number(expr, scope) is None
+        return (
+            self.fact(expr, scope).may_be_half and number(expr, scope) is None
+        )

@@ -14,7 +14,9 @@ from amp_migrate.torch_facts.ops import Kernels, Spelling, Trait
 _RULE = "ops-without-half-kernel"
 
 
-def hazards(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+def hazards(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """Operands that an operator cannot take in half, and operators that break by themselves."""
     op = found.op
     inside = asked.inference.inside(call)
@@ -28,9 +30,15 @@ def hazards(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iter
             )
             yield Hazard(_RULE, call, (), message)
         return
-    if _takes_half(asked, found) or (inside and found.policy in ("fp32", "banned")):
+    if _takes_half(asked, found) or (
+        inside and found.policy in ("fp32", "banned")
+    ):
         return
-    casts = [one for one in operands(found, call) if _breaks(asked, one, op.traits, scope)]
+    casts = [
+        one
+        for one in operands(found, call)
+        if _breaks(asked, one, op.traits, scope)
+    ]
     if casts:
         certain = all(asked.fact(one, scope).seen_half for one in casts)
         message = f"half precision has no kernel for `{name}`"
@@ -39,17 +47,28 @@ def hazards(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iter
 
 def _takes_half(asked: Asked, found: Spelling) -> bool:
     """Complex numbers of half precision are an experiment, with few operators."""
-    needed = Kernels.HALF | Kernels.HALF_BACKWARD if asked.float16 else Kernels.BFLOAT16
-    is_plain = not found.op.traits & Trait.FOURIER and found.op.result != "complex"
+    needed = (
+        Kernels.HALF | Kernels.HALF_BACKWARD
+        if asked.float16
+        else Kernels.BFLOAT16
+    )
+    is_plain = (
+        not found.op.traits & Trait.FOURIER and found.op.result != "complex"
+    )
     return needed in found.op.kernels and is_plain
 
 
-def _breaks(asked: Asked, operand: ast.expr, traits: Trait, scope: Scope) -> bool:
+def _breaks(
+    asked: Asked, operand: ast.expr, traits: Trait, scope: Scope
+) -> bool:
     """A complex operand has lost its half precision when it was made, and a cast would drop its
     imaginary part.
     """
     fact = asked.fact(operand, scope)
-    if isinstance(operand, (ast.Constant, ast.Starred)) or DType.COMPLEX in fact.dtypes:
+    if (
+        isinstance(operand, (ast.Constant, ast.Starred))
+        or DType.COMPLEX in fact.dtypes
+    ):
         return False
     if traits & Trait.COMPLEX:
         return fact.seen_half

@@ -9,13 +9,17 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope
 
 
-def values_of(asked: Asked, name: ast.expr, *, parts: bool = False) -> list[tuple[ast.expr, Scope]]:
+def values_of(
+    asked: Asked, name: ast.expr, *, parts: bool = False
+) -> list[tuple[ast.expr, Scope]]:
     """The expressions that a name or attribute may have been set to, or that callers pass; with
     `parts` also those of which it is one part.
     """
     program, dotted = asked.inference.program, dotted_name(name)
     found: list[tuple[ast.expr, Scope]] = []
-    for one in program.reaching.at(name, dotted).bindings if dotted is not None else ():
+    for one in (
+        program.reaching.at(name, dotted).bindings if dotted is not None else ()
+    ):
         if one.how == "parameter":
             found += asked.inference.passed(one)
         elif one.value is None or one.how not in ("assign", "walrus"):

@@ -27,7 +27,9 @@ def is_wide(asked: Asked, node: ast.AST, scope: Scope) -> bool:
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """`(left + right) * (top + bottom)`, each below 65504, but not their product."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+    if not isinstance(node, ast.BinOp) or not isinstance(
+        node.op, (ast.Add, ast.Sub, ast.Mult)
+    ):
         return
     if not asked.inference.inside(node):
         return
@@ -36,6 +38,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         return
     sides = (node.left, node.right)
     casts = [one for one in sides if asked.fact(one, scope).seen_half]
-    if casts and all(reach(asked.fact(one, scope).bounds) <= HALF_MAX for one in casts):
+    if casts and all(
+        reach(asked.fact(one, scope).bounds) <= HALF_MAX for one in casts
+    ):
         message = f"`{ast.unparse(node)}` may pass float16's largest value"
         yield Hazard("big-constant-in-half", node, (casts[0],), message)

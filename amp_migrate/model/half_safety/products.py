@@ -24,13 +24,17 @@ _TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 2048, 256
 """Up to there the half types hold every whole number."""
 
 
-def of_operator(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]:
+def of_operator(
+    asked: Asked, node: ast.BinOp, scope: Scope
+) -> Iterator[Hazard]:
     """`adjacency @ x`."""
     if isinstance(node.op, ast.MatMult):
         yield from _product(asked, node, [node.left, node.right], scope)
 
 
-def of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+def of_call(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """`torch.matmul(adjacency, x)`, `torch.sin(...)`."""
     given = operands(found, call)
     if found.policy == "lower" and found.form != "in-place":
@@ -52,13 +56,23 @@ def of_layer(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
         yield from _product(asked, call, call.args[:1], scope)
 
 
-def _product(asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope) -> Iterator[Hazard]:
+def _product(
+    asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
+) -> Iterator[Hazard]:
     if not asked.inference.inside(node):
         return
-    far = next((one for one in given if HALF_MAX < _extent(asked, one, scope) < INFINITY), None)
+    far = next(
+        (
+            one
+            for one in given
+            if HALF_MAX < _extent(asked, one, scope) < INFINITY
+        ),
+        None,
+    )
     if far is not None and asked.float16:
         message = (
-            f"`{ast.unparse(far)}` does not fit into float16: keep the product out of autocast"
+            f"`{ast.unparse(far)}` does not fit into float16: keep the "
+            "product out of autocast"
         )
         yield Hazard("big-constant-in-half", node, (), message)
     if any(asked.fact(one, scope).sparse for one in given):
@@ -69,17 +83,24 @@ def _product(asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope) 
 # -- angles
 
 
-def _angle(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> ast.expr | None:
+def _angle(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+) -> ast.expr | None:
     """The product in half precision that an angle comes from, if one side of it is positions."""
     if deep == 0:
         return None
     if isinstance(expr, ast.Name):
-        found = (_angle(asked, value, home, deep - 1) for value, home in values_of(asked, expr))
+        found = (
+            _angle(asked, value, home, deep - 1)
+            for value, home in values_of(asked, expr)
+        )
         return next((one for one in found if one is not None), None)
     sides = _sides(asked, expr, scope)
     is_product = _is_half_product(asked, expr, scope)
     limit = _TOLD_APART if asked.float16 else _TOLD_APART_IN_BFLOAT16
-    if is_product and any(_extent(asked, side, scope) > limit for side in sides):
+    if is_product and any(
+        _extent(asked, side, scope) > limit for side in sides
+    ):
         return expr
     if is_product:
         return None
@@ -103,7 +124,11 @@ def _spelled(asked: Asked, call: ast.Call, scope: Scope) -> Spelling | None:
     canonical = asked.inference.program.canonical(call.func)
     if canonical is not None:
         return ops.function(canonical)
-    return ops.method(call.func.attr) if isinstance(call.func, ast.Attribute) else None
+    return (
+        ops.method(call.func.attr)
+        if isinstance(call.func, ast.Attribute)
+        else None
+    )
 
 
 def _is_half_product(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
@@ -115,7 +140,9 @@ def _is_half_product(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     return found is not None and found.policy == "lower"
 
 
-def _extent(asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP) -> float:
+def _extent(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> float:
     """How far numbers reach that are counted up (`torch.arange(n)`), in whatever shape and dtype,
     shifted and scaled by literals; 0 where nothing counts.
 
@@ -127,19 +154,30 @@ def _extent(asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP) -> fl
     known = asked.inference.program.remembered(_extent, dict)
     held = known.get((expr, scope))
     if held is None or held[0] < deep:
-        known[expr, scope] = (deep, 0.0)  # what leads back to itself adds nothing
-        held = known[expr, scope] = (deep, _followed_extent(asked, expr, scope, deep))
+        known[expr, scope] = (
+            deep,
+            0.0,
+        )  # what leads back to itself adds nothing
+        held = known[expr, scope] = (
+            deep,
+            _followed_extent(asked, expr, scope, deep),
+        )
     return held[1]
 
 
-def _followed_extent(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> float:
+def _followed_extent(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+) -> float:
     if isinstance(expr, ast.Attribute):
         buffer = asked.inference.registered(expr, scope)
         if buffer is not None:
             return _extent(asked, *buffer, deep - 1)
     if isinstance(expr, (ast.Name, ast.Attribute)):
         values = values_of(asked, expr)
-        return max((_extent(asked, value, home, deep - 1) for value, home in values), default=0.0)
+        return max(
+            (_extent(asked, value, home, deep - 1) for value, home in values),
+            default=0.0,
+        )
     if isinstance(expr, ast.BinOp):
         return _computed_extent(asked, expr, scope, deep)
     if isinstance(expr, ast.Subscript):
@@ -149,13 +187,24 @@ def _followed_extent(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> f
         return 0.0
     if found.op.name == "arange":
         return _counted(expr, scope)
-    if not isinstance(expr.func, ast.Attribute) or found.op.name not in _SAME_NUMBERS:
+    if (
+        not isinstance(expr.func, ast.Attribute)
+        or found.op.name not in _SAME_NUMBERS
+    ):
         return 0.0
-    inner = [one for one in [expr.func.value, *expr.args[:1]] if not isinstance(one, ast.Constant)]
-    return max((_extent(asked, one, scope, deep - 1) for one in inner), default=0.0)
+    inner = [
+        one
+        for one in [expr.func.value, *expr.args[:1]]
+        if not isinstance(one, ast.Constant)
+    ]
+    return max(
+        (_extent(asked, one, scope, deep - 1) for one in inner), default=0.0
+    )
 
 
-_SAME_NUMBERS = frozenset(row.name for row in ops.shapes.ROWS if row.result == "same") | {
+_SAME_NUMBERS = frozenset(
+    row.name for row in ops.shapes.ROWS if row.result == "same"
+) | {
     "float",
     "to",
     "type_as",
@@ -163,10 +212,14 @@ _SAME_NUMBERS = frozenset(row.name for row in ops.shapes.ROWS if row.result == "
 }
 
 
-def _computed_extent(asked: Asked, expr: ast.BinOp, scope: Scope, deep: int) -> float:
+def _computed_extent(
+    asked: Asked, expr: ast.BinOp, scope: Scope, deep: int
+) -> float:
     for counted, other in ((expr.left, expr.right), (expr.right, expr.left)):
         by = number(other, scope)
-        inner = _extent(asked, counted, scope, deep - 1) if by is not None else 0.0
+        inner = (
+            _extent(asked, counted, scope, deep - 1) if by is not None else 0.0
+        )
         if by is None or not inner:
             continue
         if isinstance(expr.op, ast.Mult):

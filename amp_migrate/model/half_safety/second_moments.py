@@ -21,7 +21,9 @@ from amp_migrate.torch_facts.ops import Spelling
 
 _FLAT = ("view", "reshape", "flatten")
 _TURNED = ("t", "T", "mT", "transpose", "permute")
-_SHOWN = frozenset({*_FLAT, *_TURNED, "unsqueeze", "squeeze", "contiguous", "expand", "float"})
+_SHOWN = frozenset(
+    {*_FLAT, *_TURNED, "unsqueeze", "squeeze", "contiguous", "expand", "float"}
+)
 _COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})
 _MEANS = frozenset({"mean"}) | {f"nn.functional.{n}avg_pool{d}d" for n in ("", "adaptive_")
                                 for d in (1, 2, 3)}  # fmt: skip
@@ -36,32 +38,52 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         yield from _divided(asked, node, scope)
     given = _factors(asked, node, scope)
-    if isinstance(node, ast.expr) and len(given) == 2 and _is_own_transpose(asked, *given):
-        what = f"`{ast.unparse(node)}` adds up as many squares as there are values"
+    if (
+        isinstance(node, ast.expr)
+        and len(given) == 2
+        and _is_own_transpose(asked, *given)
+    ):
+        what = (
+            f"`{ast.unparse(node)}` adds up as many squares as there are values"
+        )
         yield from _apart(asked, node, given, scope, what)
 
 
 def _apart(
-    asked: Asked, node: ast.expr, given: Iterable[ast.expr], scope: Scope, what: str
+    asked: Asked,
+    node: ast.expr,
+    given: Iterable[ast.expr],
+    scope: Scope,
+    what: str,
 ) -> Iterator[Hazard]:
     if not asked.inference.inside(node):
         return
     casts = tuple(root for one in given for root in _roots(asked, one, scope))
-    message = f"{what}: half precision has neither the range nor the digits for that"
+    message = (
+        f"{what}: half precision has neither the range nor the digits for that"
+    )
     if casts or _is_lowered(asked, node, scope):
         yield Hazard("loses-precision", node, casts, message, spoils=True)
 
 
 def _is_lowered(asked: Asked, node: ast.expr, scope: Scope) -> bool:
     """Whether autocast casts the operands, whatever they are."""
-    found = spelled(asked.inference, node, scope) if isinstance(node, ast.Call) else None
+    found = (
+        spelled(asked.inference, node, scope)
+        if isinstance(node, ast.Call)
+        else None
+    )
     return found is None or found.policy == "lower"
 
 
 def _roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
     """What is to be float32 so that an operand is computed in float32: of `x * x` its `x`."""
     if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
-        sides = [expr.left] if isinstance(expr.op, ast.Pow) else [expr.left, expr.right]
+        sides = (
+            [expr.left]
+            if isinstance(expr.op, ast.Pow)
+            else [expr.left, expr.right]
+        )
         return [root for side in sides for root in _roots(asked, side, scope)]
     return [expr] if asked.needs_cast(expr, scope) else []
 
@@ -69,9 +91,15 @@ def _roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
 # -- differences
 
 
-def _differences(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]:
+def _differences(
+    asked: Asked, node: ast.BinOp, scope: Scope
+) -> Iterator[Hazard]:
     """`conv(x * x) - mean * mean`, of which all means are computed in float32."""
-    first = [one for one in _means(asked, node.left, scope) if _averages_product(asked, *one)]
+    first = [
+        one
+        for one in _means(asked, node.left, scope)
+        if _averages_product(asked, *one)
+    ]
     second = [
         mean
         for factor, home in _product_of(asked, node.right, scope)
@@ -84,11 +112,19 @@ def _differences(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard
         yield from _apart(asked, call, _given(asked, call, home), home, what)
 
 
-def _means(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+def _means(
+    asked: Asked, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
     """What averages, or sums up, what an expression is: convolutions, products, means, pools."""
     for one, home in _origins(asked, expr, scope, _DEEP):
-        is_product = isinstance(one, ast.BinOp) and isinstance(one.op, ast.MatMult)
-        if is_product or isinstance(one, ast.Call) and _is_mean(asked, one, home):
+        is_product = isinstance(one, ast.BinOp) and isinstance(
+            one.op, ast.MatMult
+        )
+        if (
+            is_product
+            or isinstance(one, ast.Call)
+            and _is_mean(asked, one, home)
+        ):
             yield one, home
 
 
@@ -124,20 +160,32 @@ def _averages_product(asked: Asked, node: ast.expr, scope: Scope) -> bool:
     return any(True for one in given for _ in _product_of(asked, one, scope))
 
 
-def _product_of(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+def _product_of(
+    asked: Asked, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
     """The factors, where an expression is a product or a square."""
     for one, home in _origins(asked, expr, scope, _DEEP):
         sides = _factors(asked, one, home)
         if len(sides) == 2 and _is_own_transpose(asked, *sides):
             yield from ((side, home) for side in sides)
         elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
-            if number(one.left, home) is None and number(one.right, home) is None:
+            if (
+                number(one.left, home) is None
+                and number(one.right, home) is None
+            ):
                 yield from ((one.left, home), (one.right, home))
         elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow):
-            yield from [(one.left, home)] if number(one.right, home) == 2 else []
+            yield from (
+                [(one.left, home)] if number(one.right, home) == 2 else []
+            )
         elif isinstance(one, ast.Call):
             found = spelled(asked.inference, one, home)
-            if found is not None and found.op.name in ("square", "mul", "multiply", "pow"):
+            if found is not None and found.op.name in (
+                "square",
+                "mul",
+                "multiply",
+                "pow",
+            ):
                 yield from ((factor, home) for factor in operands(found, one))
 
 
@@ -147,7 +195,11 @@ def _given(asked: Asked, call: ast.expr, scope: Scope) -> list[ast.expr]:
         return _factors(asked, call, scope)
     found = spelled(asked.inference, call, scope)
     if found is None:
-        return [one for one in call.args if not isinstance(one, (ast.Constant, ast.Starred))]
+        return [
+            one
+            for one in call.args
+            if not isinstance(one, (ast.Constant, ast.Starred))
+        ]
     named = [one.value for one in call.keywords if one.arg in _KEYWORDS]
     return [*operands(found, call), *named]
 
@@ -171,7 +223,9 @@ def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
     if deep == 0:
         return False
     if isinstance(expr, ast.BinOp):
-        sides = [one for one in (expr.left, expr.right) if number(one, scope) is None]
+        sides = [
+            one for one in (expr.left, expr.right) if number(one, scope) is None
+        ]
         is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
         return is_plain and bool(sides) and all(_is_count(asked, one, scope, deep - 1)
                                                for one in sides)  # fmt: skip
@@ -180,7 +234,9 @@ def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
             return (
                 expr.func.id == "len"
                 or expr.func.id in ("float", "int")
-                and any(_is_count(asked, one, scope, deep - 1) for one in expr.args)
+                and any(
+                    _is_count(asked, one, scope, deep - 1) for one in expr.args
+                )
             )
         return method_name(expr) in _COUNTS
     if isinstance(expr, ast.Subscript):
@@ -188,7 +244,9 @@ def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
     if isinstance(expr, ast.Attribute) and expr.attr == "shape":
         return True
     found = values_of(asked, expr, parts=True)
-    return bool(found) and all(_is_count(asked, one, home, deep - 1) for one, home in found)
+    return bool(found) and all(
+        _is_count(asked, one, home, deep - 1) for one, home in found
+    )
 
 
 # -- matrices and their transposes
@@ -197,9 +255,19 @@ def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
 def _factors(asked: Asked, node: ast.AST, scope: Scope) -> list[ast.expr]:
     """The two sides of a product of matrices that autocast computes in half precision."""
     if isinstance(node, ast.BinOp):
-        return [node.left, node.right] if isinstance(node.op, ast.MatMult) else []
-    found = spelled(asked.inference, node, scope) if isinstance(node, ast.Call) else None
-    if found is None or not isinstance(node, ast.Call) or not _is_matrix_product(found):
+        return (
+            [node.left, node.right] if isinstance(node.op, ast.MatMult) else []
+        )
+    found = (
+        spelled(asked.inference, node, scope)
+        if isinstance(node, ast.Call)
+        else None
+    )
+    if (
+        found is None
+        or not isinstance(node, ast.Call)
+        or not _is_matrix_product(found)
+    ):
         return []
     return operands(found, node)
 
@@ -217,7 +285,9 @@ def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
     name = _name(left)
     if name is None or _turned(asked, right) != name:
         return False
-    return any(method_name(value) in _FLAT for value, _ in values_of(asked, left))
+    return any(
+        method_name(value) in _FLAT for value, _ in values_of(asked, left)
+    )
 
 
 def _turned(asked: Asked, expr: ast.expr) -> str | None:
@@ -225,16 +295,30 @@ def _turned(asked: Asked, expr: ast.expr) -> str | None:
     if method_name(expr) in _TURNED:
         inner = expr.func if isinstance(expr, ast.Call) else expr
         assert isinstance(inner, ast.Attribute)
-        is_function = isinstance(expr, ast.Call) and asked.inference.program.canonical(inner)
-        given = expr.args[:1] if is_function and isinstance(expr, ast.Call) else [inner.value]
+        is_function = isinstance(
+            expr, ast.Call
+        ) and asked.inference.program.canonical(inner)
+        given = (
+            expr.args[:1]
+            if is_function and isinstance(expr, ast.Call)
+            else [inner.value]
+        )
         return _name(given[0]) if given else None
     found = values_of(asked, expr) if isinstance(expr, ast.Name) else []
-    names = {_turned(asked, value) for value, _ in found if not isinstance(value, ast.Name)}
+    names = {
+        _turned(asked, value)
+        for value, _ in found
+        if not isinstance(value, ast.Name)
+    }
     return names.pop() if len(names) == 1 else None
 
 
 def _name(expr: ast.expr) -> str | None:
-    return ast.unparse(expr) if isinstance(expr, (ast.Name, ast.Attribute)) else None
+    return (
+        ast.unparse(expr)
+        if isinstance(expr, (ast.Name, ast.Attribute))
+        else None
+    )
 
 
 def _origins(

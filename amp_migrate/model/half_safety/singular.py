@@ -25,7 +25,9 @@ from amp_migrate.torch_facts.ops import Spelling, Trait
 
 _DEEP = 16
 _SMALLEST = 2.0**-24
-_THROUGH = frozenset(row.name for row in ops.shapes.ROWS if row.result == "same") | {
+_THROUGH = frozenset(
+    row.name for row in ops.shapes.ROWS if row.result == "same"
+) | {
     "float",
     "to",
     "double",
@@ -56,7 +58,10 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             yield _hazard(weak, node)
     if isinstance(node, ast.Call):
         # What is kept below 1 is taken from 1 somewhere, wherever that may be.
-        yield from (_hazard(w, node) for w in _Search(asked, Trait.LOG).kept_below_one(node, scope))
+        yield from (
+            _hazard(w, node)
+            for w in _Search(asked, Trait.LOG).kept_below_one(node, scope)
+        )
 
 
 def _hazard(weak: _Weak, node: ast.AST) -> Hazard:
@@ -64,7 +69,9 @@ def _hazard(weak: _Weak, node: ast.AST) -> Hazard:
     return Hazard("eps-underflow", node, casts, weak.what, split=weak.split)
 
 
-def _singular(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.expr, Trait]]:
+def _singular(
+    asked: Asked, node: ast.AST, scope: Scope
+) -> Iterator[tuple[ast.expr, Trait]]:
     """Operands that must not be zero, with the trait of what is done to them."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         yield node.right, Trait.DIVIDES
@@ -80,7 +87,9 @@ def _singular(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.e
             yield from _of_call(found, node)
 
 
-def _of_call(found: Spelling, call: ast.Call) -> Iterator[tuple[ast.expr, Trait]]:
+def _of_call(
+    found: Spelling, call: ast.Call
+) -> Iterator[tuple[ast.expr, Trait]]:
     for trait in (Trait.LOG, Trait.DIVIDES, Trait.SQRT):
         given = operands(found, call)
         if trait in found.op.traits and given:
@@ -96,7 +105,9 @@ class _Search:
         self.trait = trait
         self._seen: set[ast.expr] = set()
 
-    def behind(self, expr: ast.expr, scope: Scope, deep: int, *, complemented: bool) -> list[_Weak]:
+    def behind(
+        self, expr: ast.expr, scope: Scope, deep: int, *, complemented: bool
+    ) -> list[_Weak]:
         """The weak places behind `expr`; `complemented`: it has been taken from 1."""
         if deep == 0 or expr in self._seen:
             return []
@@ -110,7 +121,9 @@ class _Search:
         return [
             weak
             for inner in _parts(expr)
-            for weak in self.behind(inner, scope, deep - 1, complemented=complemented)
+            for weak in self.behind(
+                inner, scope, deep - 1, complemented=complemented
+            )
         ]
 
     def kept_below_one(self, call: ast.Call, scope: Scope) -> list[_Weak]:
@@ -120,21 +133,36 @@ class _Search:
             return []
         bounds = [*call.args, *(one.value for one in call.keywords)]
         sizes = [number(bound, scope) for bound in bounds]
-        if not any(size is not None and size > 0.5 and _is_lost(size) for size in sizes):
+        if not any(
+            size is not None and size > 0.5 and _is_lost(size) for size in sizes
+        ):
             return []
         return self._clamped(call, found, scope, _DEEP, complemented=True)
 
     # -- names
 
     def _named(
-        self, expr: ast.Name | ast.Attribute, scope: Scope, deep: int, complemented: bool
+        self,
+        expr: ast.Name | ast.Attribute,
+        scope: Scope,
+        deep: int,
+        complemented: bool,
     ) -> list[_Weak]:
         dotted = dotted_name(expr)
         program = self.asked.inference.program
-        reach = program.reaching.at(expr, dotted) if dotted is not None else None
+        reach = (
+            program.reaching.at(expr, dotted) if dotted is not None else None
+        )
         if reach is None or not reach.bindings:
-            is_view = isinstance(expr, ast.Attribute) and ops.method(expr.attr) is not None
-            inner = expr.value if isinstance(expr, ast.Attribute) and is_view else None
+            is_view = (
+                isinstance(expr, ast.Attribute)
+                and ops.method(expr.attr) is not None
+            )
+            inner = (
+                expr.value
+                if isinstance(expr, ast.Attribute) and is_view
+                else None
+            )
             return (
                 self.behind(inner, scope, deep - 1, complemented=complemented)
                 if inner is not None
@@ -143,7 +171,9 @@ class _Search:
         found: list[_Weak] = []
         for binding in reach.bindings:
             for value, home in self._values(binding):
-                found += self.behind(value, home, deep - 1, complemented=complemented)
+                found += self.behind(
+                    value, home, deep - 1, complemented=complemented
+                )
         return found or self._written(expr, dotted or "", reach.bindings, scope)
 
     def _values(self, binding: Binding) -> Iterator[tuple[ast.expr, Scope]]:
@@ -152,16 +182,26 @@ class _Search:
         module = inference.program.module
         if binding.how == "parameter":
             yield from inference.passed(binding)
-        elif binding.value is not None and binding.how in ("assign", "walrus", "augmented"):
+        elif binding.value is not None and binding.how in (
+            "assign",
+            "walrus",
+            "augmented",
+        ):
             value = binding.value
             if binding.index is not None:
                 if not isinstance(value, (ast.Tuple, ast.List)):
                     yield from self._element(value, binding.index)
                     return
-                value = value.elts[binding.index] if binding.index < len(value.elts) else value
+                value = (
+                    value.elts[binding.index]
+                    if binding.index < len(value.elts)
+                    else value
+                )
             yield value, module.scope_of(value)
 
-    def _element(self, value: ast.expr, index: int) -> Iterator[tuple[ast.expr, Scope]]:
+    def _element(
+        self, value: ast.expr, index: int
+    ) -> Iterator[tuple[ast.expr, Scope]]:
         """One of the values that a function in sight returns together."""
         program = self.asked.inference.program
         scope = program.module.scope_of(value)
@@ -182,7 +222,9 @@ class _Search:
         if not self.asked.fact(expr, scope).may_be_half:
             return []
         for statement in (node for top in scope.body for node in shallow(top)):
-            if isinstance(statement, ast.Assign) and _guards_by_write(statement, dotted, scope):
+            if isinstance(statement, ast.Assign) and _guards_by_write(
+                statement, dotted, scope
+            ):
                 values = [one.value for one in bindings if one.how == "assign"]
                 casts = [one for one in values if one is not None]
                 what = _vanishes(statement.value)
@@ -196,7 +238,10 @@ class _Search:
     def _operation(
         self, expr: ast.BinOp, scope: Scope, deep: int, complemented: bool
     ) -> list[_Weak]:
-        if isinstance(expr.op, ast.Sub) and number(expr.left, scope) is not None:
+        if (
+            isinstance(expr.op, ast.Sub)
+            and number(expr.left, scope) is not None
+        ):
             return self.behind(expr.right, scope, deep - 1, complemented=True)
         if not isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult)):
             return []
@@ -204,13 +249,17 @@ class _Search:
         for value, other in ((expr.left, expr.right), (expr.right, expr.left)):
             if number(value, scope) is not None:
                 continue
-            weak = self.behind(value, scope, deep - 1, complemented=complemented)
+            weak = self.behind(
+                value, scope, deep - 1, complemented=complemented
+            )
             if not weak and isinstance(expr.op, (ast.Add, ast.Sub)):
                 weak = self._guard(value, other, scope)
             found += weak
         return found
 
-    def _guard(self, value: ast.expr, constant: ast.expr, scope: Scope) -> list[_Weak]:
+    def _guard(
+        self, value: ast.expr, constant: ast.expr, scope: Scope
+    ) -> list[_Weak]:
         """A constant that half precision rounds away, beside a value that may be half."""
         sizes = numbers(self.asked.inference.program, constant, scope)
         if not any(_is_lost(abs(size)) for size in sizes):
@@ -219,7 +268,9 @@ class _Search:
             return []
         return [_Weak(value, _vanishes(constant), saturates=False)]
 
-    def _call(self, call: ast.Call, scope: Scope, deep: int, complemented: bool) -> list[_Weak]:
+    def _call(
+        self, call: ast.Call, scope: Scope, deep: int, complemented: bool
+    ) -> list[_Weak]:
         found = spelled(self.asked.inference, call, scope)
         if found is None:
             return self._of_object(call, scope, deep, complemented)
@@ -228,28 +279,49 @@ class _Search:
             return self._saturated(call, given[0], scope, complemented)
         if found.op.name in (*_BOUNDS_ABOVE, "clamp_min", "maximum"):
             return self._clamped(call, found, scope, deep, complemented)
-        if found.op.name not in _THROUGH and found.op.name not in ("where", "cat", "stack"):
+        if found.op.name not in _THROUGH and found.op.name not in (
+            "where",
+            "cat",
+            "stack",
+        ):
             return []
         return [
             weak
             for one in given
-            for weak in self.behind(one, scope, deep - 1, complemented=complemented)
+            for weak in self.behind(
+                one, scope, deep - 1, complemented=complemented
+            )
         ]
 
     def _saturated(
-        self, call: ast.expr, operand: ast.expr, scope: Scope, complemented: bool
+        self,
+        call: ast.expr,
+        operand: ast.expr,
+        scope: Scope,
+        complemented: bool,
     ) -> list[_Weak]:
         inside = self.asked.inference.inside(call)
         matters = self.trait is Trait.LOG or complemented
-        if not inside or not matters or not self.asked.needs_cast(operand, scope):
+        if (
+            not inside
+            or not matters
+            or not self.asked.needs_cast(operand, scope)
+        ):
             return []
         what = f"`{ast.unparse(call)}` is exactly 0 or 1 in float16 where float32 is not"
         return [_Weak(operand, what, saturates=True)]
 
     def _clamped(
-        self, call: ast.Call, found: Spelling, scope: Scope, deep: int, complemented: bool
+        self,
+        call: ast.Call,
+        found: Spelling,
+        scope: Scope,
+        deep: int,
+        complemented: bool,
     ) -> list[_Weak]:
-        is_method = found.form != "function" and isinstance(call.func, ast.Attribute)
+        is_method = found.form != "function" and isinstance(
+            call.func, ast.Attribute
+        )
         given = [call.func.value, *call.args] if is_method else list(call.args)  # type: ignore[attr-defined]
         if not given:
             return []
@@ -257,12 +329,18 @@ class _Search:
         if weak:
             return weak
         for bound in [*given[1:], *(one.value for one in call.keywords)]:
-            is_number = bool(numbers(self.asked.inference.program, bound, scope))
+            is_number = bool(
+                numbers(self.asked.inference.program, bound, scope)
+            )
             inner = bound if is_number else _inner_number(bound)
             guard = self._guard(given[0], inner, scope)
             if guard:
                 is_like = not is_number and _made_like(bound, given[0])
-                return [one._replace(cast=None) for one in guard] if is_like else guard
+                return (
+                    [one._replace(cast=None) for one in guard]
+                    if is_like
+                    else guard
+                )
         return []
 
     # -- helpers, layers and models
@@ -281,7 +359,9 @@ class _Search:
         return [
             weak
             for one, home in self._returned(call, scope)
-            for weak in self.behind(one, home, deep - 1, complemented=complemented)
+            for weak in self.behind(
+                one, home, deep - 1, complemented=complemented
+            )
         ] or self._abroad(call, scope, deep, complemented)
 
     def _ends_saturated(self, value: Value) -> bool:
@@ -298,7 +378,11 @@ class _Search:
         last = program.values.of(made.args[-1], program.module.scope_of(made))
         row = layers.layer(last.name)
         op = row.op if row is not None else None
-        return op is not None and Trait.SATURATES in op.traits and op.policy == "keeps"
+        return (
+            op is not None
+            and Trait.SATURATES in op.traits
+            and op.policy == "keeps"
+        )
 
     def _sequence(self, call: ast.Call, complemented: bool) -> list[_Weak]:
         """The last layer gets float32 where the sequence has a name; else nothing helps there."""
@@ -307,14 +391,26 @@ class _Search:
         if not matters or not inference.inside(call) or call in inference.casts:
             return []
         what = f"`{ast.unparse(call)}` is exactly 0 or 1 in float16 where float32 is not"
-        plain = len(call.args) == 1 and not call.keywords and dotted_name(call.func) is not None
-        return [_Weak(None, what, saturates=True, split=call if plain else None)]
+        plain = (
+            len(call.args) == 1
+            and not call.keywords
+            and dotted_name(call.func) is not None
+        )
+        return [
+            _Weak(None, what, saturates=True, split=call if plain else None)
+        ]
 
-    def _abroad(self, call: ast.Call, scope: Scope, deep: int, complemented: bool) -> list[_Weak]:
+    def _abroad(
+        self, call: ast.Call, scope: Scope, deep: int, complemented: bool
+    ) -> list[_Weak]:
         """The same in a helper of another file, where nothing that is written here helps."""
         inference = self.asked.inference
         found = inference.program.values.abroad(call.func, scope)
-        if found is None or isinstance(found[1], ast.ClassDef) or not inference.inside(call):
+        if (
+            found is None
+            or isinstance(found[1], ast.ClassDef)
+            or not inference.inside(call)
+        ):
             return []
         if not any(inference.of(one, scope).may_be_half for one in call.args):
             return []
@@ -326,11 +422,15 @@ class _Search:
         weak = [
             one
             for value in returned(function)
-            for one in search.behind(value, inner, deep - 1, complemented=complemented)
+            for one in search.behind(
+                value, inner, deep - 1, complemented=complemented
+            )
         ]
         return [one._replace(cast=None, split=None) for one in weak[:1]]
 
-    def _returned(self, call: ast.Call, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    def _returned(
+        self, call: ast.Call, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
         """What the function, or the model's `forward`, in sight gives back."""
         program = self.asked.inference.program
         functions = list(program.values.callees(call, scope))
@@ -364,14 +464,21 @@ def _inner_number(bound: ast.expr) -> ast.expr:
     if isinstance(bound, ast.Call) and bound.args:
         return bound.args[-1]
     if isinstance(bound, ast.BinOp):
-        return bound.left if isinstance(bound.left, (ast.Constant, ast.Name)) else bound.right
+        return (
+            bound.left
+            if isinstance(bound.left, (ast.Constant, ast.Name))
+            else bound.right
+        )
     return bound
 
 
 def _made_like(bound: ast.expr, value: ast.expr) -> bool:
     """Whether a bound takes its dtype from the value that it bounds: `torch.full_like(x, 1e-8)`."""
     text = ast.unparse(value)
-    return any(isinstance(n, ast.expr) and ast.unparse(n) == text for n in ast.walk(bound))
+    return any(
+        isinstance(n, ast.expr) and ast.unparse(n) == text
+        for n in ast.walk(bound)
+    )
 
 
 def _guards_by_write(statement: ast.Assign, dotted: str, scope: Scope) -> bool:

@@ -22,14 +22,20 @@ def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
     for target in node.targets:
         if isinstance(target, ast.Attribute) and target.attr == "data":
             yield from _kept(asked, node, target, scope)
-        if isinstance(target, ast.Subscript) and _is_by_tensor(asked, target.slice, scope):
+        if isinstance(target, ast.Subscript) and _is_by_tensor(
+            asked, target.slice, scope
+        ):
             if _differ(asked, target.value, node.value, scope):
                 yield _hazard(node, target.value, node.value)
             else:
-                yield from written_with_float(asked, node, target.value, node.value, scope)
+                yield from written_with_float(
+                    asked, node, target.value, node.value, scope
+                )
 
 
-def _kept(asked: Asked, node: ast.Assign, target: ast.Attribute, scope: Scope) -> Iterator[Hazard]:
+def _kept(
+    asked: Asked, node: ast.Assign, target: ast.Attribute, scope: Scope
+) -> Iterator[Hazard]:
     """Values that become those of a parameter or a buffer, with their dtype; `copy_` converts."""
     is_half = asked.fact(node.value, scope).seen_half
     if is_half and not asked.fact(target.value, scope).seen_half:
@@ -50,7 +56,9 @@ def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
     return is_tensor_index(index, scope)
 
 
-def of_call(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+def of_call(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """`buffer.index_add_(0, index, half)`, `distances.addmm_(a, b)`, computed parameters."""
     if found.op.strict == EVERY:
         yield from _product(asked, call, found, scope)
@@ -69,9 +77,13 @@ def _is_promoted(asked: Asked, call: ast.Call, found: Spelling) -> bool:
     return found.policy == "promote" and asked.inference.inside(call)
 
 
-def written(call: ast.Call, found: Spelling) -> tuple[ast.expr, ast.expr] | None:
+def written(
+    call: ast.Call, found: Spelling
+) -> tuple[ast.expr, ast.expr] | None:
     """The tensor that is written, and the values."""
-    is_method = found.form != "function" and isinstance(call.func, ast.Attribute)
+    is_method = found.form != "function" and isinstance(
+        call.func, ast.Attribute
+    )
     given = [call.func.value, *call.args] if is_method else list(call.args)  # type: ignore[attr-defined]
     place = found.op.strict
     assert isinstance(place, int)
@@ -89,20 +101,35 @@ def _hazard(node: ast.AST, buffer: ast.expr, value: ast.expr) -> Hazard:
     return Hazard(_RULE, node, (value,), message)
 
 
-def _differ(asked: Asked, buffer: ast.expr, value: ast.expr, scope: Scope) -> bool:
+def _differ(
+    asked: Asked, buffer: ast.expr, value: ast.expr, scope: Scope
+) -> bool:
     """Whether half values meet a buffer that is float32 on a path in sight."""
     held = asked.fact(buffer, scope)
-    if held.container or DType.FLOAT not in held.dtypes or held.dtypes & DType.OTHER:
+    if (
+        held.container
+        or DType.FLOAT not in held.dtypes
+        or held.dtypes & DType.OTHER
+    ):
         return False
     return asked.fact(value, scope).seen_half
 
 
-def _product(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+def _product(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """`distances.addmm_(x, x.t())` is not autocast: the factors must have the tensor's dtype."""
     is_out = any(one.arg == "out" for one in call.keywords)
-    if found.form != "in-place" or not isinstance(call.func, ast.Attribute) or is_out:
+    if (
+        found.form != "in-place"
+        or not isinstance(call.func, ast.Attribute)
+        or is_out
+    ):
         return
-    factors = [*call.args, *(one.value for one in call.keywords if one.arg in _FACTORS)]
+    factors = [
+        *call.args,
+        *(one.value for one in call.keywords if one.arg in _FACTORS),
+    ]
     casts = [one for one in factors if asked.needs_cast(one, scope)]
     if not casts:
         return
@@ -123,12 +150,18 @@ def _product(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Ite
 _FACTORS = ("mat1", "mat2", "batch1", "batch2", "mat", "vec", "vec1", "vec2")
 
 
-def _parameters(asked: Asked, call: ast.Call, found: Spelling, scope: Scope) -> Iterator[Hazard]:
+def _parameters(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """`F.batch_norm(h, mean, var, weight, bias)` with a weight that a layer computed."""
     named = {one.arg: one.value for one in call.keywords}
-    given = [call.args[i] for i in found.op.float_parameters if i < len(call.args)]
+    given = [
+        call.args[i] for i in found.op.float_parameters if i < len(call.args)
+    ]
     given += [
-        named[name] for name in ("running_mean", "running_var", "weight", "bias") if name in named
+        named[name]
+        for name in ("running_mean", "running_var", "weight", "bias")
+        if name in named
     ]
     casts = tuple(one for one in given if asked.fact(one, scope).seen_half)
     if casts:

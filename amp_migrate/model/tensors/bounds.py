@@ -21,7 +21,9 @@ def hull(found: Iterable[Bounds | None]) -> Bounds | None:
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def of_operation(op: ast.operator, left: Bounds | None, right: Bounds | None) -> Bounds | None:
+def of_operation(
+    op: ast.operator, left: Bounds | None, right: Bounds | None
+) -> Bounds | None:
     """The bounds of `left op right`."""
     if left is None or right is None:
         return None
@@ -41,10 +43,15 @@ def negated(bounds: Bounds | None) -> Bounds | None:
     return None if bounds is None else (-bounds[1], -bounds[0])
 
 
-def clamped(given: Bounds | None, low: float | None, high: float | None) -> Bounds | None:
+def clamped(
+    given: Bounds | None, low: float | None, high: float | None
+) -> Bounds | None:
     """The bounds of `clamp(x, low, high)`."""
     least, most = given or (-INFINITY, INFINITY)
-    found = (least if low is None else max(least, low), most if high is None else min(most, high))
+    found = (
+        least if low is None else max(least, low),
+        most if high is None else min(most, high),
+    )
     return None if found == (-INFINITY, INFINITY) else found
 
 

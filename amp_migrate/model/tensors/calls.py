@@ -33,7 +33,19 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
 
-_NUMBERS = frozenset({"len", "int", "float", "bool", "round", "isinstance", "hasattr", "id", "ord"})
+_NUMBERS = frozenset(
+    {
+        "len",
+        "int",
+        "float",
+        "bool",
+        "round",
+        "isinstance",
+        "hasattr",
+        "id",
+        "ord",
+    }
+)
 _SEQUENCES = frozenset({"list", "tuple", "reversed", "sorted", "iter", "set"})
 
 
@@ -55,7 +67,9 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     return _object(inference, call, scope)
 
 
-def spelled(inference: Inference, call: ast.Call, scope: Scope) -> Spelling | None:
+def spelled(
+    inference: Inference, call: ast.Call, scope: Scope
+) -> Spelling | None:
     """The operator of torch that a call spells."""
     program = inference.program
     canonical = program.canonical(call.func)
@@ -69,7 +83,13 @@ def spelled(inference: Inference, call: ast.Call, scope: Scope) -> Spelling | No
         return None
     held = inference.of(func.value, scope)
     value = program.values.of(func.value, scope)
-    objects = (Kind.MODEL, Kind.OBJECT, Kind.CRITERION, Kind.OPTIMIZER, Kind.SCALER)
+    objects = (
+        Kind.MODEL,
+        Kind.OBJECT,
+        Kind.CRITERION,
+        Kind.OPTIMIZER,
+        Kind.SCALER,
+    )
     is_object = value.kind in objects or held.is_no_tensor
     return None if is_object or held.container else found
 
@@ -84,11 +104,19 @@ def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:
         given = [call.func.value, *call.args]
     if op.sequence:
         first = given[0] if given else None
-        return list(first.elts) if isinstance(first, (ast.List, ast.Tuple)) else given[:1]
+        return (
+            list(first.elts)
+            if isinstance(first, (ast.List, ast.Tuple))
+            else given[:1]
+        )
     if op.tensors == EVERY:
         return [one for one in given if not isinstance(one, ast.Constant)]
     places = (0,) if op.result == "like" else op.tensors
-    return [given[place] for place in places if isinstance(place, int) and place < len(given)]
+    return [
+        given[place]
+        for place in places
+        if isinstance(place, int) and place < len(given)
+    ]
 
 
 def _is_method(found: Spelling, call: ast.Call) -> bool:
@@ -104,7 +132,9 @@ def _is_module_path(root: ast.expr, call: ast.Call) -> bool:
     return bool(call.args) and name in ("torch", "functional", "F")
 
 
-def operator(inference: Inference, found: Spelling, call: ast.Call, scope: Scope) -> Fact:
+def operator(
+    inference: Inference, found: Spelling, call: ast.Call, scope: Scope
+) -> Fact:
     """What an operator gives where it is called."""
     op = found.op
     asked = named_dtype(inference, call, scope, first=op.result == "cast")
@@ -113,10 +143,16 @@ def operator(inference: Inference, found: Spelling, call: ast.Call, scope: Scope
         facts = [replace(fact, container=False, elements=()) for fact in facts]
     if op.result == "cast":
         return asked if asked is not None else join(facts)
-    if asked is not None and (op.own_dtype or op.result in ("default", "data", "like")):
+    if asked is not None and (
+        op.own_dtype or op.result in ("default", "data", "like")
+    ):
         return replace(asked, bounds=op.bounds)
     if op.result in ("default", "data"):
-        made = FLOAT if op.result == "default" else _of_data(inference, op, call, scope)
+        made = (
+            FLOAT
+            if op.result == "default"
+            else _of_data(inference, op, call, scope)
+        )
         return replace(made, sparse=op.sparse)
     policy: Policy = "keeps" if _has_out(call) else found.policy
     made = result(op, policy, facts, inference.where(call))
@@ -130,19 +166,28 @@ def operator(inference: Inference, found: Spelling, call: ast.Call, scope: Scope
 def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
     """A product of a sparse matrix is sparse where both are."""
     asked = facts if op.always_breaks else facts[:1]
-    return op.policy == "keeps" and bool(asked) and all(fact.sparse for fact in asked)
+    return (
+        op.policy == "keeps"
+        and bool(asked)
+        and all(fact.sparse for fact in asked)
+    )
 
 
 def _has_out(call: ast.Call) -> bool:
     return any(one.arg == "out" for one in call.keywords)
 
 
-def _bounds(found: Spelling, call: ast.Call, scope: Scope, facts: list[Fact]) -> Bounds | None:
+def _bounds(
+    found: Spelling, call: ast.Call, scope: Scope, facts: list[Fact]
+) -> Bounds | None:
     """Views keep the bounds of what they show, as copies and parts do."""
     if found.op.name in _SAME_VALUES:
         return hull(fact.bounds for fact in facts)
     if found.op.name in _CLAMPS:
-        limits = [_limit(found, call, scope, place, name) for place, name in _CLAMPS[found.op.name]]
+        limits = [
+            _limit(found, call, scope, place, name)
+            for place, name in _CLAMPS[found.op.name]
+        ]
         return clamped(facts[0].bounds if facts else None, *limits)
     return None
 
@@ -166,9 +211,9 @@ def operands_and_others(found: Spelling, call: ast.Call) -> list[ast.expr]:
     return [call.func.value, *call.args]
 
 
-_SAME_VALUES = frozenset(row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")) - {
-    "sum_to_size"
-}
+_SAME_VALUES = frozenset(
+    row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")
+) - {"sum_to_size"}
 _CLAMPS: dict[str, tuple[tuple[int | None, str], tuple[int | None, str]]] = {
     "clamp": ((1, "min"), (2, "max")),
     "clamp_min": ((1, "min"), (None, "max")),
@@ -176,7 +221,9 @@ _CLAMPS: dict[str, tuple[tuple[int | None, str], tuple[int | None, str]]] = {
 }
 
 
-def _of_data(inference: Inference, op: Op, call: ast.Call, scope: Scope) -> Fact:
+def _of_data(
+    inference: Inference, op: Op, call: ast.Call, scope: Scope
+) -> Fact:
     """`torch.tensor(data)`, `torch.arange(n)`: integers or float32, or the tensor that is given."""
     if not call.args:
         return ANY_BUT_HALF
@@ -194,23 +241,37 @@ def _of_data(inference: Inference, op: Op, call: ast.Call, scope: Scope) -> Fact
 def _made_arrays(expr: ast.expr) -> list[ast.expr]:
     """The tensors that become NumPy arrays in an expression, which keep their dtype."""
     calls = [node for node in ast.walk(expr) if isinstance(node, ast.Call)]
-    funcs = [call.func for call in calls if isinstance(call.func, ast.Attribute)]
+    funcs = [
+        call.func for call in calls if isinstance(call.func, ast.Attribute)
+    ]
     return [func.value for func in funcs if func.attr == "numpy"]
 
 
 def _is_whole(expr: ast.expr) -> bool:
-    return not (isinstance(expr, ast.Constant) and isinstance(expr.value, float))
+    return not (
+        isinstance(expr, ast.Constant) and isinstance(expr.value, float)
+    )
 
 
-def _builtin(inference: Inference, name: str, call: ast.Call, scope: Scope) -> Fact | None:
+def _builtin(
+    inference: Inference, name: str, call: ast.Call, scope: Scope
+) -> Fact | None:
     if name in _NUMBERS:
         return NUMBER
     if name in _SEQUENCES and call.args:
-        return replace(inference.of(call.args[0], scope), elements=(), container=True)
+        return replace(
+            inference.of(call.args[0], scope), elements=(), container=True
+        )
     if name in ("sum", "max", "min", "abs", "next", "pow", "divmod"):
         facts = [inference.of(arg, scope) for arg in call.args]
-        return promoted(replace(fact, container=False, elements=()) for fact in facts)
-    return OTHER if name in ("print", "range", "str", "dict", "open", "type", "repr") else None
+        return promoted(
+            replace(fact, container=False, elements=()) for fact in facts
+        )
+    return (
+        OTHER
+        if name in ("print", "range", "str", "dict", "open", "type", "repr")
+        else None
+    )
 
 
 # -- functions, layers and models
@@ -234,7 +295,10 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
-    if isinstance(call.func, ast.Attribute) and inference.of(call.func.value, scope).is_array:
+    if (
+        isinstance(call.func, ast.Attribute)
+        and inference.of(call.func.value, scope).is_array
+    ):
         return ARRAY
     return _handed(inference, call, scope)
 
@@ -256,13 +320,19 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     return UNKNOWN if is_half else ANY_BUT_HALF
 
 
-def _module(inference: Inference, value: Value, call: ast.Call, scope: Scope) -> Fact:
+def _module(
+    inference: Inference, value: Value, call: ast.Call, scope: Scope
+) -> Fact:
     """The output of a layer of torch.nn or of a model in sight."""
     program = inference.program
     if value.cls is not None:
         forward = program.graph.method(value.cls, "forward")
         inner = inference.called_at(call)
-        return returns(inner, forward) if forward is not None else inference.unseen(call)
+        return (
+            returns(inner, forward)
+            if forward is not None
+            else inference.unseen(call)
+        )
     if value.foreign is not None:
         return _elsewhere(inference, *value.foreign, call)
     given = inference.of(call.args[0], scope) if call.args else UNKNOWN
@@ -272,7 +342,9 @@ def _module(inference: Inference, value: Value, call: ast.Call, scope: Scope) ->
     return through_layer(inference, name, given, call)
 
 
-def _elsewhere(inference: Inference, program: Program, cls: ast.ClassDef, call: ast.Call) -> Fact:
+def _elsewhere(
+    inference: Inference, program: Program, cls: ast.ClassDef, call: ast.Call
+) -> Fact:
     """The output of a model in another file, whose callers there say little of what it gets."""
     forward = program.graph.method(cls, "forward")
     region = inference.where(call)
@@ -285,7 +357,9 @@ def _elsewhere(inference: Inference, program: Program, cls: ast.ClassDef, call: 
     return replace(found, dtypes=found.dtypes | DType.UNKNOWN, bounds=None)
 
 
-def through_layer(inference: Inference, name: str, given: Fact, call: ast.Call) -> Fact:
+def through_layer(
+    inference: Inference, name: str, given: Fact, call: ast.Call
+) -> Fact:
     """What a layer makes of its input."""
     row = layers.layer(name)
     if row is None or row.op is None:
@@ -296,7 +370,11 @@ def through_layer(inference: Inference, name: str, given: Fact, call: ast.Call) 
 
 
 def _sequential(
-    inference: Inference, origin: ast.Call, given: Fact, call: ast.Call, scope: Scope
+    inference: Inference,
+    origin: ast.Call,
+    given: Fact,
+    call: ast.Call,
+    scope: Scope,
 ) -> Fact:
     fact = given
     program = inference.program
@@ -313,7 +391,9 @@ def _sequential(
     return fact if origin.args else inference.unseen(call)
 
 
-def iterated(inference: Inference, binding: Binding, fact: Fact, scope: Scope) -> Fact:
+def iterated(
+    inference: Inference, binding: Binding, fact: Fact, scope: Scope
+) -> Fact:
     """What a loop gives its variable."""
     value = binding.value
     if value is None:
@@ -338,9 +418,15 @@ def _place(inference: Inference, binding: Binding) -> int | None:
     if not isinstance(target, (ast.Tuple, ast.List)):
         return None
     scope = inference.program.module.scope_of(target)
-    names = {name for name, held in scope.bindings.items() if any(b is binding for b in held)}
+    names = {
+        name
+        for name, held in scope.bindings.items()
+        if any(b is binding for b in held)
+    }
     for place, element in enumerate(target.elts):
-        if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(element)):
+        if any(
+            isinstance(n, ast.Name) and n.id in names for n in ast.walk(element)
+        ):
             return place
     return None
 

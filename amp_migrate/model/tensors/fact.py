@@ -53,7 +53,11 @@ class Fact:
     @property
     def is_half(self) -> bool:
         """Whether it is half precision for certain."""
-        return bool(self.dtypes) and not self.dtypes & ~DType.HALF and not self.container
+        return (
+            bool(self.dtypes)
+            and not self.dtypes & ~DType.HALF
+            and not self.container
+        )
 
     @property
     def seen_half(self) -> bool:
@@ -63,7 +67,10 @@ class Fact:
     @property
     def may_be_half(self) -> bool:
         """Whether nothing in sight excludes half precision."""
-        return bool(self.dtypes & (DType.HALF | DType.UNKNOWN)) and not self.container
+        return (
+            bool(self.dtypes & (DType.HALF | DType.UNKNOWN))
+            and not self.container
+        )
 
     @property
     def may_be_tensor(self) -> bool:
@@ -78,7 +85,11 @@ class Fact:
     @property
     def is_array(self) -> bool:
         """Whether it is a number or an array, whose methods and parts are that, too."""
-        return bool(self.dtypes) and not self.dtypes & ~_NUMBERS and not self.container
+        return (
+            bool(self.dtypes)
+            and not self.dtypes & ~_NUMBERS
+            and not self.container
+        )
 
     def element(self, index: int | None) -> Fact:
         """What unpacking or indexing gives."""
@@ -110,12 +121,17 @@ def join(facts: Iterable[Fact]) -> Fact:
     bounds = hull(fact.bounds for fact in found)
     lengths = {len(fact.elements) for fact in found}
     elements = (
-        tuple(join(parts) for parts in zip(*(fact.elements for fact in found), strict=True))
+        tuple(
+            join(parts)
+            for parts in zip(*(fact.elements for fact in found), strict=True)
+        )
         if len(lengths) == 1
         else ()
     )
     container = any(fact.container for fact in found)
-    return Fact(dtypes, elements, container, any(fact.sparse for fact in found), bounds)
+    return Fact(
+        dtypes, elements, container, any(fact.sparse for fact in found), bounds
+    )
 
 
 def promoted(facts: Iterable[Fact]) -> Fact:

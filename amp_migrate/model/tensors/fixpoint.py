@@ -58,7 +58,10 @@ class Fixpoint:
             self._relied.clear()
             found = self._once(key, compute)
             wanted = {one: self._next(one, number) for one in self._relied}
-            if all(fact == self._assumed.get(one, _NOTHING) for one, fact in wanted.items()):
+            if all(
+                fact == self._assumed.get(one, _NOTHING)
+                for one, fact in wanted.items()
+            ):
                 self._settled.update(self._found)
                 self._found.clear()
                 return found
@@ -69,7 +72,9 @@ class Fixpoint:
 
     def _next(self, key: object, number: int) -> Fact:
         fact = self._found[key]
-        return fact if number < _EXACT else replace(fact, bounds=None, elements=())
+        return (
+            fact if number < _EXACT else replace(fact, bounds=None, elements=())
+        )
 
     def _once(self, key: object, compute: Callable[[], Fact]) -> Fact:
         self._open.add(key)

@@ -16,7 +16,9 @@ def keeps_half(program: Program, function: Function) -> bool:
     """Whether a function that is called outside of autocast may give back half precision, where
     all that it gets is half.
     """
-    return program.remembered((keeps_half, function), lambda: _keeps(program, function))
+    return program.remembered(
+        (keeps_half, function), lambda: _keeps(program, function)
+    )
 
 
 def _keeps(program: Program, function: Function) -> bool:

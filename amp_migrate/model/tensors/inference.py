@@ -97,7 +97,9 @@ class Inference:
         """The inference for another file of the project, all of which runs in the region."""
         key = (id(program), region)
         if key not in self._abroad:
-            self._abroad[key] = Inference(program, lambda _: region, lambda _: None)
+            self._abroad[key] = Inference(
+                program, lambda _: region, lambda _: None
+            )
         return self._abroad[key]
 
     def cast(self, expr: ast.expr) -> None:
@@ -124,18 +126,28 @@ class Inference:
             return self.of(expr.value, scope)
         if isinstance(expr, ast.UnaryOp):
             inner = self.of(expr.operand, scope)
-            return NUMBER if isinstance(expr.op, ast.Not) else _signed(expr.op, inner)
+            return (
+                NUMBER
+                if isinstance(expr.op, ast.Not)
+                else _signed(expr.op, inner)
+            )
         if isinstance(expr, ast.IfExp):
-            return join([self.of(expr.body, scope), self.of(expr.orelse, scope)])
+            return join(
+                [self.of(expr.body, scope), self.of(expr.orelse, scope)]
+            )
         return self._plain(expr, scope)
 
     def _plain(self, expr: ast.expr, scope: Scope) -> Fact:
         if isinstance(expr, ast.Constant):
-            return NUMBER if isinstance(expr.value, (bool, int, float)) else OTHER
+            return (
+                NUMBER if isinstance(expr.value, (bool, int, float)) else OTHER
+            )
         if isinstance(expr, (ast.Tuple, ast.List)):
             return self.display(expr.elts, scope)
         if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
-            return replace(self.of(expr.elt, scope), elements=(), container=True)
+            return replace(
+                self.of(expr.elt, scope), elements=(), container=True
+            )
         if isinstance(expr, ast.Compare):
             return INTEGER
         if isinstance(expr, ast.BoolOp):
@@ -158,10 +170,15 @@ class Inference:
         if op is None or promoted([left, right]).is_no_tensor:
             return promoted([left, right])
         found = result(op, op.policy, [left, right], self.where(expr))
-        sides = (self._bounds(expr.left, left, scope), self._bounds(expr.right, right, scope))
+        sides = (
+            self._bounds(expr.left, left, scope),
+            self._bounds(expr.right, right, scope),
+        )
         return replace(found, bounds=of_operation(expr.op, *sides))
 
-    def _bounds(self, expr: ast.expr, fact: Fact, scope: Scope) -> Bounds | None:
+    def _bounds(
+        self, expr: ast.expr, fact: Fact, scope: Scope
+    ) -> Bounds | None:
         """The bounds of an operand: of a number, the number itself."""
         if fact.dtypes & ~(DType.NUMBER | DType.OTHER):
             return fact.bounds
@@ -173,15 +190,25 @@ class Inference:
     def _constant(self, expr: ast.Name | ast.Attribute) -> float | None:
         """`self.scope` of `self.scope = 512`, where nothing else sets it."""
         dotted = dotted_name(expr)
-        bindings = self.program.reaching.at(expr, dotted).bindings if dotted is not None else ()
-        values = [one.value for one in bindings if one.how == "assign" and one.index is None]
+        bindings = (
+            self.program.reaching.at(expr, dotted).bindings
+            if dotted is not None
+            else ()
+        )
+        values = [
+            one.value
+            for one in bindings
+            if one.how == "assign" and one.index is None
+        ]
         if len(values) != 1 or len(bindings) != 1 or values[0] is None:
             return None
         return number(values[0], self.program.module.scope_of(values[0]))
 
     def _item(self, expr: ast.Subscript, scope: Scope) -> Fact:
         held = self.of(expr.value, scope)
-        place = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+        place = (
+            expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+        )
         if held.container or held.elements and isinstance(place, int):
             return held.element(place if isinstance(place, int) else None)
         if isinstance(place, str):
@@ -194,7 +221,9 @@ class Inference:
         stored anew.
         """
         dotted = dotted_name(expr.value)
-        if dotted is None or (dotted, key) in self.program.remembered("stored keys", self._stores):
+        if dotted is None or (dotted, key) in self.program.remembered(
+            "stored keys", self._stores
+        ):
             return []
         reach = self.program.reaching.at(expr.value, dotted)
         shown = [_under(one.value, key) for one in reach.bindings]
@@ -208,8 +237,10 @@ class Inference:
         return frozenset(
             (name, node.slice.value)
             for node in self.program.module.parents
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Store)
+            if isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, str)
             if (name := dotted_name(node.value)) is not None
         )
 
@@ -252,7 +283,11 @@ class Inference:
         held = self.of(expr.value, scope)
         if held.is_array:
             return ARRAY
-        if spelling is not None and spelling.op.result in ("number", "same", "real"):
+        if spelling is not None and spelling.op.result in (
+            "number",
+            "same",
+            "real",
+        ):
             if spelling.op.result == "number":
                 return NUMBER
             return OTHER if held.dtypes == DType.OTHER else held
@@ -260,15 +295,22 @@ class Inference:
             return NUMBER
         return FLOAT if _is_parameter(expr) else self.unseen(expr)
 
-    def registered(self, expr: ast.Attribute, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    def registered(
+        self, expr: ast.Attribute, scope: Scope
+    ) -> tuple[ast.expr, Scope] | None:
         """What `self.bank` is made of, by `self.register_buffer("bank", torch.zeros(9))`."""
         cls = self.program.graph.class_around(scope)
         if cls is None or not isinstance(expr.value, ast.Name):
             return None
         if expr.value.id != scope.self_name:
             return None
-        for call, where in self.program.remembered((_buffers, cls), lambda: _buffers(self, cls)):
-            if isinstance(call.args[0], ast.Constant) and call.args[0].value == expr.attr:
+        for call, where in self.program.remembered(
+            (_buffers, cls), lambda: _buffers(self, cls)
+        ):
+            if (
+                isinstance(call.args[0], ast.Constant)
+                and call.args[0].value == expr.attr
+            ):
                 return call.args[1], where
         return None
 
@@ -288,9 +330,16 @@ class Inference:
         statement = binding.statement
         if binding.how == "parameter":
             return parameters.passed(self, binding)
-        if binding.value is None or statement not in self.program.module.parents:
+        if (
+            binding.value is None
+            or statement not in self.program.module.parents
+        ):
             # Nested targets have no value of their own: `for index, (x, y) in enumerate(loader)`.
-            return OTHER if binding.how in ("import", "def") else self.unseen(statement)
+            return (
+                OTHER
+                if binding.how in ("import", "def")
+                else self.unseen(statement)
+            )
         scope = self.program.module.scope_of(binding.value)
         fact = self.of(binding.value, scope)
         if binding.how == "augmented" and isinstance(statement, ast.AugAssign):
@@ -298,7 +347,9 @@ class Inference:
         if binding.how == "for":
             return calls.iterated(self, binding, fact, scope)
         if binding.how in ("assign", "walrus"):
-            whole = fact if binding.index is None else self._unpacked(fact, binding)
+            whole = (
+                fact if binding.index is None else self._unpacked(fact, binding)
+            )
             return self._filled(binding, whole) if fact.container else whole
         return self.unseen(binding.value)
 
@@ -317,8 +368,14 @@ class Inference:
         ]
         if not found:
             return made
-        held = join([replace(one, elements=(), container=False) for one in found])
-        before = made.dtypes if isinstance(value, ast.List) and value.elts else DType.NONE
+        held = join(
+            [replace(one, elements=(), container=False) for one in found]
+        )
+        before = (
+            made.dtypes
+            if isinstance(value, ast.List) and value.elts
+            else DType.NONE
+        )
         return Fact(held.dtypes | before, container=True)
 
     def _appended(self) -> dict[str, list[tuple[ast.expr, Scope]]]:
@@ -327,7 +384,11 @@ class Inference:
         for scope in self.program.module.scopes.values():
             for call in scope.calls:
                 func = call.func
-                if isinstance(func, ast.Attribute) and func.attr == "append" and call.args:
+                if (
+                    isinstance(func, ast.Attribute)
+                    and func.attr == "append"
+                    and call.args
+                ):
                     name = dotted_name(func.value) or ""
                     found.setdefault(name, []).append((call.args[0], scope))
         return found
@@ -335,10 +396,16 @@ class Inference:
     def _unpacked(self, fact: Fact, binding: Binding) -> Fact:
         return fact.element(binding.index)
 
-    def _augmented(self, statement: ast.AugAssign, added: Fact, scope: Scope) -> Fact:
+    def _augmented(
+        self, statement: ast.AugAssign, added: Fact, scope: Scope
+    ) -> Fact:
         """`x += y` keeps the dtype of a tensor; a number becomes what is added."""
         name = dotted_name(statement.target)
-        before = self.program.reaching.at(statement, name).bindings if name is not None else ()
+        before = (
+            self.program.reaching.at(statement, name).bindings
+            if name is not None
+            else ()
+        )
         held = join([self.bound(one) for one in before]) if before else UNKNOWN
         if held.dtypes & (DType.NUMBER | DType.OTHER):
             return replace(promoted([held, added]), bounds=None)
@@ -351,11 +418,18 @@ def _signed(op: ast.unaryop, fact: Fact) -> Fact:
     return fact if isinstance(op, ast.UAdd) else replace(fact, bounds=None)
 
 
-def _buffers(inference: Inference, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
+def _buffers(
+    inference: Inference, cls: ast.ClassDef
+) -> list[tuple[ast.Call, Scope]]:
     """The calls in a class, and in its bases, that register buffers."""
     scopes = inference.program.module.scopes
     owners = inference.program.graph.lineage(cls)
-    methods = [one for owner in owners for one in owner.body if isinstance(one, FUNCTIONS)]
+    methods = [
+        one
+        for owner in owners
+        for one in owner.body
+        if isinstance(one, FUNCTIONS)
+    ]
     return [
         (call, scopes[method])
         for method in methods
@@ -371,7 +445,11 @@ def _targets(statement: ast.AST) -> list[str]:
     which is as long as what is appended to it.
     """
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    parts = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    parts = [
+        e
+        for t in targets
+        for e in (t.elts if isinstance(t, ast.Tuple) else [t])
+    ]
     return [name for one in parts if (name := dotted_name(one)) is not None]
 
 
@@ -387,7 +465,10 @@ def _under(display: ast.expr | None, key: str) -> ast.expr | None:
     if not isinstance(display, ast.Dict):
         return None
     pairs = zip(display.keys, display.values, strict=True)
-    return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
+    return next(
+        (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
+        None,
+    )
 
 
 def _is_parameter(expr: ast.Attribute) -> bool:

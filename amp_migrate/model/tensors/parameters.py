@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
-from amp_migrate.model.tensors.fact import ANY_BUT_HALF, OTHER, UNKNOWN, DType, Fact, join
+from amp_migrate.model.tensors.fact import (
+    ANY_BUT_HALF,
+    OTHER,
+    UNKNOWN,
+    DType,
+    Fact,
+    join,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -37,7 +44,9 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     here = [one for one in given if inference.inside(one[0]) == is_inside]
     facts = [inference.of(expr, where) for expr, where in here or given]
     default = _default(scope, name)
-    if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
+    if default is not None and not (
+        isinstance(default, ast.Constant) and default.value is None
+    ):
         facts.append(inference.of(default, scope))
     if not facts:
         # An entry point, or a method that a library calls.
@@ -50,17 +59,27 @@ def _packed(inference: Inference, function: Function, scope: Scope) -> Fact:
     """`*args`: place by place what the callers pass behind the named parameters."""
     calls = list(islice(_sites(inference.program, function), _MOST))
     named = len(function.args.posonlyargs) + len(function.args.args)
-    given = [(call.args[named - (1 if bound else 0) :], where) for call, where, bound in calls]
+    given = [
+        (call.args[named - (1 if bound else 0) :], where)
+        for call, where, bound in calls
+    ]
     lengths = {len(args) for args, _ in given}
-    if len(lengths) != 1 or any(isinstance(a, ast.Starred) for args, _ in given for a in args):
+    if len(lengths) != 1 or any(
+        isinstance(a, ast.Starred) for args, _ in given for a in args
+    ):
         return UNKNOWN
     places = range(lengths.pop())
-    elements = tuple(join([inference.of(args[i], where) for args, where in given]) for i in places)
+    elements = tuple(
+        join([inference.of(args[i], where) for args, where in given])
+        for i in places
+    )
     whole = join(list(elements)) if elements else UNKNOWN
     return Fact(whole.dtypes, elements, container=True)
 
 
-def arguments(program: Program, binding: Binding) -> list[tuple[ast.expr, Scope]]:
+def arguments(
+    program: Program, binding: Binding
+) -> list[tuple[ast.expr, Scope]]:
     """What the callers in sight pass for a parameter, with the scopes of the calls."""
 
     def given() -> list[tuple[ast.expr, Scope]]:
@@ -77,12 +96,18 @@ def arguments(program: Program, binding: Binding) -> list[tuple[ast.expr, Scope]
     return program.remembered((arguments, binding), given)
 
 
-def _parameter(program: Program, binding: Binding) -> tuple[Function, Scope, str] | None:
+def _parameter(
+    program: Program, binding: Binding
+) -> tuple[Function, Scope, str] | None:
     function = _function_of(program, binding)
     if function is None:
         return None
     scope = program.scope(function)
-    named = (n for n, held in scope.bindings.items() if any(b is binding for b in held))
+    named = (
+        n
+        for n, held in scope.bindings.items()
+        if any(b is binding for b in held)
+    )
     name = next(named, None)
     return None if name is None else (function, scope, name)
 
@@ -94,9 +119,13 @@ def _function_of(program: Program, binding: Binding) -> Function | None:
     return node
 
 
-def _sites(program: Program, function: Function) -> Iterator[tuple[ast.Call, Scope, bool]]:
+def _sites(
+    program: Program, function: Function
+) -> Iterator[tuple[ast.Call, Scope, bool]]:
     for site in program.graph.runs(function):
-        if function.name not in ("forward", "__call__") or _calls_forward(program, site.call):
+        if function.name not in ("forward", "__call__") or _calls_forward(
+            program, site.call
+        ):
             yield site.call, site.scope, site.bound
     owner = program.scope(function).owner
     if function.name in ("forward", "__call__") and owner is not None:
@@ -108,7 +137,9 @@ def _sites(program: Program, function: Function) -> Iterator[tuple[ast.Call, Sco
 def _calls_forward(program: Program, call: ast.Call) -> bool:
     """`model.forward(x)`, not `super().forward(x)` of another class."""
     func = call.func
-    return isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
+    return isinstance(func, ast.Attribute) and not isinstance(
+        func.value, ast.Call
+    )
 
 
 def _runs(program: Program) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
@@ -116,7 +147,9 @@ def _runs(program: Program) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
     return program.remembered(_runs, lambda: _found_runs(program))
 
 
-def _found_runs(program: Program) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
+def _found_runs(
+    program: Program,
+) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
     found: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
     for scope in program.module.scopes.values():
         for call in scope.calls:
@@ -134,10 +167,14 @@ def _default(scope: Scope, name: str) -> ast.expr | None:
         return None
     arguments = scope.node.args
     places = [*arguments.posonlyargs, *arguments.args]
-    for arg, default in zip(reversed(places), reversed(arguments.defaults), strict=False):
+    for arg, default in zip(
+        reversed(places), reversed(arguments.defaults), strict=False
+    ):
         if arg.arg == name:
             return default
-    for arg, keyword in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+    for arg, keyword in zip(
+        arguments.kwonlyargs, arguments.kw_defaults, strict=True
+    ):
         if arg.arg == name:
             return keyword
     return None

@@ -42,10 +42,14 @@ _FIXED = {
 
 def in_region(region: str) -> Fact:
     """What a region casts to; `half` where its dtype cannot be told."""
-    return {"float16": FLOAT16, "bfloat16": BFLOAT16}.get(region, Fact(DType.HALF))
+    return {"float16": FLOAT16, "bfloat16": BFLOAT16}.get(
+        region, Fact(DType.HALF)
+    )
 
 
-def result(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> Fact:
+def result(
+    op: Op, policy: Policy, operands: list[Fact], region: str | None
+) -> Fact:
     """What comes out of an operator. `region`: the dtype of the autocast that may be on."""
     if op.result in _FIXED:
         return _FIXED[op.result]
@@ -55,7 +59,9 @@ def result(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> 
     if made.dtypes & ~NO_TENSOR:
         made = replace(made, dtypes=made.dtypes & ~NO_TENSOR)
     if op.result == "values":
-        return Fact(made.dtypes, (replace(made, elements=()), INTEGER), container=True)
+        return Fact(
+            made.dtypes, (replace(made, elements=()), INTEGER), container=True
+        )
     if op.result == "either":
         return replace(made, elements=(made, INTEGER))
     if op.result == "tuple":
@@ -65,7 +71,9 @@ def result(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> 
     return made
 
 
-def _made(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> Fact:
+def _made(
+    op: Op, policy: Policy, operands: list[Fact], region: str | None
+) -> Fact:
     known = [fact for fact in operands if fact.dtypes != DType.NONE]
     if op.always_breaks and any(fact.sparse for fact in known):
         return FLOAT
@@ -78,7 +86,10 @@ def _made(op: Op, policy: Policy, operands: list[Fact], region: str | None) -> F
     if not known:
         return UNKNOWN
     if op.traits & Trait.DIVIDES and len(known) == 2 and op.policy == "keeps":
-        known = [INTEGER_QUOTIENT if fact.dtypes == DType.INTEGER else fact for fact in known]
+        known = [
+            INTEGER_QUOTIENT if fact.dtypes == DType.INTEGER else fact
+            for fact in known
+        ]
     return promoted(known)
 
 
@@ -93,8 +104,16 @@ def named_dtype(
     Returns None where it asks for none. `first` counts positional arguments, too.
     """
     given = [one.value for one in call.keywords if one.arg == "dtype"]
-    given += [arg for arg in call.args if not isinstance(arg, ast.Starred)] if first else []
-    found = [fact for one in given if (fact := _dtype(inference, one, scope)) is not None]
+    given += (
+        [arg for arg in call.args if not isinstance(arg, ast.Starred)]
+        if first
+        else []
+    )
+    found = [
+        fact
+        for one in given
+        if (fact := _dtype(inference, one, scope)) is not None
+    ]
     return join(found) if found else None
 
 
@@ -124,5 +143,9 @@ def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
 
 
 def _called_device(expr: ast.expr) -> bool:
-    last = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr, "id", "")
+    last = (
+        expr.attr
+        if isinstance(expr, ast.Attribute)
+        else getattr(expr, "id", "")
+    )
     return "dtype" not in last and "type" not in last

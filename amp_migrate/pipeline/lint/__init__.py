@@ -25,11 +25,15 @@ def lint_text(text: str, path: str, settings: Settings) -> list[Finding]:
     linted = lint(text, path, settings)
     if linted.crashes:
         crash = linted.crashes[0]
-        raise RuntimeError(f"{crash.path}: the rule {crash.rule} failed\n{crash.trace}")
+        raise RuntimeError(
+            f"{crash.path}: the rule {crash.rule} failed\n{crash.trace}"
+        )
     return list(linted.findings)
 
 
-def fix_text(text: str, path: str, settings: Settings, unsafe: bool = False) -> str:
+def fix_text(
+    text: str, path: str, settings: Settings, unsafe: bool = False
+) -> str:
     """`text` with its safe fixes applied until none is left; with `unsafe`, the other fixes as
     well.
     """
@@ -39,7 +43,9 @@ def fix_text(text: str, path: str, settings: Settings, unsafe: bool = False) -> 
     return fix(text, path, settings, unsafe, migrate=by_migration()).text
 
 
-def new_errors(original: str, output: str, path: str, settings: Settings) -> list[Finding]:
+def new_errors(
+    original: str, output: str, path: str, settings: Settings
+) -> list[Finding]:
     """Findings of severity error in `output` that `original` lacks: what a rewrite must never bring
     in.
 

@@ -41,7 +41,9 @@ def _in_text(findings: Sequence[Finding], text: str) -> list[Finding]:
     """The findings by line of the text, those of a notebook too."""
     places = Places.of(text)
     return [
-        one if one.cell is None else one._replace(line=places.line(one.cell, one.line))
+        one
+        if one.cell is None
+        else one._replace(line=places.line(one.cell, one.line))
         for one in findings
     ]
 
@@ -64,13 +66,17 @@ def with_ignores(text: str, findings: Sequence[Finding]) -> str:
     return b"".join(lines).decode()
 
 
-def _add(lines: list[bytes], line: int, rules: set[str], places: _Places) -> None:
+def _add(
+    lines: list[bytes], line: int, rules: set[str], places: _Places
+) -> None:
     body = lines[line - 1].decode()
     code = body.rstrip("\r\n")
     end = body[len(code) :]
     held = _BRACKETS.search(code) if line in places.commented else None
     if held:
-        names = {name.strip() for name in held[2].split(",") if name.strip()} | rules
+        names = {
+            name.strip() for name in held[2].split(",") if name.strip()
+        } | rules
         code = f"{code[: held.start()]}{held[1]}{', '.join(sorted(names))}]{code[held.end() :]}"
     elif line not in places.closed:
         code = f"{code.rstrip()}  {_comment(rules)}"
@@ -92,9 +98,16 @@ class _Places:
         self.first: set[int] = set()
         self.commented: set[int] = set()
         start = True
-        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
+        for token in tokenize.generate_tokens(
+            io.StringIO(text, newline="").readline
+        ):
             self._token(token)
-            if token.type in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+            if token.type in (
+                tokenize.NEWLINE,
+                tokenize.NL,
+                tokenize.INDENT,
+                tokenize.DEDENT,
+            ):
                 start = start or token.type == tokenize.NEWLINE
             elif token.type != tokenize.COMMENT:
                 if start:
@@ -102,12 +115,16 @@ class _Places:
                 start = False
         lines = text.encode().splitlines()
         self.closed |= {
-            number for number, line in enumerate(lines, 1) if line.rstrip().endswith(b"\\")
+            number
+            for number, line in enumerate(lines, 1)
+            if line.rstrip().endswith(b"\\")
         }
 
     def _token(self, token: tokenize.TokenInfo) -> None:
         self.closed.update(
-            range(token.start[0], token.end[0]) if token.type not in _LINE_ENDS else ()
+            range(token.start[0], token.end[0])
+            if token.type not in _LINE_ENDS
+            else ()
         )
         if token.type == tokenize.COMMENT:
             self.commented.add(token.start[0])

@@ -32,10 +32,13 @@ def write(file: Path, reports: Sequence[Report]) -> None:
     ]
     try:
         file.write_text(
-            json.dumps({"version": 1, "findings": entries}, indent=2) + "\n", encoding="utf-8"
+            json.dumps({"version": 1, "findings": entries}, indent=2) + "\n",
+            encoding="utf-8",
         )
     except OSError as error:
-        raise BaselineError(f"{file}: cannot be written: {error.strerror}") from None
+        raise BaselineError(
+            f"{file}: cannot be written: {error.strerror}"
+        ) from None
 
 
 def read(file: Path) -> Counter[Key]:
@@ -44,10 +47,17 @@ def read(file: Path) -> Counter[Key]:
 
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        return Counter({_key_of(entry): int(entry["count"]) for entry in document["findings"]})
+        return Counter(
+            {
+                _key_of(entry): int(entry["count"])
+                for entry in document["findings"]
+            }
+        )
     except OSError as error:
         remedy = f"make it with --write-baseline {file}"
-        raise BaselineError(f"{file}: cannot be read: {error.strerror}; {remedy}") from None
+        raise BaselineError(
+            f"{file}: cannot be read: {error.strerror}; {remedy}"
+        ) from None
     except (ValueError, KeyError, TypeError):
         raise BaselineError(
             f"{file}: this is no baseline; make it anew with --write-baseline {file}"
@@ -59,14 +69,21 @@ def _key_of(entry: dict[str, Any]) -> Key:
     return rule, path, scope, code
 
 
-def without_known(reports: Sequence[Report], known: Counter[Key], file: Path) -> tuple[Report, ...]:
+def without_known(
+    reports: Sequence[Report], known: Counter[Key], file: Path
+) -> tuple[Report, ...]:
     """The reports without the findings that the baseline `file` knows."""
     rest = Counter(known)
-    return tuple(report._replace(findings=tuple(_new(report, rest, file))) for report in reports)
+    return tuple(
+        report._replace(findings=tuple(_new(report, rest, file)))
+        for report in reports
+    )
 
 
 def _new(report: Report, rest: Counter[Key], file: Path) -> Iterator[Finding]:
-    for finding, key in zip(report.findings, _keys([report], file), strict=True):
+    for finding, key in zip(
+        report.findings, _keys([report], file), strict=True
+    ):
         if rest[key]:
             rest[key] -= 1
         else:
@@ -78,4 +95,9 @@ def _keys(reports: Sequence[Report], file: Path) -> Iterator[Key]:
     for report in reports:
         path = os.path.relpath(report.path, base).replace(os.sep, "/")
         for finding in report.findings:
-            yield finding.rule, path, finding.scope, " ".join(report.line(finding).split())
+            yield (
+                finding.rule,
+                path,
+                finding.scope,
+                " ".join(report.line(finding).split()),
+            )

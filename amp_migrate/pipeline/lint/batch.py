@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.display import shown
-from amp_migrate.pipeline.interrupts import held_interrupt, termination_as_interrupt
+from amp_migrate.pipeline.interrupts import (
+    held_interrupt,
+    termination_as_interrupt,
+)
 from amp_migrate.pipeline.lint import files
 from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.pipeline.lint.results import Crash, Report
@@ -50,7 +53,9 @@ def lint_all(found: Sequence[Found], options: Options, write: bool) -> Batch:
         interrupted = True
     finished = [one for one in found if shown(one.path) in done]
     with held_interrupt():
-        reports = tuple(_told(one.path, done[shown(one.path)], write) for one in finished)
+        reports = tuple(
+            _told(one.path, done[shown(one.path)], write) for one in finished
+        )
     return Batch(reports, len(found), interrupted)
 
 
@@ -58,11 +63,17 @@ def _told(path: Path, report: Report, write: bool) -> Report:
     return _commit(path, report) if write else report
 
 
-def _lint_all(found: Sequence[Found], options: Options, done: dict[str, Report]) -> None:
+def _lint_all(
+    found: Sequence[Found], options: Options, done: dict[str, Report]
+) -> None:
     """Fill in the reports, by the files' names as they are shown."""
     tree = Tree(found)
     for one in found:
-        sifted = files.unreadable(shown(one.path), one.error) if one.error else tree.sift(one)
+        sifted = (
+            files.unreadable(shown(one.path), one.error)
+            if one.error
+            else tree.sift(one)
+        )
         if sifted is not None:
             done[shown(one.path)] = sifted
     tasks = tree.tasks()
@@ -70,10 +81,14 @@ def _lint_all(found: Sequence[Found], options: Options, done: dict[str, Report])
         options = dataclasses.replace(options, project=tree.project)
         for report in _reports(tasks, options):
             known = done.get(report.path)
-            done[report.path] = report.joined(known) if known is not None else report
+            done[report.path] = (
+                report.joined(known) if known is not None else report
+            )
 
 
-def _reports(tasks: Sequence[Task], options: Options) -> Generator[Report, None, None]:
+def _reports(
+    tasks: Sequence[Task], options: Options
+) -> Generator[Report, None, None]:
     """What becomes of the files of every task; where a worker dies on several, each is tried by
     itself.
     """
@@ -117,7 +132,9 @@ def _buried(path: Path, died: Died) -> Report:
     message = f"its worker process died ({died}): {why}"
     if died.code < 0:
         return files.unreadable(shown(path), SourceError(message))
-    return Report(shown(path), crashes=(Crash("the engine", shown(path), message + "\n"),))
+    return Report(
+        shown(path), crashes=(Crash("the engine", shown(path), message + "\n"),)
+    )
 
 
 def _commit(path: Path, report: Report) -> Report:

@@ -34,7 +34,12 @@ def names_amp(text: str) -> bool:
 
 def concerns(text: str) -> bool:
     """Whether any rule can have something to say about a module."""
-    return "backward" in text or _MARK in text or names_amp(text) or _makes_trainer(text)
+    return (
+        "backward" in text
+        or _MARK in text
+        or names_amp(text)
+        or _makes_trainer(text)
+    )
 
 
 def _makes_trainer(text: str) -> bool:
@@ -93,9 +98,18 @@ def _joint(
         for check in checks
         if check.rule.by_file or check.rule.name in told
     }
-    fixes = {(one.rule, one.line, one.column): one.fix for found in own.values() for one in found}
+    fixes = {
+        (one.rule, one.line, one.column): one.fix
+        for found in own.values()
+        for one in found
+    }
     wanted = {check.rule.name for check in own}
-    return [one for check, found in own.items() if check.rule.by_file for one in found] + [
+    return [
+        one
+        for check, found in own.items()
+        if check.rule.by_file
+        for one in found
+    ] + [
         one._replace(fix=fixes.get((one.rule, one.line, one.column)))
         for one in joint
         if one.rule in wanted
@@ -128,40 +142,73 @@ def _read(text: str, path: str, wanted: bool = False) -> Program | None:
     return Program(text, path)
 
 
-def run(check: Check, program: Program, settings: Settings, crashes: list[Crash]) -> list[Finding]:
+def run(
+    check: Check, program: Program, settings: Settings, crashes: list[Crash]
+) -> list[Finding]:
     """What one rule finds; where it fails, that is kept in `crashes`."""
     try:
-        return [_for_target(one, settings) for one in check.run(program, settings)]
+        return [
+            _for_target(one, settings) for one in check.run(program, settings)
+        ]
     except Exception:  # one rule's mishap must not cost the others
         import traceback
 
-        crashes.append(Crash(check.rule.name, program.module.path, traceback.format_exc()))
+        crashes.append(
+            Crash(check.rule.name, program.module.path, traceback.format_exc())
+        )
         return []
 
 
 def _for_target(finding: Finding, settings: Settings) -> Finding:
     fix = finding.fix
-    return finding if fix is None else finding._replace(fix=fix.under(settings.target_torch))
+    return (
+        finding
+        if fix is None
+        else finding._replace(fix=fix.under(settings.target_torch))
+    )
 
 
 def _suppressed(
-    text: str, program: Program, checks: Iterable[Check], found: list[Finding], crashes: list[Crash]
+    text: str,
+    program: Program,
+    checks: Iterable[Check],
+    found: list[Finding],
+    crashes: list[Crash],
 ) -> Linted:
     if _MARK not in text:
         return Linted(tuple(sorted(set(found), key=_order)), tuple(crashes))
     from amp_migrate.pipeline.lint import suppress
 
     ignores = suppress.read(text)
-    kept = [finding for finding in found if not suppress.is_suppressed(finding, ignores)]
+    kept = [
+        finding
+        for finding in found
+        if not suppress.is_suppressed(finding, ignores)
+    ]
     judged = {check.rule.name: check for check in checks}
     if "unused-ignore" in judged:
         failed = {crash.rule for crash in crashes}
         unused = list(
-            _unused(text, program, ignores, judged["unused-ignore"], judged.keys() - failed)
+            _unused(
+                text,
+                program,
+                ignores,
+                judged["unused-ignore"],
+                judged.keys() - failed,
+            )
         )
-        kept = [*kept, *(one for one in unused if not suppress.is_suppressed(one, ignores))]
+        kept = [
+            *kept,
+            *(
+                one
+                for one in unused
+                if not suppress.is_suppressed(one, ignores)
+            ),
+        ]
     silenced = frozenset(rule for ignore in ignores for rule in ignore.used)
-    return Linted(tuple(sorted(set(kept), key=_order)), tuple(crashes), silenced)
+    return Linted(
+        tuple(sorted(set(kept), key=_order)), tuple(crashes), silenced
+    )
 
 
 def _order(finding: Finding) -> tuple[int, int, str, str]:
@@ -169,7 +216,11 @@ def _order(finding: Finding) -> tuple[int, int, str, str]:
 
 
 def _unused(
-    text: str, program: Program, ignores: list[suppress.Ignore], check: Check, judged: Iterable[str]
+    text: str,
+    program: Program,
+    ignores: list[suppress.Ignore],
+    check: Check,
+    judged: Iterable[str],
 ) -> Iterator[Finding]:
     """Ignored rules that were looked for and did not report anything; those that are not selected
     are left alone.
@@ -181,7 +232,9 @@ def _unused(
         idle = [
             name
             for name in ignore.rules
-            if name in judged and name not in ignore.used and name != check.rule.name
+            if name in judged
+            and name not in ignore.used
+            and name != check.rule.name
         ]
         if ignore.rules and not strange and not idle:
             continue
@@ -195,20 +248,34 @@ def _unused(
         line = ignore.line
         rule = check.rule
         yield Finding(
-            rule.name, message, rule.severity, program.module.path, line, column, line, end, fix=fix
+            rule.name,
+            message,
+            rule.severity,
+            program.module.path,
+            line,
+            column,
+            line,
+            end,
+            fix=fix,
         )
 
 
-def _unused_message(ignore: suppress.Ignore, strange: list[str], idle: list[str]) -> str:
+def _unused_message(
+    ignore: suppress.Ignore, strange: list[str], idle: list[str]
+) -> str:
     if not ignore.rules:
         return "names no rule, so nothing is ignored: write `ignore[RULE]`"
     said = (
-        [f"{_listed(strange)} {'is no rule' if len(strange) == 1 else 'are no rules'}"]
+        [
+            f"{_listed(strange)} {'is no rule' if len(strange) == 1 else 'are no rules'}"
+        ]
         if strange
         else []
     )
     said += (
-        [f"{_listed(idle)} {'reports' if len(idle) == 1 else 'report'} nothing here"]
+        [
+            f"{_listed(idle)} {'reports' if len(idle) == 1 else 'report'} nothing here"
+        ]
         if idle
         else []
     )
@@ -219,12 +286,18 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _unparsable(error: BaseException, path: str, checks: Iterable[Check]) -> Iterator[Finding]:
-    rule = next((check.rule for check in checks if check.rule.name == "syntax"), None)
+def _unparsable(
+    error: BaseException, path: str, checks: Iterable[Check]
+) -> Iterator[Finding]:
+    rule = next(
+        (check.rule for check in checks if check.rule.name == "syntax"), None
+    )
     if rule is None:
         return
     line, column, message = _told(error)
-    yield Finding(rule.name, message, rule.severity, path, line, column, line, column + 1)
+    yield Finding(
+        rule.name, message, rule.severity, path, line, column, line, column + 1
+    )
 
 
 def _told(error: BaseException) -> tuple[int, int, str]:
@@ -232,7 +305,9 @@ def _told(error: BaseException) -> tuple[int, int, str]:
 
     if isinstance(error, SyntaxError):
         what = f"{error.msg} (read by Python {platform.python_version()})"
-        remedy = "mend it, use the Python it is written for, or exclude the file"
+        remedy = (
+            "mend it, use the Python it is written for, or exclude the file"
+        )
         return error.lineno or 1, max(error.offset or 1, 1), f"{what}: {remedy}"
     if isinstance(error, (RecursionError, MemoryError)):
         return (
@@ -241,4 +316,8 @@ def _told(error: BaseException) -> tuple[int, int, str]:
             "nested too deeply to be read: split its longest expression, or exclude the file",
         )
     place = re.search(r"line (\d+)", str(error))
-    return int(place[1]) if place else 1, 1, f"{error}: mend it, or exclude the file"
+    return (
+        int(place[1]) if place else 1,
+        1,
+        f"{error}: mend it, or exclude the file",
+    )

@@ -16,9 +16,20 @@ from amp_migrate.display import shown
 from amp_migrate.pipeline.deep_stack import with_deep_stack
 from amp_migrate.pipeline.lint.engine import lint
 from amp_migrate.pipeline.lint.linked import NO_COMPANY, Company
-from amp_migrate.pipeline.lint.results import Crash, Fixed, Linted, Place, Report
+from amp_migrate.pipeline.lint.results import (
+    Crash,
+    Fixed,
+    Linted,
+    Place,
+    Report,
+)
 from amp_migrate.project.errors import SourceError, reading
-from amp_migrate.project.prefilter import hides_words, is_notebook, may_train, names_amp
+from amp_migrate.project.prefilter import (
+    hides_words,
+    is_notebook,
+    may_train,
+    names_amp,
+)
 from amp_migrate.torch_floor import target_for
 
 if TYPE_CHECKING:
@@ -47,18 +58,25 @@ def concerns(data: bytes, path: str) -> bool:
     """
     notebook = is_notebook(path)
     return (
-        may_train(data, notebook) or names_amp(data) or _MARK in data or hides_words(data, notebook)
+        may_train(data, notebook)
+        or names_amp(data)
+        or _MARK in data
+        or hides_words(data, notebook)
     )
 
 
 def unreadable(path: str, error: SourceError) -> Report:
     """A file that cannot be processed is a finding, so that no report passes it over."""
     line, column = max(error.line, 1), max(error.column, 1)
-    finding = Finding("syntax", str(error), "error", path, line, column, line, column + 1)
+    finding = Finding(
+        "syntax", str(error), "error", path, line, column, line, column + 1
+    )
     return Report(path, (finding,))
 
 
-def lint_file(path: Path, options: Options, company: Company = NO_COMPANY) -> Report:
+def lint_file(
+    path: Path, options: Options, company: Company = NO_COMPANY
+) -> Report:
     """Lint the file at `path`; never raises for what is wrong with the file or with a rule."""
     try:
         data = regular_files.read(path)
@@ -67,12 +85,16 @@ def lint_file(path: Path, options: Options, company: Company = NO_COMPANY) -> Re
     return lint_bytes(shown(path), data, options, company)
 
 
-def lint_bytes(path: str, data: bytes, options: Options, company: Company = NO_COMPANY) -> Report:
+def lint_bytes(
+    path: str, data: bytes, options: Options, company: Company = NO_COMPANY
+) -> Report:
     """Lint `data`, the content of a module called `path`, in company of other files."""
     return with_deep_stack(_lint_bytes, path, data, options, company)
 
 
-def _lint_bytes(path: str, data: bytes, options: Options, company: Company) -> Report:
+def _lint_bytes(
+    path: str, data: bytes, options: Options, company: Company
+) -> Report:
     from amp_migrate.project.text import decode
 
     try:
@@ -82,19 +104,28 @@ def _lint_bytes(path: str, data: bytes, options: Options, company: Company) -> R
     settings = with_target(path, options)
     relative = _relative(path, options.folder)
     try:
-        look = partial(_look, path=path, settings=settings, options=options, company=company)
+        look = partial(
+            _look,
+            path=path,
+            settings=settings,
+            options=options,
+            company=company,
+        )
         fixed = _fixed(source.text, path, settings, look, options)
         after = source.encode(fixed.text)
     except SourceError as error:
         return unreadable(path, error)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except (
-        BaseException
-    ) as error:  # one file's mishap must not cost the others; a panic in LibCST is no Exception
+    except BaseException as error:
+        # One file's mishap must not cost the others; a panic in LibCST is no Exception.
         return _crashed(path, error)
     report = Report(
-        path, fixed.linted.findings, fixed.linted.crashes, applied=fixed.applied, left=fixed.left
+        path,
+        fixed.linted.findings,
+        fixed.linted.crashes,
+        applied=fixed.applied,
+        left=fixed.left,
     )
     report = report._replace(
         lines=_lines(fixed.text, fixed.linted.findings),
@@ -105,22 +136,40 @@ def _lint_bytes(path: str, data: bytes, options: Options, company: Company) -> R
         from amp_migrate.pipeline.lint.notebooks import by_cell
 
         report = by_cell(report, fixed.text, after, settings, relative)
-    return report if after == data else report._replace(before=data, after=after)
+    return (
+        report if after == data else report._replace(before=data, after=after)
+    )
 
 
 def _fixed(
-    text: str, path: str, settings: Settings, look: Callable[[str], Linted], options: Options
+    text: str,
+    path: str,
+    settings: Settings,
+    look: Callable[[str], Linted],
+    options: Options,
 ) -> Fixed:
     if options.fix:
         from amp_migrate.pipeline.lint.fix import fix
         from amp_migrate.pipeline.lint.migration import by_migration
 
-        return fix(text, path, settings, options.unsafe, look, by_migration(options.project))
+        return fix(
+            text,
+            path,
+            settings,
+            options.unsafe,
+            look,
+            by_migration(options.project),
+        )
     return Fixed(text, (), (), look(text))
 
 
 def _look(
-    text: str, *, path: str, settings: Settings, options: Options, company: Company
+    text: str,
+    *,
+    path: str,
+    settings: Settings,
+    options: Options,
+    company: Company,
 ) -> Linted:
     """What the rules say of a module in company of other files."""
     relative = _relative(path, options.folder)
@@ -142,16 +191,24 @@ def _relative(path: str, folder: Path) -> str:
     try:
         return absolute.relative_to(folder).as_posix()
     except ValueError:
-        return os.path.relpath(absolute, folder) if absolute.drive == folder.drive else path
+        return (
+            os.path.relpath(absolute, folder)
+            if absolute.drive == folder.drive
+            else path
+        )
 
 
-def _lines(text: str, findings: Iterable[Finding]) -> tuple[tuple[Place, str], ...]:
+def _lines(
+    text: str, findings: Iterable[Finding]
+) -> tuple[tuple[Place, str], ...]:
     wanted = sorted({one.line for one in findings})
     if not wanted:
         return ()
     lines = text.encode().splitlines()
     return tuple(
-        ((None, number), lines[number - 1].decode()) for number in wanted if number <= len(lines)
+        ((None, number), lines[number - 1].decode())
+        for number in wanted
+        if number <= len(lines)
     )
 
 
@@ -159,7 +216,12 @@ def _crashed(path: str, error: BaseException) -> Report:
     import traceback
 
     return Report(
-        path, crashes=(Crash("the engine", path, "".join(traceback.format_exception(error))),)
+        path,
+        crashes=(
+            Crash(
+                "the engine", path, "".join(traceback.format_exception(error))
+            ),
+        ),
     )
 
 

@@ -13,7 +13,11 @@ from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.lint.engine import lint
 from amp_migrate.pipeline.lint.results import Fixed, Left, Linted
-from amp_migrate.rewrite.edits import InsertAfter, InsertBefore, ReplaceStatement
+from amp_migrate.rewrite.edits import (
+    InsertAfter,
+    InsertBefore,
+    ReplaceStatement,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.rewrite.edits import Edit
@@ -55,9 +59,13 @@ def fix(
     linted = look(text)
     for _ in range(ROUNDS):
         wanted = [
-            one for one in linted.findings if one.fix and (unsafe or one.fix.safety == "safe")
+            one
+            for one in linted.findings
+            if one.fix and (unsafe or one.fix.safety == "safe")
         ]
-        new, done, left = _round(text, path, settings, wanted, linted, unsafe, migrate)
+        new, done, left = _round(
+            text, path, settings, wanted, linted, unsafe, migrate
+        )
         if new == text:
             break
         applied += done
@@ -119,7 +127,11 @@ def _edited(
 
 
 def _applied(
-    text: str, path: str, settings: Settings, fixes: Sequence[Finding], careful: bool
+    text: str,
+    path: str,
+    settings: Settings,
+    fixes: Sequence[Finding],
+    careful: bool,
 ) -> str:
     from amp_migrate.rewrite.writer import (
         EditConflict,
@@ -129,8 +141,12 @@ def _applied(
         apply,
     )
 
-    wanted: list[Edit] = [edit for one in fixes if one.fix for edit in one.fix.edits]
-    edits = list(dict.fromkeys(wanted))  # several findings may ask for the same move
+    wanted: list[Edit] = [
+        edit for one in fixes if one.fix for edit in one.fix.edits
+    ]
+    edits = list(
+        dict.fromkeys(wanted)
+    )  # several findings may ask for the same move
     _moves_once(edits)
     try:
         new = apply(text, edits)
@@ -175,10 +191,14 @@ def _comments(text: str) -> Counter[str]:
     if "#" not in text:
         return Counter()
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+        tokens = list(
+            tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+        )
     except (tokenize.TokenError, SyntaxError):
         return Counter()
-    return Counter(token.string for token in tokens if token.type == tokenize.COMMENT)
+    return Counter(
+        token.string for token in tokens if token.type == tokenize.COMMENT
+    )
 
 
 def _prove(text: str, new: str, path: str, settings: Settings) -> None:
@@ -199,17 +219,25 @@ def _prove(text: str, new: str, path: str, settings: Settings) -> None:
     except RuleFailedError as error:
         raise NotFixedError(f"{error}; please report it") from error
     if worse:
-        raise NotFixedError(f"the result would break {worse[0].rule} in line {worse[0].line}")
+        raise NotFixedError(
+            f"the result would break {worse[0].rule} in line {worse[0].line}"
+        )
     wrong = miscounted(text, new, path)
     if wrong is not None:
         raise NotFixedError(f"in the result {wrong}")
 
 
 def _commented(
-    text: str, path: str, settings: Settings, wanted: Sequence[Finding], linted: Linted
+    text: str,
+    path: str,
+    settings: Settings,
+    wanted: Sequence[Finding],
+    linted: Linted,
 ) -> Mended:
     data = text.encode()
-    changes = {change for one in wanted if one.fix for change in one.fix.comments}
+    changes = {
+        change for one in wanted if one.fix for change in one.fix.comments
+    }
     for span, new in sorted(changes, reverse=True):
         data = data[: span.start] + new.encode() + data[span.end :]
     return data.decode(), list(wanted), []

@@ -24,7 +24,9 @@ class Company:
     crashes: tuple[Crash, ...] = ()
     """Rules that failed on the program."""
 
-    def joint(self, text: str, path: str, settings: Settings) -> Findings | None:
+    def joint(
+        self, text: str, path: str, settings: Settings
+    ) -> Findings | None:
         """What the rules say of the module at `path`, were this its text; None where it is to be
         linted alone.
         """
@@ -32,7 +34,9 @@ class Company:
             return None
         now = self
         if self.texts[path] != text:
-            now = lint_together({path: text} | {**self.texts, path: text}, settings)
+            now = lint_together(
+                {path: text} | {**self.texts, path: text}, settings
+            )
             if now.findings is None:
                 return None
         assert now.findings is not None
@@ -62,7 +66,11 @@ def lint_together(texts: Mapping[str, str], settings: Settings) -> Company:
             return company
         crashes: list[Crash] = []
         checks = [c for c in selected(settings, "") if not c.rule.by_file]
-        findings = [one for check in checks for one in run(check, program, settings, crashes)]
+        findings = [
+            one
+            for check in checks
+            for one in run(check, program, settings, crashes)
+        ]
         if crashes or not explored(program):
             return replace(company, crashes=tuple(crashes))
         return replace(company, findings=tuple(findings))

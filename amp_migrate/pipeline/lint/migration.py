@@ -33,7 +33,9 @@ def _migrated(
     if wanted[0].rule in linted.suppressed:
         why = "another loop of this file is ignored, and a file is migrated as a whole"
         return text, [], [Left(one, why) for one in wanted]
-    joint = migrate_texts({path: text}, settings, project, hold=project is not None)
+    joint = migrate_texts(
+        {path: text}, settings, project, hold=project is not None
+    )
     if path not in joint.outcomes:
         near = ", ".join(os.path.relpath(file) for file in joint.company[:3])
         why = f"it depends on other files ({near}): `amp-migrate` rewrites them together"

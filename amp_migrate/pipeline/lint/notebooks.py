@@ -17,7 +17,9 @@ from amp_migrate.project.notebook_cells import Places
 _MARK = re.compile(r"  # %% \d+ [0-9a-f]{12}$")
 
 
-def by_cell(report: Report, text: str, data: bytes, settings: Settings, relative: str) -> Report:
+def by_cell(
+    report: Report, text: str, data: bytes, settings: Settings, relative: str
+) -> Report:
     """`report`, which is about `text`, as one about the notebook `data` that holds this text."""
     book = notebook.decode(data)
     cells = _Cells(
@@ -25,14 +27,22 @@ def by_cell(report: Report, text: str, data: bytes, settings: Settings, relative
         {cell.number: split_lines(cell.source) for cell in book.cells},
         dict(report.lines),
     )
-    found = [*map(cells.placed, report.findings), *_unread(book, report.path, settings, relative)]
-    findings = sorted(found, key=lambda one: (one.cell or 0, one.line, one.column, one.rule))
+    found = [
+        *map(cells.placed, report.findings),
+        *_unread(book, report.path, settings, relative),
+    ]
+    findings = sorted(
+        found, key=lambda one: (one.cell or 0, one.line, one.column, one.rule)
+    )
     return report._replace(
         findings=tuple(findings),
-        lines=tuple(((one.cell, one.line), cells.line(one)) for one in findings),
+        lines=tuple(
+            ((one.cell, one.line), cells.line(one)) for one in findings
+        ),
         applied=tuple(map(cells.placed, report.applied)),
         left=tuple(
-            Left(cells.placed(one.finding), cells.places.told(one.why)) for one in report.left
+            Left(cells.placed(one.finding), cells.places.told(one.why))
+            for one in report.left
         ),
     )
 
@@ -52,7 +62,8 @@ class _Cells:
             line=line,
             column=finding.column + shift,
             end_line=line + finding.end_line - finding.line,
-            end_column=finding.end_column + (shift if finding.end_line == finding.line else 0),
+            end_column=finding.end_column
+            + (shift if finding.end_line == finding.line else 0),
             message=self.places.told(finding.message),
             related=tuple(self._related(*one) for one in finding.related),
         )
@@ -64,7 +75,9 @@ class _Cells:
         lines = self.sources.get(cell, [])
         return lines[line - 1].rstrip("\r\n") if line <= len(lines) else ""
 
-    def _related(self, line: int, column: int, said: str) -> tuple[int, int, str]:
+    def _related(
+        self, line: int, column: int, said: str
+    ) -> tuple[int, int, str]:
         cell, inside = self.places.at(line)
         return inside, column, f"{said}, cell {cell}"
 
@@ -79,10 +92,20 @@ def _unread(
     book: notebook.Notebook, path: str, settings: Settings, relative: str
 ) -> Iterator[Finding]:
     """Cells that do not parse are findings, as files are."""
-    if any(check.rule.name == "syntax" for check in selected(settings, relative)):
+    if any(
+        check.rule.name == "syntax" for check in selected(settings, relative)
+    ):
         for one in book.left_out:
             if one.reason == "syntax":
                 message = f"{one.message}: mend it, or use the Python it is written for"
                 yield Finding(
-                    "syntax", message, "error", path, one.line, 1, one.line, 2, cell=one.cell
+                    "syntax",
+                    message,
+                    "error",
+                    path,
+                    one.line,
+                    1,
+                    one.line,
+                    2,
+                    cell=one.cell,
                 )

@@ -68,7 +68,11 @@ class Report(NamedTuple):
         """The report with the findings of another one about the same file."""
         findings = {*self.findings, *other.findings}
         return self._replace(
-            findings=tuple(sorted(findings, key=lambda one: (one.line, one.column, one.rule))),
+            findings=tuple(
+                sorted(
+                    findings, key=lambda one: (one.line, one.column, one.rule)
+                )
+            ),
             lines=tuple(dict.fromkeys((*self.lines, *other.lines))),
         )
 

@@ -23,9 +23,13 @@ def selected(settings: Settings, path: str) -> tuple[Check, ...]:
     from amp_migrate.checks import all_checks
 
     on = _selected(settings.select, settings.extend_select)
-    off = _names((*settings.ignore, *_ignored_here(settings.per_file_ignores, path)))
+    off = _names(
+        (*settings.ignore, *_ignored_here(settings.per_file_ignores, path))
+    )
     if is_test(path):
-        off |= _not_for_tests() - _names((*settings.select, *settings.extend_select))
+        off |= _not_for_tests() - _names(
+            (*settings.select, *settings.extend_select)
+        )
     return tuple(
         check
         for check in all_checks()
@@ -39,7 +43,9 @@ def is_test(path: str) -> bool:
     """Whether a file is a test, as pytest and unittest find them."""
     *folders, name = Path(path).parts or ("",)
     stem = name.partition(".")[0]
-    named = stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
+    named = (
+        stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
+    )
     return named or not {"tests", "test"}.isdisjoint(folders)
 
 
@@ -47,14 +53,20 @@ def is_test(path: str) -> bool:
 def _not_for_tests() -> frozenset[str]:
     from amp_migrate.checks import all_checks
 
-    return frozenset(check.rule.name for check in all_checks() if check.rule.not_for_tests)
+    return frozenset(
+        check.rule.name for check in all_checks() if check.rule.not_for_tests
+    )
 
 
 @functools.cache
-def _selected(select: tuple[str, ...], extend: tuple[str, ...]) -> frozenset[str]:
+def _selected(
+    select: tuple[str, ...], extend: tuple[str, ...]
+) -> frozenset[str]:
     from amp_migrate.checks import all_checks
 
-    default = frozenset(check.rule.name for check in all_checks() if check.rule.default)
+    default = frozenset(
+        check.rule.name for check in all_checks() if check.rule.default
+    )
     # A file that cannot be read is never passed over in silence, unless that is asked for.
     return (_names(select) if select else default) | _names(extend) | {"syntax"}
 
@@ -76,8 +88,15 @@ def unknown(words: Iterable[str]) -> list[str]:
     return [word for word in words if not _names((word,))]
 
 
-def _ignored_here(patterns: tuple[tuple[str, tuple[str, ...]], ...], path: str) -> tuple[str, ...]:
-    return tuple(name for pattern, names in patterns if _matches(pattern, path) for name in names)
+def _ignored_here(
+    patterns: tuple[tuple[str, tuple[str, ...]], ...], path: str
+) -> tuple[str, ...]:
+    return tuple(
+        name
+        for pattern, names in patterns
+        if _matches(pattern, path)
+        for name in names
+    )
 
 
 def _matches(pattern: str, path: str) -> bool:

@@ -13,8 +13,15 @@ from dataclasses import dataclass, field
 from amp_migrate.checks._finding import Finding
 from amp_migrate.model.span import Span
 
-_IGNORE = re.compile(r"#\s*amp-migrate:\s*ignore(?:\[(?P<rules>[^\]]*)\])?(?:(?!\s#\s).)*")
-_QUIET_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING}
+_IGNORE = re.compile(
+    r"#\s*amp-migrate:\s*ignore(?:\[(?P<rules>[^\]]*)\])?(?:(?!\s#\s).)*"
+)
+_QUIET_TOKENS = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.ENCODING,
+}
 
 
 @dataclass
@@ -44,7 +51,9 @@ def read(text: str) -> list[Ignore]:
 
 
 def _ignores(text: str) -> Iterator[Ignore]:
-    tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    tokens = list(
+        tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+    )
     header = _header(tokens)
     comment_lines = {
         t.start[0]
@@ -53,14 +62,24 @@ def _ignores(text: str) -> Iterator[Ignore]:
     }
     last = tokens[-1].end[0]
     for token in tokens:
-        found = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+        found = (
+            _IGNORE.search(token.string)
+            if token.type == tokenize.COMMENT
+            else None
+        )
         if found:
             line = token.start[0]
             rules = tuple(
-                name.strip() for name in (found["rules"] or "").split(",") if name.strip()
+                name.strip()
+                for name in (found["rules"] or "").split(",")
+                if name.strip()
             )
             own = line in comment_lines
-            covers = range(1, last + 1) if line < header else _covered(line, comment_lines, own)
+            covers = (
+                range(1, last + 1)
+                if line < header
+                else _covered(line, comment_lines, own)
+            )
             column = token.start[1] + found.start()
             yield Ignore(line, column, found[0].rstrip(), rules, covers, own)
 
@@ -68,7 +87,10 @@ def _ignores(text: str) -> Iterator[Ignore]:
 def _header(tokens: Sequence[tokenize.TokenInfo]) -> int:
     """The first line that holds code; a docstring is none."""
     for token in tokens:
-        docstring = token.type == tokenize.STRING and not token.line[: token.start[1]].strip()
+        docstring = (
+            token.type == tokenize.STRING
+            and not token.line[: token.start[1]].strip()
+        )
         if token.type not in _QUIET_TOKENS and not docstring:
             return token.start[0]
     return 0
@@ -85,7 +107,11 @@ def _covered(line: int, comment_lines: set[int], own_line: bool) -> range:
 
 def is_suppressed(finding: Finding, ignores: Sequence[Ignore]) -> bool:
     """Whether a comment covers `finding`; it is marked as used."""
-    held = [one for one in ignores if finding.rule in one.rules and _meets(finding, one)]
+    held = [
+        one
+        for one in ignores
+        if finding.rule in one.rules and _meets(finding, one)
+    ]
     for one in held:
         one.used.add(finding.rule)
     return bool(held)
@@ -97,7 +123,9 @@ def _meets(finding: Finding, ignore: Ignore) -> bool:
     )
 
 
-def without(ignore: Ignore, rules: Sequence[str], text: str) -> tuple[Span, str]:
+def without(
+    ignore: Ignore, rules: Sequence[str], text: str
+) -> tuple[Span, str]:
     """The byte range of the comment, and what is left of it without `rules`; nothing, and no
     blank, where none is.
     """
@@ -106,13 +134,19 @@ def without(ignore: Ignore, rules: Sequence[str], text: str) -> tuple[Span, str]
     line = lines[ignore.line - 1]
     start, end = ignore.column, ignore.column + len(ignore.text)
     kept = [name for name in ignore.rules if name not in rules]
-    new = re.sub(r"\[[^\]]*\]", f"[{', '.join(kept)}]", ignore.text, count=1) if kept else ""
+    new = (
+        re.sub(r"\[[^\]]*\]", f"[{', '.join(kept)}]", ignore.text, count=1)
+        if kept
+        else ""
+    )
     if not new:
         start = len(line[:start].rstrip())
         if not line[:start].strip() and not line[end:].strip():
             start, end = 0, len(line)
     offset = len(before.encode())
-    return Span(offset + len(line[:start].encode()), offset + len(line[:end].encode())), new
+    return Span(
+        offset + len(line[:start].encode()), offset + len(line[:end].encode())
+    ), new
 
 
 def _lines(text: str) -> list[str]:

@@ -20,11 +20,21 @@ def lint_task(task: Task, options: Options) -> tuple[Report, ...]:
     """The reports of the task's files, and of those beside them in which something is found. What
     failed on all of them together is told of the first.
     """
-    company = _company(task, options) if len(task.paths) + len(task.near) > 1 else Company()
+    company = (
+        _company(task, options)
+        if len(task.paths) + len(task.near) > 1
+        else Company()
+    )
     found = {one.path for one in company.findings or ()}
-    beside = [path for path in task.near if shown(path) in found and path not in task.others]
+    beside = [
+        path
+        for path in task.near
+        if shown(path) in found and path not in task.others
+    ]
     wanted = [*task.paths, *beside]
-    first, *others = (files.lint_file(path, options, company) for path in wanted)
+    first, *others = (
+        files.lint_file(path, options, company) for path in wanted
+    )
     return first._replace(crashes=(*first.crashes, *company.crashes)), *others
 
 

@@ -16,7 +16,11 @@ from amp_migrate.pipeline.lint.units import Around, units
 from amp_migrate.project.discovery import Found, surroundings
 from amp_migrate.project.errors import reading
 from amp_migrate.project.module_graph import Index, Project
-from amp_migrate.project.prefilter import is_notebook, matters_to_others, trains_with_amp
+from amp_migrate.project.prefilter import (
+    is_notebook,
+    matters_to_others,
+    trains_with_amp,
+)
 from amp_migrate.regular_files import read, read_nearby
 
 
@@ -70,7 +74,9 @@ class Tree:
         """Who imports whom, in the tree and around the files that are of interest."""
         for real in surroundings(self._wanted, self._index.known):
             self._note(real, read_nearby(real) or b"")
-        return self._index.project({one.real: str(one.path) for one in self.found})
+        return self._index.project(
+            {one.real: str(one.path) for one in self.found}
+        )
 
     def tasks(self) -> list[Task]:
         """What there is to lint, the largest first, so that the last worker is not left alone with
@@ -78,15 +84,26 @@ class Tree:
         """
         around = Around(self.project, self._sizes, self._seeds, self._helpers)
         seeds = [real for real in self._wanted if real in self._seeds]
-        tasks = [self._task((real,), ()) for real in self._wanted if real not in self._seeds]
-        tasks += [self._task(unit.seeds, unit.near) for unit in units(seeds, around)]
+        tasks = [
+            self._task((real,), ())
+            for real in self._wanted
+            if real not in self._seeds
+        ]
+        tasks += [
+            self._task(unit.seeds, unit.near) for unit in units(seeds, around)
+        ]
         return sorted(tasks, key=lambda task: -task.size)
 
     def _task(self, seeds: Iterable[str], near: Iterable[str]) -> Task:
-        own, beside = tuple(seeds), tuple(file for file in near if not is_notebook(file))
+        own, beside = (
+            tuple(seeds),
+            tuple(file for file in near if not is_notebook(file)),
+        )
         return Task(
             tuple(self.paths[real] for real in own),
             tuple(self.paths.get(real, Path(real)) for real in beside),
-            frozenset(self.paths[real] for real in beside if real in self._seeds),
+            frozenset(
+                self.paths[real] for real in beside if real in self._seeds
+            ),
             sum(self._sizes[real] for real in (*own, *beside)),
         )

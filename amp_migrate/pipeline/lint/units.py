@@ -60,7 +60,10 @@ def units(seeds: Iterable[str], around: Around) -> list[Unit]:
 
 
 def _fits(held: Iterable[str], more: Iterable[str], around: Around) -> bool:
-    return sum(around.sizes.get(file, 0) for file in {*held, *more}) <= _MOST_SHARED
+    return (
+        sum(around.sizes.get(file, 0) for file in {*held, *more})
+        <= _MOST_SHARED
+    )
 
 
 def _near(seed: str, around: Around) -> Iterator[str]:
@@ -69,7 +72,9 @@ def _near(seed: str, around: Around) -> Iterator[str]:
     yield seed
     users = list(_users(seed, around))[:_MOST_USERS]
     helpers = around.project.helpers(seed, _MOST_HELPERS)
-    theirs = (one for user in users for one in around.project.imports.get(user, ()))
+    theirs = (
+        one for user in users for one in around.project.imports.get(user, ())
+    )
     for file in dict.fromkeys((*users, *helpers, *theirs)):
         size = around.sizes.get(file)
         wanted = file in users or file in around.helpers

@@ -24,7 +24,12 @@ class Custom(NamedTuple):
     def method(self, name: str) -> Function | None:
         """A method written in the class itself."""
         return next(
-            (m for m in self.node.body if isinstance(m, FUNCTIONS) and m.name == name), None
+            (
+                m
+                for m in self.node.body
+                if isinstance(m, FUNCTIONS) and m.name == name
+            ),
+            None,
         )
 
 
@@ -32,7 +37,10 @@ def functions(program: Program) -> Iterator[Custom]:
     """The custom functions of a module."""
     for node in program.graph.classes():
         bases = {program.canonical(base) for base in node.bases}
-        if bases & {"torch.autograd.Function", "torch.autograd.function.Function"}:
+        if bases & {
+            "torch.autograd.Function",
+            "torch.autograd.function.Function",
+        }:
             yield Custom(program, node)
 
 
@@ -49,10 +57,17 @@ def multiplies(program: Program, node: ast.AST) -> bool:
     return found is not None and found.op.policy == "lower"
 
 
-def decorator(program: Program, method: Function, names: set[str]) -> ast.expr | None:
+def decorator(
+    program: Program, method: Function, names: set[str]
+) -> ast.expr | None:
     """The decorator of that name, called or not."""
     for found in method.decorator_list:
-        if program.canonical(found.func if isinstance(found, ast.Call) else found) in names:
+        if (
+            program.canonical(
+                found.func if isinstance(found, ast.Call) else found
+            )
+            in names
+        ):
             return found
     return None
 
@@ -63,10 +78,13 @@ def decorate(program: Program, method: Function, text: str) -> Edit:
     start, first = module.span(method).start, method.body[0]
     file, base = module.place(module.span(method))
     source = file.text.encode()
-    header = source[start - base : module.span(first).start - base].decode().rstrip()
+    header = (
+        source[start - base : module.span(first).start - base].decode().rstrip()
+    )
     above = "".join(f"@{module.source(d)}\n" for d in method.decorator_list)
     body = "\n".join(f"    ${index}" for index in range(len(method.body)))
     template = Template(
-        f"{above}@{text}\n{header}\n{body}", tuple(module.span(s) for s in method.body)
+        f"{above}@{text}\n{header}\n{body}",
+        tuple(module.span(s) for s in method.body),
     )
     return ReplaceStatement(module.span(method), (template,))

@@ -17,7 +17,14 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.losses import Behind, bce_behind, body_of, callables
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope, returned, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+    shallow,
+)
 from amp_migrate.model.tensors.calls import spelled
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
@@ -26,9 +33,16 @@ from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
 from amp_migrate.torch_facts import layers, ops
 
-_SIGMOIDS = {"torch.sigmoid", "torch.nn.functional.sigmoid", "torch.special.expit"}
+_SIGMOIDS = {
+    "torch.sigmoid",
+    "torch.nn.functional.sigmoid",
+    "torch.special.expit",
+}
 _SHAPES = frozenset(
-    name for row in ops.shapes.ROWS if row.result == "same" for name in row.methods
+    name
+    for row in ops.shapes.ROWS
+    if row.result == "same"
+    for name in row.methods
 ) | {"clamp", "clip"}
 
 
@@ -36,7 +50,11 @@ class ProbabilityLosses:
     """The statements of one scope that compute BCE on probabilities, and the casts they need."""
 
     def __init__(
-        self, program: Program, scope: Scope, backwards: list[ast.Call], hazards: Hazards
+        self,
+        program: Program,
+        scope: Scope,
+        backwards: list[ast.Call],
+        hazards: Hazards,
     ) -> None:
         self.program = program
         self.scope = scope
@@ -49,13 +67,19 @@ class ProbabilityLosses:
         mended.
         """
         late: dict[ast.stmt, None] = {}
-        if not any(self._effect(step.statement) & EventKind.BCE for step in self.flow.steps):
+        if not any(
+            self._effect(step.statement) & EventKind.BCE
+            for step in self.flow.steps
+        ):
             return frozenset()
         for call in self.backwards:
             at = self.program.module.statement_of(call)
             changed: set[str] = set()
             for expr in receivers(call, self.program):
-                if self.program.effects.of_statement(expr, self.scope) & EventKind.BCE:
+                if (
+                    self.program.effects.of_statement(expr, self.scope)
+                    & EventKind.BCE
+                ):
                     raise self._refuse(
                         call,
                         (
@@ -93,8 +117,13 @@ class ProbabilityLosses:
     def _in_one(self, statement: ast.stmt) -> str:
         """Why the loss cannot be set apart from the model in a statement that has both."""
         nodes = [node for root in header(statement) for node in shallow(root)]
-        for call in (node for node in nodes if self._computes_bce(node, self.scope)):
-            if self.program.effects.of_node(call, self.scope) & EventKind.FORWARD:
+        for call in (
+            node for node in nodes if self._computes_bce(node, self.scope)
+        ):
+            if (
+                self.program.effects.of_node(call, self.scope)
+                & EventKind.FORWARD
+            ):
                 behind = bce_behind(self.program, call, self.scope)
                 places = ", ".join(_place(_loss_in(one)) for one in behind)
                 where = f" ({places})" if places else ""
@@ -109,15 +138,23 @@ class ProbabilityLosses:
             return False
         bodies = self._bodies(node, self.scope)
         return all(
-            not self.program.effects.of_statement(part, self.program.module.scopes[body])
+            not self.program.effects.of_statement(
+                part, self.program.module.scopes[body]
+            )
             & EventKind.FORWARD
             for body in bodies
-            for part in ([body.body] if isinstance(body, ast.Lambda) else body.body)
+            for part in (
+                [body.body] if isinstance(body, ast.Lambda) else body.body
+            )
         )
 
     def _refuse(self, node: ast.AST, why: str) -> Refusal:
         file = self.program.module.scope_of(node).module
-        place = f" ({Path(file.path).name})" if file is not self.scope.module else ""
+        place = (
+            f" ({Path(file.path).name})"
+            if file is not self.scope.module
+            else ""
+        )
         return Refusal(
             "bce-on-probabilities",
             node,
@@ -144,7 +181,9 @@ class ProbabilityLosses:
         """
         found = []
         if self.program.effects.is_bce(call, scope):
-            found += call.args[:1] or [k.value for k in call.keywords if k.arg == "input"]
+            found += call.args[:1] or [
+                k.value for k in call.keywords if k.arg == "input"
+            ]
         for body in self._bodies(call, scope):
             inner = self.program.module.scopes[body]
             for nested in inner.calls:
@@ -155,16 +194,22 @@ class ProbabilityLosses:
             raise self._refuse(call, "it is computed in code out of sight")
         return found
 
-    def _bodies(self, call: ast.Call, scope: Scope) -> list[Function | ast.Lambda]:
+    def _bodies(
+        self, call: ast.Call, scope: Scope
+    ) -> list[Function | ast.Lambda]:
         """The definitions in sight that compute the loss for `call`. Raises Refusal for one of
         another program.
         """
-        function = self.program.values.callee(call, scope) or self._call_method(call, scope)
+        function = self.program.values.callee(call, scope) or self._call_method(
+            call, scope
+        )
         found: list[Function | ast.Lambda | None] = [function]
         for behind in bce_behind(self.program, call, scope):
             body = body_of(behind)
             if body is not None and behind[0] is not self.program:
-                raise self._refuse(call, f"it is computed in {_place(behind)}, out of reach")
+                raise self._refuse(
+                    call, f"it is computed in {_place(behind)}, out of reach"
+                )
             found.append(body)
         return [body for body in dict.fromkeys(found) if body is not None]
 
@@ -179,7 +224,9 @@ class ProbabilityLosses:
             else None
         )
 
-    def _argument_of(self, expr: ast.expr, call: ast.Call, inner: Scope) -> ast.expr:
+    def _argument_of(
+        self, expr: ast.expr, call: ast.Call, inner: Scope
+    ) -> ast.expr:
         """What the caller passed for the parameter that `expr` is in the body of `inner`."""
         expr = _unshaped(expr)
         bound = inner.self_name is not None
@@ -193,14 +240,18 @@ class ProbabilityLosses:
             else None
         )
         if given is None:
-            raise self._refuse(call, "its input cannot be followed to a sigmoid")
+            raise self._refuse(
+                call, "its input cannot be followed to a sigmoid"
+            )
         return given
 
     def _trace(self, expr: ast.expr, statement: ast.stmt) -> None:
         """Find the sigmoid behind `expr` and give it float32."""
         self._trace_in(expr, self.scope, statement, 8)
 
-    def _trace_in(self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int) -> None:
+    def _trace_in(
+        self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
+    ) -> None:
         expr = _unshaped(expr)
         if says_float(expr) and depth < 8:
             return
@@ -219,12 +270,20 @@ class ProbabilityLosses:
         if home is not scope:
             raise self._refuse(name, "its input is made in another function")
         bindings = self.program.reaching.at(name, name.id).bindings
-        values = [(b.value, b.index) for b in bindings if b.value is not None and b.how == "assign"]
+        values = [
+            (b.value, b.index)
+            for b in bindings
+            if b.value is not None and b.how == "assign"
+        ]
         if not values or len(values) < len(bindings):
-            raise self._refuse(name, f"nothing shows where `{name.id}` gets its sigmoid")
+            raise self._refuse(
+                name, f"nothing shows where `{name.id}` gets its sigmoid"
+            )
         return values
 
-    def _trace_value(self, value: ast.expr, index: int | None, scope: Scope, depth: int) -> None:
+    def _trace_value(
+        self, value: ast.expr, index: int | None, scope: Scope, depth: int
+    ) -> None:
         value = _unshaped(value)
         if (
             isinstance(value, (ast.Tuple, ast.List))
@@ -246,13 +305,19 @@ class ProbabilityLosses:
             return self.hazards.split(value, sequence)
         for function in self._functions(value, scope):
             for result in returned(function):
-                self._trace_result(result, index, self.program.scope(function), depth)
+                self._trace_result(
+                    result, index, self.program.scope(function), depth
+                )
         return None
 
-    def _trace_result(self, result: ast.expr, index: int | None, scope: Scope, depth: int) -> None:
+    def _trace_result(
+        self, result: ast.expr, index: int | None, scope: Scope, depth: int
+    ) -> None:
         if isinstance(result, ast.Tuple) and index is not None:
             result = result.elts[index]
-        self._trace_in(result, scope, self.program.module.statement_of(result), depth)
+        self._trace_in(
+            result, scope, self.program.module.statement_of(result), depth
+        )
 
     def _sigmoid_input(self, call: ast.Call, scope: Scope) -> ast.expr | None:
         if self.program.canonical(call.func) in _SIGMOIDS:
@@ -271,7 +336,13 @@ class ProbabilityLosses:
         """A softmax, which autocast runs in float32."""
         found = spelled(self.hazards.asked.inference, call, scope)
         row = layers.layer(self.program.values.of(call.func, scope).name)
-        op = found.op if found is not None else row.op if row is not None else None
+        op = (
+            found.op
+            if found is not None
+            else row.op
+            if row is not None
+            else None
+        )
         return op is not None and op.policy == "fp32"
 
     def _functions(self, call: ast.Call, scope: Scope) -> list[Function]:
@@ -280,13 +351,18 @@ class ProbabilityLosses:
         if function is not None and not found:
             return [function]
         value = self.program.values.of(call.func, scope)
-        forward = self.program.graph.method(value.cls, "forward") if value.cls is not None else None
+        forward = (
+            self.program.graph.method(value.cls, "forward")
+            if value.cls is not None
+            else None
+        )
         if found:
             return found
         if forward is None:
             where = (
                 "in an nn.Sequential"
-                if value.kind is Kind.MODEL and value.name == "torch.nn.Sequential"
+                if value.kind is Kind.MODEL
+                and value.name == "torch.nn.Sequential"
                 else "out of sight"
             )
             raise self._refuse(call, f"the sigmoid is {where}")
@@ -301,12 +377,19 @@ class ProbabilityLosses:
         for one in behind:
             body = body_of(one)
             if body is not None and one[0] is not self.program:
-                raise self._refuse(call, f"the sigmoid is in {_place(one)}, out of reach")
+                raise self._refuse(
+                    call, f"the sigmoid is in {_place(one)}, out of reach"
+                )
             if isinstance(body, FUNCTIONS):
                 found.append(body)
         for program, node in behind if found else ():
-            if isinstance(node, ast.expr) and not _is_wrapper(program.canonical(node) or ""):
-                raise self._refuse(call, f"the sigmoid of `{ast.unparse(node)}` is out of sight")
+            if isinstance(node, ast.expr) and not _is_wrapper(
+                program.canonical(node) or ""
+            ):
+                raise self._refuse(
+                    call,
+                    f"the sigmoid of `{ast.unparse(node)}` is out of sight",
+                )
         return list(dict.fromkeys(found))
 
     def _cast_others(self, call: ast.Call) -> None:
@@ -331,7 +414,8 @@ class ProbabilityLosses:
         ]
         value = bindings[-1].value if bindings else None
         return value is not None and bool(
-            self.program.effects.of_statement(value, self.scope) & EventKind.FORWARD
+            self.program.effects.of_statement(value, self.scope)
+            & EventKind.FORWARD
         )
 
 
@@ -347,7 +431,11 @@ def _loss_in(behind: Behind) -> Behind:
     if not isinstance(body, FUNCTIONS):
         return behind
     scope = program.scope(body)
-    computing = (one for one in scope.calls if program.effects.of_node(one, scope) & EventKind.BCE)
+    computing = (
+        one
+        for one in scope.calls
+        if program.effects.of_node(one, scope) & EventKind.BCE
+    )
     return program, next(computing, behind[1])
 
 
@@ -361,7 +449,11 @@ def _place(behind: Behind) -> str:
 def _is_reshaped(binding: Binding, name: str) -> bool:
     """`p = p.view(-1)`"""
     inner = _unshaped(binding.value) if binding.value is not None else None
-    return binding.how == "assign" and isinstance(inner, ast.Name) and inner.id == name
+    return (
+        binding.how == "assign"
+        and isinstance(inner, ast.Name)
+        and inner.id == name
+    )
 
 
 def _unshaped(expr: ast.expr) -> ast.expr:
@@ -372,7 +464,9 @@ def _unshaped(expr: ast.expr) -> ast.expr:
             and isinstance(expr.func, ast.Attribute)
             and expr.func.attr in _SHAPES
         ):
-            plain = isinstance(expr.func.value, ast.Name) and expr.func.value.id in ("torch", "th")
+            plain = isinstance(
+                expr.func.value, ast.Name
+            ) and expr.func.value.id in ("torch", "th")
             expr = expr.args[0] if plain and expr.args else expr.func.value
         elif isinstance(expr, ast.Subscript):
             expr = expr.value

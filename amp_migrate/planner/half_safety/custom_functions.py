@@ -50,7 +50,10 @@ def decorations(
             f'{th}.amp.custom_bwd(device_type="cuda")',
         )
         if spelling.new_api
-        else (f"{th}.cuda.amp.custom_fwd(cast_inputs={th}.float32)", f"{th}.cuda.amp.custom_bwd")
+        else (
+            f"{th}.cuda.amp.custom_fwd(cast_inputs={th}.float32)",
+            f"{th}.cuda.amp.custom_bwd",
+        )
     )
     for custom in wanted:
         forward, backward = custom.method("forward"), custom.method("backward")
@@ -68,11 +71,17 @@ def decorations(
 def mends(program: Program, cls: ast.ClassDef) -> bool:
     """Whether a function of this program gets its decorators."""
     own = [c for c in functions(program) if c.node is cls]
-    return any(_mendable(program, custom) and _wants(program, custom) for custom in own)
+    return any(
+        _mendable(program, custom) and _wants(program, custom) for custom in own
+    )
 
 
 def _methods(custom: Custom) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [m for name in ("forward", "backward") if (m := custom.method(name)) is not None]
+    return [
+        m
+        for name in ("forward", "backward")
+        if (m := custom.method(name)) is not None
+    ]
 
 
 def _mendable(program: Program, custom: Custom) -> bool:
@@ -82,7 +91,10 @@ def _mendable(program: Program, custom: Custom) -> bool:
     methods = _methods(custom)
     if len(methods) < 2 or custom.method("setup_context") is not None:
         return False
-    return not any(decorator(program, m, FORWARD | BACKWARD) or _one_line(m) for m in methods)
+    return not any(
+        decorator(program, m, FORWARD | BACKWARD) or _one_line(m)
+        for m in methods
+    )
 
 
 def _wants(program: Program, custom: Custom) -> bool:
@@ -91,7 +103,9 @@ def _wants(program: Program, custom: Custom) -> bool:
     """
     is_applied = f"{custom.node.name}.apply" in program.module.text
     return is_applied and any(
-        _multiplies(program, node) for method in _methods(custom) for node in nodes_in(method)
+        _multiplies(program, node)
+        for method in _methods(custom)
+        for node in nodes_in(method)
     )
 
 
@@ -104,7 +118,11 @@ def _multiplies(program: Program, node: ast.AST) -> bool:
     name = program.canonical(node.func) if isinstance(node, ast.Call) else None
     if is_raw_pointer(node):
         return True
-    if multiplies(program, node) or name is not None and not name.startswith(_KNOWN):
+    if (
+        multiplies(program, node)
+        or name is not None
+        and not name.startswith(_KNOWN)
+    ):
         return True
     if not isinstance(node, ast.Call):
         return False
@@ -116,7 +134,12 @@ def _is_unseen(program: Program, call: ast.Call) -> bool:
     scope = program.module.scope_of(call)
     head, _, rest = (dotted_name(call.func) or "").partition(".")
     imported = scope.module.imports.names.get(head)
-    if not rest or imported is None or imported.startswith(_KNOWN) or imported == "torch":
+    if (
+        not rest
+        or imported is None
+        or imported.startswith(_KNOWN)
+        or imported == "torch"
+    ):
         return False
     return (
         program.values.callee(call, scope) is None
@@ -130,9 +153,13 @@ def _is_loaded(program: Program, func: ast.expr) -> bool:
     holder = func.value if isinstance(func, ast.Attribute) else None
     if not isinstance(holder, ast.Name):
         return False
-    made = (one.value for one in program.reaching.at(holder, holder.id).bindings)
+    made = (
+        one.value for one in program.reaching.at(holder, holder.id).bindings
+    )
     calls = (one.func for one in made if isinstance(one, ast.Call))
-    return any((program.canonical(one) or "").startswith(EXTENSIONS) for one in calls)
+    return any(
+        (program.canonical(one) or "").startswith(EXTENSIONS) for one in calls
+    )
 
 
 _KNOWN = (
@@ -172,7 +199,9 @@ def _class_applied(
     if isinstance(func, ast.Attribute) and func.attr == "apply":
         return _class_named(program, func.value, scope)
     dotted = dotted_name(func)
-    origin = program.module.elsewhere(dotted, scope) if dotted is not None else None
+    origin = (
+        program.module.elsewhere(dotted, scope) if dotted is not None else None
+    )
     abroad = program.reaching.imported.variable(func, scope)
     if abroad is not None:
         there, bindings = abroad
@@ -188,7 +217,11 @@ def _class_applied(
     name = origin[1] if origin is not None else dotted or ""
     for binding in home.bindings.get(name, ()) if home is not None else ():
         if binding.how == "assign" and isinstance(binding.value, ast.Attribute):
-            return _class_applied(program, binding.value, home, deep - 1) if home else None
+            return (
+                _class_applied(program, binding.value, home, deep - 1)
+                if home
+                else None
+            )
     return None
 
 
@@ -204,7 +237,9 @@ def _class_named(
     return abroad[0], abroad[1]
 
 
-def refuse_unprotected(program: Program, call: ast.Call, scope: Scope) -> Custom | None:
+def refuse_unprotected(
+    program: Program, call: ast.Call, scope: Scope
+) -> Custom | None:
     """The custom function that a call runs, where it is going to be decorated. Raises Refusal
     where it multiplies without `custom_fwd`, and nothing here decorates it.
     """
@@ -215,7 +250,9 @@ def refuse_unprotected(program: Program, call: ast.Call, scope: Scope) -> Custom
     is_own = custom.program is program
     if is_own and mends(program, custom.node):
         return custom
-    if isinstance(call.func, ast.Call) or not _is_unprotected(custom.program, custom):
+    if isinstance(call.func, ast.Call) or not _is_unprotected(
+        custom.program, custom
+    ):
         return None
     raise unprotected(call, custom, elsewhere=not is_own)
 
@@ -255,4 +292,8 @@ def _is_unprotected(program: Program, custom: Custom) -> bool:
     methods = _methods(custom)
     if any(decorator(program, method, FORWARD) for method in methods):
         return False
-    return any(_multiplies(program, node) for method in methods for node in nodes_in(method))
+    return any(
+        _multiplies(program, node)
+        for method in methods
+        for node in nodes_in(method)
+    )

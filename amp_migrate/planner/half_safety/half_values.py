@@ -21,7 +21,18 @@ from amp_migrate.torch_facts.methods import ASKS, FOLLOWED, FRESH, PICKS, VIEWS
 _COUNTS = re.compile(
     r"(?i)idx|ind(ex|ices|s)?$|pred|label|mask|_?ids?$|len|count|num|cls|class|code|target|^_$"
 )
-_COUNTED = {"len", "print", "isinstance", "type", "range", "int", "float", "bool", "str", "id"}
+_COUNTED = {
+    "len",
+    "print",
+    "isinstance",
+    "type",
+    "range",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "id",
+}
 
 
 class Halves:
@@ -50,7 +61,9 @@ class Halves:
             for top in region.statements()
             for s in (top, *inner_statements(top))
         ]
-        self.inside = {id(s) for s in inside} | {id(h.statement) for h in regions.hoists}
+        self.inside = {id(s) for s in inside} | {
+            id(h.statement) for h in regions.hoists
+        }
         self.floats: set[ast.stmt] = set(late)
         """Statements whose results are float32, by where they stand or by a cast."""
         self._known: dict[tuple[str, int], bool] = {}
@@ -60,16 +73,27 @@ class Halves:
         statement = step.statement
         if statement in self.floats:
             return False
-        if id(statement) in self.inside and runs_forward(self.program, self.scope, statement):
+        if id(statement) in self.inside and runs_forward(
+            self.program, self.scope, statement
+        ):
             return True
         value = getattr(statement, "value", None)
-        if isinstance(value, ast.expr) and (self._fresh(value) or self._is_loss(value)):
+        if isinstance(value, ast.expr) and (
+            self._fresh(value) or self._is_loss(value)
+        ):
             return False
         if isinstance(value, ast.Call) and self._leaves_half(value):
             return False
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Expr)):
+        if not isinstance(
+            statement,
+            (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Expr),
+        ):
             return False
-        return any(True for root in header(statement) for _ in self.tensors(root, step.order))
+        return any(
+            True
+            for root in header(statement)
+            for _ in self.tensors(root, step.order)
+        )
 
     def forget(self) -> None:
         """Start over, after `floats` has grown."""
@@ -81,7 +105,10 @@ class Halves:
         if key not in self._known:
             self._known[key] = False  # for loops
             steps = list(self.flow.reaching(name, before))
-            found = any(self.makes(s) and self._may_name(s.statement, name, s.order) for s in steps)
+            found = any(
+                self.makes(s) and self._may_name(s.statement, name, s.order)
+                for s in steps
+            )
             self._known[key] = found if steps else name in self.elsewhere
         return self._known[key]
 
@@ -105,12 +132,23 @@ class Halves:
             if isinstance(made, ast.Assign)
             else None
         )
-        place = next((i for i, e in enumerate(target.elts) if dotted_name(e) == name), None)
-        parts = (
-            value.args if isinstance(value, ast.Call) and dotted_name(value.func) == "zip" else None
+        place = next(
+            (i for i, e in enumerate(target.elts) if dotted_name(e) == name),
+            None,
         )
-        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else parts
-        if place is not None and parts is not None and len(parts) == len(target.elts):
+        parts = (
+            value.args
+            if isinstance(value, ast.Call) and dotted_name(value.func) == "zip"
+            else None
+        )
+        parts = (
+            value.elts if isinstance(value, (ast.Tuple, ast.List)) else parts
+        )
+        if (
+            place is not None
+            and parts is not None
+            and len(parts) == len(target.elts)
+        ):
             return any(True for _ in self.tensors(parts[place], order))
         return (
             isinstance(made, ast.Assign)
@@ -121,9 +159,15 @@ class Halves:
     def tensors(self, root: ast.AST, order: int) -> Iterator[ast.expr]:
         """The largest views of half values whose numbers `root` uses."""
         for node in shallow(root):
-            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(
+                node.ctx, ast.Load
+            ):
                 name = dotted_name(node)
-                if name is not None and self.holds(name, order) and not self._asked_only(node):
+                if (
+                    name is not None
+                    and self.holds(name, order)
+                    and not self._asked_only(node)
+                ):
                     yield viewed(self.scope.module, node, VIEWS)
 
     def _asked_only(self, node: ast.expr) -> bool:
@@ -141,13 +185,16 @@ class Halves:
         """Losses come out of autocast in float32."""
         return (
             isinstance(value, ast.Call)
-            and self.program.values.kind(value.func, self.scope) is Kind.CRITERION
+            and self.program.values.kind(value.func, self.scope)
+            is Kind.CRITERION
         )
 
     def _leaves_half(self, call: ast.Call) -> bool:
         """Whether the helpers in sight that a call runs give back no half, whatever they get."""
         functions = functions_run(self.program, call, self.scope)
-        return bool(functions) and not any(keeps_half(home, one) for home, one in functions)
+        return bool(functions) and not any(
+            keeps_half(home, one) for home, one in functions
+        )
 
     def _fresh(self, value: ast.expr) -> bool:
         """`torch.FloatTensor(x).to(device)`, `x > 0`, `torch.argmax(x)`: a tensor of its own
@@ -157,7 +204,9 @@ class Halves:
             return True
         while isinstance(value, (ast.Call, ast.Attribute, ast.Subscript)):
             if isinstance(value, ast.Call):
-                head, _, last = (self.scope.module.canonical(value.func) or "").rpartition(".")
+                head, _, last = (
+                    self.scope.module.canonical(value.func) or ""
+                ).rpartition(".")
                 if head == "torch" and last in FRESH | ASKS | PICKS:
                     return True
             value = value.func if isinstance(value, ast.Call) else value.value
@@ -167,9 +216,17 @@ class Halves:
 def runs_forward(program: Program, scope: Scope, statement: ast.stmt) -> bool:
     """Whether a statement itself runs a model, other than inside a loss function."""
     value = getattr(statement, "value", None)
-    if isinstance(value, ast.Call) and program.values.kind(value.func, scope) is Kind.CRITERION:
+    if (
+        isinstance(value, ast.Call)
+        and program.values.kind(value.func, scope) is Kind.CRITERION
+    ):
         return False
-    calls = (n for root in header(statement) for n in shallow(root) if isinstance(n, ast.Call))
+    calls = (
+        n
+        for root in header(statement)
+        for n in shallow(root)
+        if isinstance(n, ast.Call)
+    )
     return any(program.effects.is_forward(call, scope) for call in calls)
 
 

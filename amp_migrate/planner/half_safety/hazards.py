@@ -12,13 +12,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from amp_migrate.model.calls import argument
-from amp_migrate.model.half_safety import Asked, Hazard, apart, demands, hazards, overflow
+from amp_migrate.model.half_safety import (
+    Asked,
+    Hazard,
+    apart,
+    demands,
+    hazards,
+    overflow,
+)
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.autograd_functions import Custom
-from amp_migrate.planner.half_safety.custom_functions import refuse_unprotected, unprotected
+from amp_migrate.planner.half_safety.custom_functions import (
+    refuse_unprotected,
+    unprotected,
+)
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.islands import is_island, is_lowered
 from amp_migrate.planner.half_safety.reach import abroad, reachable
@@ -35,7 +45,13 @@ class Hazards:
     precision.
     """
 
-    def __init__(self, program: Program, *, float16: bool = True, everywhere: bool = False) -> None:
+    def __init__(
+        self,
+        program: Program,
+        *,
+        float16: bool = True,
+        everywhere: bool = False,
+    ) -> None:
         """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's."""
         self.program = program
         self.float16 = float16
@@ -75,10 +91,14 @@ class Hazards:
             elsewhere = Hazards(program, float16=self.float16, everywhere=True)
             try:
                 elsewhere._check_here(function.body, program.scope(function))
-                self._check_mended(statements[0], elsewhere, program, function, calls)
+                self._check_mended(
+                    statements[0], elsewhere, program, function, calls
+                )
             except Refusal as refusal:
                 ways = reached if refusal.files else ()
-                raise self._in_other_file(refusal, statements[0], program, ways) from None
+                raise self._in_other_file(
+                    refusal, statements[0], program, ways
+                ) from None
             is_wide = is_wide or elsewhere._makes_wide(function)
         self.wanted += reached if is_wide else []
 
@@ -95,24 +115,40 @@ class Hazards:
             first = next(iter(elsewhere.functions))
             raise unprotected(first.node, first, elsewhere=True)
         if elsewhere.islands:
-            raise self._apart_elsewhere(node, program, next(iter(elsewhere.islands)))
-        if elsewhere.casts and not self._cast_arguments(calls, program, function, elsewhere):
+            raise self._apart_elsewhere(
+                node, program, next(iter(elsewhere.islands))
+            )
+        if elsewhere.casts and not self._cast_arguments(
+            calls, program, function, elsewhere
+        ):
             edit, rule = next(iter(elsewhere.casts.items()))
             raise self._elsewhere(node, program, edit, rule)
 
     def _makes_wide(self, function: Function) -> bool:
         scope = self.program.scope(function)
-        nodes = reachable(self.program, function.body, scope) if self.float16 else ()
-        return any(overflow.is_wide(self.asked, node, where) for node, where in nodes)
+        nodes = (
+            reachable(self.program, function.body, scope)
+            if self.float16
+            else ()
+        )
+        return any(
+            overflow.is_wide(self.asked, node, where) for node, where in nodes
+        )
 
     def _check_here(self, statements: list[ast.stmt], scope: Scope) -> None:
         nodes = list(reachable(self.program, statements, scope))
-        for hazard in demands.complex_parameters(self.asked) if self.float16 else ():
+        for hazard in (
+            demands.complex_parameters(self.asked) if self.float16 else ()
+        ):
             self.mend(hazard)
         found: dict[ast.stmt, list[Hazard]] = {}
         for hazard in apart(self.asked, nodes):
-            found.setdefault(self.program.module.statement_of(hazard.node), []).append(hazard)
-        for statement in sorted(found, key=lambda one: one.lineno):  # what one gives, others get
+            found.setdefault(
+                self.program.module.statement_of(hazard.node), []
+            ).append(hazard)
+        for statement in sorted(
+            found, key=lambda one: one.lineno
+        ):  # what one gives, others get
             self._set_apart(statement, found[statement])
         for hazard in hazards(self.asked, nodes):
             self.mend(hazard)
@@ -152,8 +188,14 @@ class Hazards:
 
     def _set_apart(self, statement: ast.stmt, found: list[Hazard]) -> None:
         """A statement is computed with autocast off; one of float32 casts alone needs no more."""
-        nodes = {one.node: self.program.module.scope_of(one.node) for one in found}
-        lowered = {one: where for one, where in nodes.items() if is_lowered(self.asked, one, where)}
+        nodes = {
+            one.node: self.program.module.scope_of(one.node) for one in found
+        }
+        lowered = {
+            one: where
+            for one, where in nodes.items()
+            if is_lowered(self.asked, one, where)
+        }
         possible = is_island(self.asked, statement, lowered)
         spoils = next((one for one in found if one.spoils), None)
         if lowered and not possible and spoils is not None:
@@ -161,7 +203,9 @@ class Hazards:
         if lowered and not possible:
             return
         home = self.program.module.scope_of
-        for expr, rule in ((expr, one.rule) for one in found for expr in one.casts):
+        for expr, rule in (
+            (expr, one.rule) for one in found for expr in one.casts
+        ):
             if self.asked.needs_cast(expr, home(expr)):
                 self.cast(expr, rule)
         if lowered:
@@ -173,20 +217,26 @@ class Hazards:
         """`expr` becomes `expr.float()`, unless it is float already."""
         if not says_float(expr):
             span = self.program.module.span(expr)
-            self.casts.setdefault(ReplaceExpression(span, Template("$0.float()", (span,))), rule)
+            self.casts.setdefault(
+                ReplaceExpression(span, Template("$0.float()", (span,))), rule
+            )
             self.asked.inference.cast(expr)
 
     def split(self, call: ast.Call, sequence: str) -> None:
         """The last layer of a Sequential gets what the others compute as float."""
         span = self.program.module.span
         text = f"{sequence}[-1]({sequence}[:-1]($0).float())"
-        edit = ReplaceExpression(span(call), Template(text, (span(call.args[0]),)))
+        edit = ReplaceExpression(
+            span(call), Template(text, (span(call.args[0]),))
+        )
         self.casts.setdefault(edit, "bce-under-autocast")
         self.asked.inference.cast(call)
 
     def is_seen_half(self, expr: ast.expr) -> bool:
         """Whether an expression is half on a path in sight."""
-        return self.asked.fact(expr, self.program.module.scope_of(expr)).seen_half
+        return self.asked.fact(
+            expr, self.program.module.scope_of(expr)
+        ).seen_half
 
     # -- functions of other files
 
@@ -206,10 +256,19 @@ class Hazards:
             source[e.target.start : e.target.end].decode(): rule
             for e, rule in elsewhere.casts.items()
         }
-        plain = all([b.how for b in inner.bindings.get(n, ())] == ["parameter"] for n in names)
+        plain = all(
+            [b.how for b in inner.bindings.get(n, ())] == ["parameter"]
+            for n in names
+        )
         own = program.module.span(function)
-        plain = plain and all(own.start <= one.target.start < own.end for one in elsewhere.casts)
-        given = [(argument(c, inner, n, False), rule) for c in calls for n, rule in names.items()]
+        plain = plain and all(
+            own.start <= one.target.start < own.end for one in elsewhere.casts
+        )
+        given = [
+            (argument(c, inner, n, False), rule)
+            for c in calls
+            for n, rule in names.items()
+        ]
         if not plain or not calls or any(expr is None for expr, _ in given):
             return False
         for expr, rule in given:
@@ -218,26 +277,42 @@ class Hazards:
         return True
 
     def _in_other_file(
-        self, refusal: Refusal, node: ast.stmt, program: Program, ways: Iterable[str]
+        self,
+        refusal: Refusal,
+        node: ast.stmt,
+        program: Program,
+        ways: Iterable[str],
     ) -> Refusal:
         """A line means nothing without its file; `ways`: the files that led there."""
         path = self._near(program)
         said = refusal.message
-        told = said if f"{Path(path).name}:" in said else f"{path}:{refusal.line}: {said}"
+        told = (
+            said
+            if f"{Path(path).name}:" in said
+            else f"{path}:{refusal.line}: {said}"
+        )
         files = tuple(dict.fromkeys((*refusal.files, *ways)))
         return Refusal(refusal.reason, node, told, files)
 
-    def _apart_elsewhere(self, node: ast.stmt, program: Program, statement: ast.stmt) -> Refusal:
+    def _apart_elsewhere(
+        self, node: ast.stmt, program: Program, statement: ast.stmt
+    ) -> Refusal:
         place = f"{self._near(program)}:{statement.lineno}"
         message = f"{place} loses too much in half precision: compute it with autocast switched off"
-        return Refusal("loses-precision", node, message, (resolved(program.module.path),))
+        return Refusal(
+            "loses-precision", node, message, (resolved(program.module.path),)
+        )
 
     def _near(self, program: Program) -> str:
         here = Path(self.program.module.path).absolute().parent
         return os.path.relpath(program.module.path, here)
 
     def _elsewhere(
-        self, node: ast.stmt, program: Program, edit: ReplaceExpression, rule: str
+        self,
+        node: ast.stmt,
+        program: Program,
+        edit: ReplaceExpression,
+        rule: str,
     ) -> Refusal:
         """A hazard in another file is named, with the cast that mends it, for the user to write
         there.
@@ -247,7 +322,9 @@ class Hazards:
         text = _receiver(source[edit.target.start : edit.target.end].decode())
         place = f"{self._near(program)}:{line}"
         message = f"{place} breaks in half precision: write `{text}.float()` there, then run again"
-        return Refusal(rule, node, message, files=(resolved(program.module.path),))
+        return Refusal(
+            rule, node, message, files=(resolved(program.module.path),)
+        )
 
 
 def _receiver(text: str) -> str:

@@ -14,7 +14,9 @@ from amp_migrate.planner.half_safety.reach import reachable
 class Inside:
     """The statements of the regions, and the functions in sight that they run."""
 
-    def __init__(self, program: Program, dtype: str, *, everywhere: bool = False) -> None:
+    def __init__(
+        self, program: Program, dtype: str, *, everywhere: bool = False
+    ) -> None:
         """`everywhere`: all functions of the program run under autocast."""
         self.program = program
         self.dtype = dtype

@@ -13,12 +13,16 @@ from amp_migrate.model.tensors.calls import spelled
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 
-def is_island(asked: Asked, statement: ast.stmt, wanted: Collection[ast.AST]) -> bool:
+def is_island(
+    asked: Asked, statement: ast.stmt, wanted: Collection[ast.AST]
+) -> bool:
     """Whether a statement computes with nothing but operators of torch, of which none but the
     `wanted` would be autocast: layers and functions in it would get what they do not expect.
     """
     scope = asked.inference.program.module.scope_of(statement)
-    if not isinstance(statement, _SIMPLE) or not isinstance(scope.node, FUNCTIONS):
+    if not isinstance(statement, _SIMPLE) or not isinstance(
+        scope.node, FUNCTIONS
+    ):
         return False
     for inner in nodes_in(statement):
         if isinstance(inner, (ast.Lambda, ast.Yield, ast.Await)):

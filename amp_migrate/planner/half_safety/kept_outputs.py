@@ -23,11 +23,19 @@ def kept_in_float(program: Program, trained: Scope, hazards: Hazards) -> None:
     others = {one for one in program.training_scopes if one is not trained}
     for scope in program.module.scopes.values():
         cls = program.graph.class_around(scope)
-        if cls is None or scope.owner is None or not isinstance(scope.node, FUNCTIONS):
+        if (
+            cls is None
+            or scope.owner is None
+            or not isinstance(scope.node, FUNCTIONS)
+        ):
             continue
         for name, value in _stored(scope, hazards):
             found = _read_outside(program, cls, name, hazards)
-            reads = [one for one in found if program.module.scope_of(one) not in others]
+            reads = [
+                one
+                for one in found
+                if program.module.scope_of(one) not in others
+            ]
             if reads and _is_half_tensor(program, value, scope, name, hazards):
                 hazards.cast(value)
 
@@ -37,7 +45,11 @@ def _stored(scope: Scope, hazards: Hazards) -> Iterator[tuple[str, ast.expr]]:
     assert scope.owner is not None
     for key, bindings in scope.owner.bindings.items():
         for one in bindings:
-            plain = one.how == "assign" and one.index is None and key.startswith("self.")
+            plain = (
+                one.how == "assign"
+                and one.index is None
+                and key.startswith("self.")
+            )
             own = scope.module.parents.get(one.statement) is not None
             if plain and own and one.value is not None:
                 if scope.module.scope_of(one.statement) is scope:
@@ -54,7 +66,10 @@ def _read_outside(
         if hazards.asked.inference.inside(node):
             continue
         scope = program.module.scope_of(node)
-        own = isinstance(node.value, ast.Name) and node.value.id == scope.self_name
+        own = (
+            isinstance(node.value, ast.Name)
+            and node.value.id == scope.self_name
+        )
         holder = program.graph.class_around(scope) if own else None
         if (holder or program.values.of(node.value, scope).cls) in family:
             if _meets_float(program, node, scope, hazards):
@@ -74,7 +89,9 @@ def _reads(program: Program) -> dict[str, list[ast.Attribute]]:
     return found
 
 
-def _meets_float(program: Program, read: ast.Attribute, scope: Scope, hazards: Hazards) -> bool:
+def _meets_float(
+    program: Program, read: ast.Attribute, scope: Scope, hazards: Hazards
+) -> bool:
     """Whether a read becomes an array, or meets weights in a product or in another model."""
     last = viewed(program.module, read, _SHOWN)
     parent = program.module.parents[last]
@@ -91,10 +108,16 @@ def _meets_float(program: Program, read: ast.Attribute, scope: Scope, hazards: H
         return found.policy == "lower"
     if (program.canonical(parent.func) or "").startswith("numpy."):
         return True
-    if program.values.callee(parent, scope) is not None or program.canonical(parent.func):
+    if program.values.callee(parent, scope) is not None or program.canonical(
+        parent.func
+    ):
         return False
     kind = program.values.kind(parent.func, scope)
-    return kind is Kind.MODEL or kind is Kind.UNKNOWN and isinstance(parent.func, ast.Attribute)
+    return (
+        kind is Kind.MODEL
+        or kind is Kind.UNKNOWN
+        and isinstance(parent.func, ast.Attribute)
+    )
 
 
 def _is_half_tensor(
@@ -106,8 +129,13 @@ def _is_half_tensor(
         return False
     if fact.seen_half:
         return True
-    runs = isinstance(value, ast.Call) and program.effects.is_forward(value, scope)
+    runs = isinstance(value, ast.Call) and program.effects.is_forward(
+        value, scope
+    )
     parents = program.module.parents
     asked = (parents[read] for read in _all_reads(program).get(name, ()))
-    is_tensor = any(isinstance(one, ast.Attribute) and one.attr in _OF_TENSORS for one in asked)
+    is_tensor = any(
+        isinstance(one, ast.Attribute) and one.attr in _OF_TENSORS
+        for one in asked
+    )
     return runs and fact.may_be_half and is_tensor

@@ -15,7 +15,12 @@ from amp_migrate.planner.half_safety.half_values import bare
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.loss_flow import flow_of, header
 
-_CONVERTERS = {"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"}
+_CONVERTERS = {
+    "numpy.array",
+    "numpy.asarray",
+    "numpy.asanyarray",
+    "numpy.ascontiguousarray",
+}
 _RULE = "bf16-to-numpy"
 
 
@@ -32,7 +37,9 @@ def array_casts(program: Program, scope: Scope, hazards: Hazards) -> None:
                             hazards.cast(tensor, _RULE)
 
 
-def _handed(program: Program, scope: Scope, call: ast.Call, hops: int) -> Iterator[ast.expr]:
+def _handed(
+    program: Program, scope: Scope, call: ast.Call, hops: int
+) -> Iterator[ast.expr]:
     """The expressions around a call that it turns into arrays, itself or in functions in sight."""
     if scope.module.canonical(call.func) in _CONVERTERS:
         yield from call.args[:1]
@@ -45,8 +52,17 @@ def _handed(program: Program, scope: Scope, call: ast.Call, hops: int) -> Iterat
         for nested in inner.calls:
             for tensor in _handed(program, inner, nested, hops - 1):
                 name = dotted_name(bare(tensor, inner.module))
-                bound = inner.self_name is not None and isinstance(call.func, ast.Attribute)
-                once = name in parameters and len(inner.bindings.get(name or "", ())) == 1
-                given = argument(call, inner, name, bound) if once and name is not None else None
+                bound = inner.self_name is not None and isinstance(
+                    call.func, ast.Attribute
+                )
+                once = (
+                    name in parameters
+                    and len(inner.bindings.get(name or "", ())) == 1
+                )
+                given = (
+                    argument(call, inner, name, bound)
+                    if once and name is not None
+                    else None
+                )
                 if given is not None:
                     yield given

@@ -46,7 +46,9 @@ class Site:
 class Penalties:
     """The statements of one scope that take gradients, with the forwards that lead to them."""
 
-    def __init__(self, program: Program, scope: Scope, hazards: Hazards) -> None:
+    def __init__(
+        self, program: Program, scope: Scope, hazards: Hazards
+    ) -> None:
         self.program = program
         self.scope = scope
         self.hazards = hazards
@@ -79,21 +81,29 @@ class Penalties:
                 "all of the loss depends on them, so nothing is left to put under autocast",
             )
         given = frozenset(
-            n for scope, made in elsewhere for n in flow_of(scope, self.program).step(made).defines
+            n
+            for scope, made in elsewhere
+            for n in flow_of(scope, self.program).step(made).defines
         )
         halves = Halves(self.program, self.scope, regions, late, given)
         for site in self.sites:
             self._cast_inputs(site, halves)
-        for statement in {s: None for site in self.sites for s in self._island(site)}:
+        for statement in {
+            s: None for site in self.sites for s in self._island(site)
+        }:
             for root in header(statement):
-                for expr in halves.tensors(root, self.flow.step(statement).order):
+                for expr in halves.tensors(
+                    root, self.flow.step(statement).order
+                ):
                     self.hazards.cast(expr)
         for site in self.sites:
             self._refuse_hidden(site, halves)
 
     def _refuse(self, node: ast.AST, why: str) -> Refusal:
         return Refusal(
-            "double-backward", node, f"gradients that the loop takes itself must be float32; {why}"
+            "double-backward",
+            node,
+            f"gradients that the loop takes itself must be float32; {why}",
         )
 
     def _refuse_inside_models(self) -> None:
@@ -112,8 +122,12 @@ class Penalties:
                 raise self._refuse(node, "here the model's forward takes them")
 
     def _keeps_graph(self, call: ast.Call, scope: Scope) -> bool:
-        graph = next((k.value for k in call.keywords if k.arg == "create_graph"), None)
-        kept = graph is not None and not (isinstance(graph, ast.Constant) and not graph.value)
+        graph = next(
+            (k.value for k in call.keywords if k.arg == "create_graph"), None
+        )
+        kept = graph is not None and not (
+            isinstance(graph, ast.Constant) and not graph.value
+        )
         return kept and scope.module.canonical(call.func) == _GRAD
 
     def _island(self, site: Site) -> list[ast.stmt]:
@@ -122,7 +136,9 @@ class Penalties:
         """
         at = self.scope.module.statement_of(site.call)
         steps = self._behind(site, at)
-        path = _depending(steps, {name for expr in site.inputs for name in tokens(expr)})
+        path = _depending(
+            steps, {name for expr in site.inputs for name in tokens(expr)}
+        )
         if (
             steps and not path and not _applied(self.program, self.scope, site)
         ):  # one forward gives both, as `images, latents = generator(z)` does
@@ -133,7 +149,9 @@ class Penalties:
                 {n for s in own for n in s.defines},
             )
         prepared = [s for s in self._makers(site, at) if self._prepares(s)]
-        return [s.statement for s in [*prepared, *path] if s.statement is not at] + [at]
+        return [
+            s.statement for s in [*prepared, *path] if s.statement is not at
+        ] + [at]
 
     def _prepares(self, step: Step) -> bool:
         """Whether a statement makes an input by arithmetic on what models gave, running none
@@ -143,8 +161,12 @@ class Penalties:
             self.program, self.scope, step.statement
         ):
             return False
-        behind = self.flow.slice(step.statement.value, step.statement, self.flow.without_gradient)
-        return any(runs_forward(self.program, self.scope, s.statement) for s in behind)
+        behind = self.flow.slice(
+            step.statement.value, step.statement, self.flow.without_gradient
+        )
+        return any(
+            runs_forward(self.program, self.scope, s.statement) for s in behind
+        )
 
     def _behind(self, site: Site, at: ast.stmt) -> list[Step]:
         found = {
@@ -152,13 +174,19 @@ class Penalties:
             for expr in site.outputs
             for step in self.flow.slice(expr, at, self.flow.without_gradient)
         }
-        return [found[order] for order in sorted(found) if found[order].statement is not at]
+        return [
+            found[order]
+            for order in sorted(found)
+            if found[order].statement is not at
+        ]
 
     def _makers(self, site: Site, at: ast.stmt) -> list[Step]:
         """The statements that give `autograd.grad` its inputs."""
         order = self.flow.step(at).order
         names = {name for expr in site.inputs for name in tokens(expr)}
-        return [step for name in names for step in self.flow.reaching(name, order)]
+        return [
+            step for name in names for step in self.flow.reaching(name, order)
+        ]
 
     def _cast_inputs(self, site: Site, halves: Halves) -> None:
         """An input that is made under autocast is float from the start: the gradient is taken of
@@ -176,7 +204,8 @@ class Penalties:
                 or isinstance(made.targets[0], ast.Tuple)
             ):
                 raise self._refuse(
-                    made, "their input is made here in half precision, together with other values"
+                    made,
+                    "their input is made here in half precision, together with other values",
                 )
             self.hazards.cast(made.value)
             halves.floats.add(made)
@@ -193,7 +222,8 @@ class Penalties:
             for name in self._free_names(function):
                 if halves.holds(name, order):
                     raise self._refuse(
-                        site.call, f"`{function.name}` reads `{name}`, which autocast makes half"
+                        site.call,
+                        f"`{function.name}` reads `{name}`, which autocast makes half",
                     )
 
     def _free_names(self, function: Function) -> Iterator[str]:
@@ -201,7 +231,9 @@ class Penalties:
         it.
         """
         inner = self.program.scope(function)
-        for name in {n for statement in function.body for n in tokens(statement)}:
+        for name in {
+            n for statement in function.body for n in tokens(statement)
+        }:
             head, _, rest = name.partition(".")
             if head == inner.self_name and self.scope.self_name is not None:
                 yield f"{self.scope.self_name}.{rest}"
@@ -236,21 +268,33 @@ def sites(program: Program, scope: Scope, hops: int = _HOPS) -> list[Site]:
     """The calls of a scope that take gradients with `autograd.grad`, directly or `hops` functions
     further.
     """
-    return program.remembered((sites, scope, hops), lambda: list(_sites(program, scope, hops)))
+    return program.remembered(
+        (sites, scope, hops), lambda: list(_sites(program, scope, hops))
+    )
 
 
 def _sites(program: Program, scope: Scope, hops: int) -> Iterator[Site]:
     for call in scope.calls:
         if scope.module.canonical(call.func) == _GRAD:
-            yield Site(call, _given(call, 0, "outputs"), _given(call, 1, "inputs"), call)
+            yield Site(
+                call,
+                _given(call, 0, "outputs"),
+                _given(call, 1, "inputs"),
+                call,
+            )
             continue
         found = _called(program, call, scope) if hops else None
         if found is not None:
             other, inner = found
-            yield from (_lifted(other, call, inner, site) for site in sites(other, inner, hops - 1))
+            yield from (
+                _lifted(other, call, inner, site)
+                for site in sites(other, inner, hops - 1)
+            )
 
 
-def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Scope] | None:
+def _called(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Scope] | None:
     """The function in sight that a call runs, in this file or another."""
     function = program.values.callee(call, scope)
     if function is not None:
@@ -261,9 +305,14 @@ def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Sc
     return _forward_of(program, call, scope)
 
 
-def _forward_of(program: Program, call: ast.Call, scope: Scope) -> tuple[Program, Scope] | None:
+def _forward_of(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Scope] | None:
     """`penalty(scores, labels)` of a module in sight runs its `forward`."""
-    if isinstance(call.func, ast.Name) and program.graph.class_named(call.func, scope) is not None:
+    if (
+        isinstance(call.func, ast.Name)
+        and program.graph.class_named(call.func, scope) is not None
+    ):
         return None  # the class itself
     value = program.values.of(call.func, scope)
     other, cls = value.foreign or (program, value.cls)
@@ -272,7 +321,9 @@ def _forward_of(program: Program, call: ast.Call, scope: Scope) -> tuple[Program
 
 
 def _given(call: ast.Call, place: int, name: str) -> tuple[ast.expr, ...]:
-    given = call.args[place : place + 1] or [k.value for k in call.keywords if k.arg == name]
+    given = call.args[place : place + 1] or [
+        k.value for k in call.keywords if k.arg == name
+    ]
     return tuple(given)
 
 
@@ -285,29 +336,51 @@ def _lifted(program: Program, call: ast.Call, inner: Scope, site: Site) -> Site:
     steps = [s for expr in site.outputs for s in flow.slice(expr, at)]
     inputs = {name for expr in site.inputs for name in tokens(expr)}
     parameters = {a.arg for a in inner.parameters()}
-    roots = {n for expr in site.outputs for n in tokens(expr)} | {n for s in steps for n in s.uses}
+    roots = {n for expr in site.outputs for n in tokens(expr)} | {
+        n for s in steps for n in s.uses
+    }
     closed = _applied(program, inner, site) or _depending(
         sorted(steps, key=lambda s: s.order), inputs
     )
     if not site.outputs or closed or not roots & parameters:
         return Site(call, (), (), site.leaf)
     bound = inner.self_name is not None
-    outputs = [argument(call, inner, name, bound) for name in sorted(roots & parameters)]
-    sources = {n for name in inputs for n in _roots(program, inner, name, at)} & parameters
+    outputs = [
+        argument(call, inner, name, bound)
+        for name in sorted(roots & parameters)
+    ]
+    sources = {
+        n for name in inputs for n in _roots(program, inner, name, at)
+    } & parameters
     given = [argument(call, inner, name, bound) for name in sorted(sources)]
-    return Site(call, tuple(e for e in outputs if e), tuple(e for e in given if e), site.leaf)
+    return Site(
+        call,
+        tuple(e for e in outputs if e),
+        tuple(e for e in given if e),
+        site.leaf,
+    )
 
 
 def _applied(program: Program, scope: Scope, site: Site) -> bool:
     """`autograd.grad(model(x).sum(), x)`: the forward stands in the call itself."""
     inputs = {name for expr in site.inputs for name in tokens(expr)}
-    calls = [n for expr in site.outputs for n in nodes_in(expr) if isinstance(n, ast.Call)]
-    return any(program.effects.is_forward(call, scope) and tokens(call) & inputs for call in calls)
+    calls = [
+        n
+        for expr in site.outputs
+        for n in nodes_in(expr)
+        if isinstance(n, ast.Call)
+    ]
+    return any(
+        program.effects.is_forward(call, scope) and tokens(call) & inputs
+        for call in calls
+    )
 
 
 def _roots(program: Program, scope: Scope, name: str, at: ast.stmt) -> set[str]:
     found = {name}
-    for step in flow_of(scope, program).slice(ast.parse(name, mode="eval").body, at):
+    for step in flow_of(scope, program).slice(
+        ast.parse(name, mode="eval").body, at
+    ):
         found |= step.uses
     return found
 

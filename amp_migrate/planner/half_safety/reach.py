@@ -28,10 +28,15 @@ def reachable(
         for node in shallow(root):
             yield node, where
             if isinstance(node, ast.Call):
-                for function in [*targets(program, node, where), *possible(program, node, where)]:
+                for function in [
+                    *targets(program, node, where),
+                    *possible(program, node, where),
+                ]:
                     if id(function) not in seen:
                         seen.add(id(function))
-                        wanted.extend((s, program.scope(function)) for s in function.body)
+                        wanted.extend(
+                            (s, program.scope(function)) for s in function.body
+                        )
 
 
 def abroad(
@@ -53,9 +58,15 @@ def abroad(
                 direct.setdefault(function, []).append(call)
             if function not in found and depth < 4:
                 found[function] = other
-                wanted.append((other, function.body, other.scope(function), depth + 1))
+                wanted.append(
+                    (other, function.body, other.scope(function), depth + 1)
+                )
     return [
-        (other, function, tuple(direct.get(function, ())) if function not in hidden else ())
+        (
+            other,
+            function,
+            tuple(direct.get(function, ())) if function not in hidden else (),
+        )
         for function, other in found.items()
     ]
 
@@ -68,15 +79,21 @@ def _next_abroad(
         if not isinstance(node, ast.Call):
             continue
         definition = program.values.abroad(node.func, where)
-        if definition is not None and not isinstance(definition[1], ast.ClassDef):
+        if definition is not None and not isinstance(
+            definition[1], ast.ClassDef
+        ):
             yield definition[0], definition[1], node
-        yield from ((*found, None) for found in methods_abroad(program, node, where))
+        yield from (
+            (*found, None) for found in methods_abroad(program, node, where)
+        )
         for value in _run(program, node, where):
             for home, cls in _with_bases_abroad(program, value):
                 yield from ((home, f, None) for f in forwards(home, cls))
 
 
-def _with_bases_abroad(program: Program, value: Value) -> Iterator[tuple[Program, ast.ClassDef]]:
+def _with_bases_abroad(
+    program: Program, value: Value
+) -> Iterator[tuple[Program, ast.ClassDef]]:
     """The class of a model in another file, and the bases of any model there, whose `forward` it
     may inherit.
     """
@@ -88,8 +105,16 @@ def _with_bases_abroad(program: Program, value: Value) -> Iterator[tuple[Program
         for owner in home.graph.lineage(cls):
             root = home.module.scopes[owner].root
             found = (home.values.abroad(base, root) for base in owner.bases)
-            new = [(d[0], d[1]) for d in found if d is not None and isinstance(d[1], ast.ClassDef)]
-            wanted += [one for one in new[:_BASES] if one not in wanted and len(wanted) < _BASES]
+            new = [
+                (d[0], d[1])
+                for d in found
+                if d is not None and isinstance(d[1], ast.ClassDef)
+            ]
+            wanted += [
+                one
+                for one in new[:_BASES]
+                if one not in wanted and len(wanted) < _BASES
+            ]
 
 
 _BASES = 8
@@ -101,7 +126,9 @@ def _run(program: Program, call: ast.Call, scope: Scope) -> list[Value]:
     """
     given = [*call.args, *(k.value for k in call.keywords)]
     handed = [
-        program.values.of(a, scope) for a in given if isinstance(a, (ast.Name, ast.Attribute))
+        program.values.of(a, scope)
+        for a in given
+        if isinstance(a, (ast.Name, ast.Attribute))
     ]
     return [
         program.values.of(call.func, scope),

@@ -34,7 +34,9 @@ def casts_after(
     """
     if settings.dtype != "float16":
         array_casts(program, scope, hazards)
-    nodes = [(node, where) for node, where in _outside(program, scope, late, hazards)]
+    nodes = [
+        (node, where) for node, where in _outside(program, scope, late, hazards)
+    ]
     for hazard in find_hazards(hazards.asked, nodes):
         if hazard.demanded:
             hazards.mend(hazard)
@@ -54,7 +56,9 @@ def _inner_first(
     program: Program, nodes: list[tuple[ast.AST, Scope]]
 ) -> Iterator[tuple[ast.AST, Scope]]:
     """The nodes of each statement from the inside: what is float there is cast no second time."""
-    for _, own in itertools.groupby(nodes, lambda one: id(program.module.statement_of(one[0]))):
+    for _, own in itertools.groupby(
+        nodes, lambda one: id(program.module.statement_of(one[0]))
+    ):
         yield from reversed(list(own))
 
 
@@ -69,7 +73,9 @@ def _outside(
         if not inference.inside(step.statement) and step.statement not in late
     ]
     seen: set[int] = set()
-    for node, where in reachable(program, _outermost(program, statements), scope):
+    for node, where in reachable(
+        program, _outermost(program, statements), scope
+    ):
         if id(node) not in seen and not inference.inside(node):
             seen.add(id(node))
             if not isinstance(node, ast.stmt) or isinstance(node, _JUDGED):
@@ -87,7 +93,9 @@ def _outermost(program: Program, statements: list[ast.stmt]) -> list[ast.stmt]:
     return found
 
 
-def _meets_float(program: Program, node: ast.AST, scope: Scope, hazards: Hazards) -> list[ast.expr]:
+def _meets_float(
+    program: Program, node: ast.AST, scope: Scope, hazards: Hazards
+) -> list[ast.expr]:
     """Operands that must have the dtype of float32 weights, or that half would overflow."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         return [node.left, node.right]
@@ -110,6 +118,10 @@ def _roots(expr: ast.expr) -> list[ast.expr]:
     square may be too large already.
     """
     if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
-        sides = [expr.left] if isinstance(expr.op, ast.Pow) else [expr.left, expr.right]
+        sides = (
+            [expr.left]
+            if isinstance(expr.op, ast.Pow)
+            else [expr.left, expr.right]
+        )
         return [root for side in sides for root in _roots(side)]
     return _roots(expr.operand) if isinstance(expr, ast.UnaryOp) else [expr]

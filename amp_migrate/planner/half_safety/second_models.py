@@ -21,18 +21,30 @@ from amp_migrate.project.import_paths import resolved
 _NO_CAST = DType.INTEGER | DType.OTHER | DType.COMPLEX | DType.NUMBER
 
 
-def mend_second_model(program: Program, call: ast.Call, scope: Scope, hazards: Hazards) -> None:
+def mend_second_model(
+    program: Program, call: ast.Call, scope: Scope, hazards: Hazards
+) -> None:
     """`synthesize(output, vocoder)`: collect the casts in the helper; raises Refusal where it is
     not seen what becomes of the model there.
     """
     given = [*call.args, *(one.value for one in call.keywords)]
     names = [one for one in given if isinstance(one, ast.Name)]
     outputs = [one for one in names if _is_output(one, scope, hazards)]
-    if not outputs or program.values.kind(call.func, scope) in (Kind.MODEL, Kind.CRITERION):
+    if not outputs or program.values.kind(call.func, scope) in (
+        Kind.MODEL,
+        Kind.CRITERION,
+    ):
         return
-    ran = {dotted_name(c.func) for c in scope.calls if hazards.asked.inference.inside(c)}
+    ran = {
+        dotted_name(c.func)
+        for c in scope.calls
+        if hazards.asked.inference.inside(c)
+    }
     for one in given:
-        if program.values.kind(one, scope) is Kind.MODEL and dotted_name(one) not in ran:
+        if (
+            program.values.kind(one, scope) is Kind.MODEL
+            and dotted_name(one) not in ran
+        ):
             casts = _Followed(program, hazards).casts(call, scope, one)
             if casts is None:
                 raise _refusal(program, call, scope, outputs[0].id, one)
@@ -63,9 +75,17 @@ def _is_output(name: ast.Name, scope: Scope, hazards: Hazards) -> bool:
     inference = hazards.asked.inference
     home = scope.lookup(name.id)
     bindings = home.bindings[name.id] if home is scope else []
-    made = [b.value for b in bindings if b.how == "assign" and inference.inside(b.statement)]
+    made = [
+        b.value
+        for b in bindings
+        if b.how == "assign" and inference.inside(b.statement)
+    ]
     effects = inference.program.effects
-    runs = [v for v in made if isinstance(v, ast.Call) and effects.is_forward(v, scope)]
+    runs = [
+        v
+        for v in made
+        if isinstance(v, ast.Call) and effects.is_forward(v, scope)
+    ]
     dtypes = hazards.asked.fact(name, scope).dtypes
     return bool(runs) and bool(dtypes & (DType.HALF | DType.UNKNOWN))
 
@@ -78,7 +98,9 @@ class _Followed:
         self.hazards = hazards
         self.seen: set[tuple[Function, str]] = set()
 
-    def casts(self, call: ast.Call, scope: Scope, model: ast.expr) -> list[ast.expr] | None:
+    def casts(
+        self, call: ast.Call, scope: Scope, model: ast.expr
+    ) -> list[ast.expr] | None:
         """What must be float32; None where something else happens to the model."""
         functions = self.program.values.callees(call, scope)
         found: list[ast.expr] = []
@@ -90,7 +112,9 @@ class _Followed:
                 found += inner
         return found if functions else None
 
-    def _names(self, call: ast.Call, function: Function, model: ast.expr) -> Iterator[str]:
+    def _names(
+        self, call: ast.Call, function: Function, model: ast.expr
+    ) -> Iterator[str]:
         """The parameters that get the model; those of a method are passed behind `self`."""
         inner = self.program.scope(function)
         bound = inner.self_name is not None
@@ -132,11 +156,19 @@ class _Followed:
         if not isinstance(parent, ast.Call):
             return None
         if parent.func is not read:
-            return self.casts(parent, scope, read) if isinstance(read, ast.Name) else None
+            return (
+                self.casts(parent, scope, read)
+                if isinstance(read, ast.Name)
+                else None
+            )
         given = [*parent.args, *(one.value for one in parent.keywords)]
         facts = [(one, self.hazards.asked.fact(one, scope)) for one in given]
         halves = [(one, fact) for one, fact in facts if _may_hold_half(fact)]
-        return [one for one, _ in halves] if all(_is_cast(fact) for _, fact in halves) else None
+        return (
+            [one for one, _ in halves]
+            if all(_is_cast(fact) for _, fact in halves)
+            else None
+        )
 
 
 def _may_hold_half(fact: Fact) -> bool:

@@ -12,22 +12,39 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 
-_KEEP = {"to", "cuda", "cpu", "train", "eval", "apply", "requires_grad_", "float"}
+_KEEP = {
+    "to",
+    "cuda",
+    "cpu",
+    "train",
+    "eval",
+    "apply",
+    "requires_grad_",
+    "float",
+}
 _CHANGES = r"(append|add_module|extend|insert|pop|register_\w*hook)\("
 
 
-def ends_in_sigmoid(program: Program, call: ast.Call, scope: Scope) -> str | None:
+def ends_in_sigmoid(
+    program: Program, call: ast.Call, scope: Scope
+) -> str | None:
     """The name of the Sequential that a call runs, where all that it may be ends in a sigmoid and
     nothing changes it later; None otherwise.
     """
     name = dotted_name(call.func)
     is_plain = (
-        len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
+        len(call.args) == 1
+        and not call.keywords
+        and not isinstance(call.args[0], ast.Starred)
     )
     if name is None or not is_plain or _is_changed(program, name):
         return None
     made = list(_made(program, call.func, name, scope))
-    return name if made and all(_has_last_sigmoid(program, one) for one in made) else None
+    return (
+        name
+        if made and all(_has_last_sigmoid(program, one) for one in made)
+        else None
+    )
 
 
 def _is_changed(program: Program, name: str) -> bool:
@@ -35,19 +52,28 @@ def _is_changed(program: Program, name: str) -> bool:
     last = re.escape(name.rpartition(".")[2])
     text = program.module.text
     return (
-        re.search(rf"\b{last}(\[[^\]]*\])?\.{_CHANGES}|\b{last}\[[^\]]*\]\s*=[^=]", text)
+        re.search(
+            rf"\b{last}(\[[^\]]*\])?\.{_CHANGES}|\b{last}\[[^\]]*\]\s*=[^=]",
+            text,
+        )
         is not None
     )
 
 
-def _made(program: Program, func: ast.expr, name: str, scope: Scope) -> Iterator[ast.expr | None]:
+def _made(
+    program: Program, func: ast.expr, name: str, scope: Scope
+) -> Iterator[ast.expr | None]:
     """What the name is bound to, wherever that is."""
     cls = program.graph.class_around(scope)
     if name.partition(".")[0] == scope.self_name and cls is not None:
         attribute = f"self.{name.partition('.')[2]}"
-        family = dict.fromkeys([*program.graph.lineage(cls), *program.graph.heirs(cls)])
+        family = dict.fromkeys(
+            [*program.graph.lineage(cls), *program.graph.heirs(cls)]
+        )
         scopes = (program.module.scopes[owner] for owner in family)
-        bindings = [b for owner in scopes for b in owner.bindings.get(attribute, ())]
+        bindings = [
+            b for owner in scopes for b in owner.bindings.get(attribute, ())
+        ]
     else:
         bindings = list(program.reaching.at(func, name).bindings)
     for binding in bindings:
@@ -57,12 +83,22 @@ def _made(program: Program, func: ast.expr, name: str, scope: Scope) -> Iterator
 
 def _has_last_sigmoid(program: Program, made: ast.expr | None) -> bool:
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
-        if made.func.attr not in _KEEP or program.canonical(made.func) is not None:
+        if (
+            made.func.attr not in _KEEP
+            or program.canonical(made.func) is not None
+        ):
             break
         made = made.func.value
-    if not isinstance(made, ast.Call) or made not in program.module.parents or made.keywords:
+    if (
+        not isinstance(made, ast.Call)
+        or made not in program.module.parents
+        or made.keywords
+    ):
         return False
-    if program.canonical(made.func) != "torch.nn.Sequential" or len(made.args) < 2:
+    if (
+        program.canonical(made.func) != "torch.nn.Sequential"
+        or len(made.args) < 2
+    ):
         return False
     last = made.args[-1]
     listed = any(isinstance(layer, ast.Starred) for layer in made.args)

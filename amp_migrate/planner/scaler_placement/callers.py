@@ -20,7 +20,10 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.scaler_placement.unresolved import files_in_question, namesakes
+from amp_migrate.planner.scaler_placement.unresolved import (
+    files_in_question,
+    namesakes,
+)
 from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
@@ -52,13 +55,20 @@ class Callers:
 
 
 def callers_of(
-    program: Program, project: Project, function: Function, optimizers: Sequence[str] = ()
+    program: Program,
+    project: Project,
+    function: Function,
+    optimizers: Sequence[str] = (),
 ) -> Callers:
     """Every call of `function`, which gets `optimizers` by these names. Raises Refusal where files
     that may call it are still to be linked, or may not change.
     """
     refuse_unlinked(program, project, function)
-    sites = [s for s in program.graph.sites(function) if may_call(program, s, function)]
+    sites = [
+        s
+        for s in program.graph.sites(function)
+        if may_call(program, s, function)
+    ]
     for site in sites:
         refuse_locked(project, site.scope.module, function)
     keeper = _registrar(program, function)
@@ -67,9 +77,14 @@ def callers_of(
         why = f"`{keeper}` may keep `{function.name}` for callers out of sight"
         return Callers(tuple(sites), unknown=why, handed=True)
     _refuse_unresolved(program, project, function, sites, optimizers)
-    family = (*overriding(program, function, sites), *namesakes(program, function, sites))
+    family = (
+        *overriding(program, function, sites),
+        *namesakes(program, function, sites),
+    )
     if not program.graph.escapes(function):
-        none = f"nothing in sight calls `{function.name}`" if not sites else None
+        none = (
+            f"nothing in sight calls `{function.name}`" if not sites else None
+        )
         return Callers(tuple(sites), family, unknown=none)
     followed = follow(program, function)
     if followed is None:
@@ -107,11 +122,21 @@ def overriding(
     cls = _class_of(program, function)
     if cls is None:
         return ()
-    called = {program.values.callee(site.call, site.scope) for site in sites} - {None}
-    bases = [b for one in called if one is not None and (b := _class_of(program, one)) is not None]
-    owners = dict.fromkeys(heir for base in [cls, *bases] for heir in program.graph.heirs(base))
+    called = {
+        program.values.callee(site.call, site.scope) for site in sites
+    } - {None}
+    bases = [
+        b
+        for one in called
+        if one is not None and (b := _class_of(program, one)) is not None
+    ]
+    owners = dict.fromkeys(
+        heir for base in [cls, *bases] for heir in program.graph.heirs(base)
+    )
     family = [program.graph.method(owner, function.name) for owner in owners]
-    found = dict.fromkeys(one for one in family if one is not None and one is not function)
+    found = dict.fromkeys(
+        one for one in family if one is not None and one is not function
+    )
     return tuple(found)
 
 
@@ -127,7 +152,11 @@ def _overrides(program: Program, function: Function, other: Function) -> bool:
 
 def _class_of(program: Program, function: Function) -> ast.ClassDef | None:
     owner = program.scope(function).owner
-    return owner.node if owner is not None and isinstance(owner.node, ast.ClassDef) else None
+    return (
+        owner.node
+        if owner is not None and isinstance(owner.node, ast.ClassDef)
+        else None
+    )
 
 
 def _bases_that_call(program: Program, function: Function) -> list[str]:
@@ -177,7 +206,10 @@ def _refuse_strict_wrappers(program: Program, function: Function) -> None:
 
 
 def refuse_unlinked(
-    program: Program, project: Project, node: Function | ast.ClassDef, *words: str
+    program: Program,
+    project: Project,
+    node: Function | ast.ClassDef,
+    *words: str,
 ) -> None:
     """Raise Refusal where files of the project that are no part of the program name a function, or
     a class with `words`.
@@ -185,12 +217,21 @@ def refuse_unlinked(
     file = program.module.scopes[node].module
     here = Path(resolved(file.path))
     linked = {resolved(f.path) for f in program.module.files}
-    users = [u for u in project.users(str(here), node.name, *words) if u not in linked]
+    users = [
+        u
+        for u in project.users(str(here), node.name, *words)
+        if u not in linked
+    ]
     if program.module.scopes[node].parent is file.root:
         users = [u for u in users if _may_name(u, node.name)]
     if not isinstance(node, ast.ClassDef):
         users += [f for f in _bases_that_call(program, node) if f not in linked]
-    if isinstance(node, ast.ClassDef) or users or project.imports or file.neighbours is None:
+    if (
+        isinstance(node, ast.ClassDef)
+        or users
+        or project.imports
+        or file.neighbours is None
+    ):
         pass
     elif not program.graph.sites(node):
         near = file.neighbours.user_of(node.name)
@@ -200,7 +241,12 @@ def refuse_unlinked(
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         use = "is used" if isinstance(node, ast.ClassDef) else "is called"
         what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
-        raise Refusal("callers-in-other-modules", node, f"{what}: {_REMEDY}", files=tuple(users))
+        raise Refusal(
+            "callers-in-other-modules",
+            node,
+            f"{what}: {_REMEDY}",
+            files=tuple(users),
+        )
 
 
 def _may_name(user: str, name: str) -> bool:
@@ -223,11 +269,14 @@ def _named_by(data: bytes) -> frozenset[str] | None:
         return None
     imports = [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom))]
     aliases = [alias for statement in imports for alias in statement.names]
-    bound = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    bound = {
+        (alias.asname or alias.name).partition(".")[0] for alias in aliases
+    }
     taken = (
         n.attr
         for n in nodes
-        if isinstance(n, ast.Attribute) and (dotted_name(n.value) or "").partition(".")[0] in bound
+        if isinstance(n, ast.Attribute)
+        and (dotted_name(n.value) or "").partition(".")[0] in bound
     )
     return frozenset((*(alias.name for alias in aliases), *taken))
 
@@ -249,19 +298,29 @@ def may_call(program: Program, site: CallSite, function: Function) -> bool:
     """
     called = program.values.callee(site.call, site.scope)
     if called is not None or not isinstance(site.call.func, ast.Attribute):
-        return called is function or (called is not None and _overrides(program, function, called))
+        return called is function or (
+            called is not None and _overrides(program, function, called)
+        )
     if program.values.of(site.call.func.value, site.scope):
         return False
     inner = program.scope(function)
     optional = (
-        len(function.args.defaults) + len(function.args.kwonlyargs) + (1 if site.bound else 0)
+        len(function.args.defaults)
+        + len(function.args.kwonlyargs)
+        + (1 if site.bound else 0)
     )
-    return len(site.call.args) + len(site.call.keywords) >= len(inner.parameters()) - optional
+    return (
+        len(site.call.args) + len(site.call.keywords)
+        >= len(inner.parameters()) - optional
+    )
 
 
 def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
     """Whether a call leaves out an optimizer that is None by default."""
-    given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+    given = [
+        argument(site.call, inner, n.partition(".")[0], site.bound)
+        for n in names
+    ]
     return any(one is None for one in given) and _defaults_to_none(inner, names)
 
 
@@ -269,8 +328,16 @@ def _defaults_to_none(inner: Scope, names: list[str]) -> bool:
     assert isinstance(inner.node, FUNCTIONS)
     own = inner.node.args
     pairs = [
-        *zip(reversed([*own.posonlyargs, *own.args]), reversed(own.defaults), strict=False),
+        *zip(
+            reversed([*own.posonlyargs, *own.args]),
+            reversed(own.defaults),
+            strict=False,
+        ),
         *zip(own.kwonlyargs, own.kw_defaults, strict=True),
     ]
-    none = {a.arg for a, d in pairs if isinstance(d, ast.Constant) and d.value is None}
+    none = {
+        a.arg
+        for a, d in pairs
+        if isinstance(d, ast.Constant) and d.value is None
+    }
     return {name.partition(".")[0] for name in names} <= none

@@ -22,14 +22,22 @@ class Anchors:
         self.program = program
 
     def of(
-        self, bindings: list[Binding], home: Scope, scope: Scope, uses: list[ast.Call]
+        self,
+        bindings: list[Binding],
+        home: Scope,
+        scope: Scope,
+        uses: list[ast.Call],
     ) -> list[ast.stmt]:
         """The constructions, climbed out of branches and loops that the training loop, or a call
         of it, is not in.
         """
         inside = self._around(scope, uses) if scope is home else set()
-        statements = [b.statement for b in bindings if isinstance(b.statement, ast.stmt)]
-        statements = [s for b in bindings for s in self._fillings(b, home)] or statements
+        statements = [
+            b.statement for b in bindings if isinstance(b.statement, ast.stmt)
+        ]
+        statements = [
+            s for b in bindings for s in self._fillings(b, home)
+        ] or statements
         return [self._climbed(s, inside, statements) for s in statements]
 
     def _fillings(self, binding: Binding, home: Scope) -> list[ast.stmt]:
@@ -41,34 +49,48 @@ class Anchors:
             getattr(value, "elts", None) or getattr(value, "keys", None)
         )
         made = isinstance(value, ast.Call) and not value.args
-        target = binding.statement.targets[0] if isinstance(binding.statement, ast.Assign) else None
+        target = (
+            binding.statement.targets[0]
+            if isinstance(binding.statement, ast.Assign)
+            else None
+        )
         name = dotted_name(target) if target is not None else None
         if not (empty or made) or name is None:
             return []
         head, _, rest = name.partition(".")
         of_object = home.owner is not None and head == home.self_name
-        holder, key = (home.owner, f"self.{rest}") if of_object else (home, name)
+        holder, key = (
+            (home.owner, f"self.{rest}") if of_object else (home, name)
+        )
         stored = holder.stored.get(key, ()) if holder is not None else ()
         return [
-            self._out_of_loops(module.statement_of(one.statement), binding.statement)
+            self._out_of_loops(
+                module.statement_of(one.statement), binding.statement
+            )
             for one in stored
-            if module.scope_of(one.statement) is home and self._is_optimizer(one.value, home)
+            if module.scope_of(one.statement) is home
+            and self._is_optimizer(one.value, home)
         ]
 
     def _is_optimizer(self, value: ast.expr, scope: Scope) -> bool:
-        return self.program.values.kind(value, scope) in (Kind.OPTIMIZER, Kind.UNKNOWN)
+        return self.program.values.kind(value, scope) in (
+            Kind.OPTIMIZER,
+            Kind.UNKNOWN,
+        )
 
     def _out_of_loops(self, statement: ast.stmt, origin: ast.AST) -> ast.stmt:
         module = self.program.module
-        while module.parents[statement] is not module.parents[origin] and isinstance(
-            module.parents[statement], ast.stmt
-        ):
+        while module.parents[statement] is not module.parents[
+            origin
+        ] and isinstance(module.parents[statement], ast.stmt):
             parent = module.parents[statement]
             assert isinstance(parent, ast.stmt)
             statement = parent
         return statement
 
-    def _climbed(self, statement: ast.stmt, inside: set[int], makers: list[ast.stmt]) -> ast.stmt:
+    def _climbed(
+        self, statement: ast.stmt, inside: set[int], makers: list[ast.stmt]
+    ) -> ast.stmt:
         """Out of an `if/elif` (or `try`) that makes the optimizer in several branches and does not
         hold the loop.
         """
@@ -77,7 +99,10 @@ class Anchors:
         for parent in module.ancestors(statement):
             if isinstance(parent, (ast.ExceptHandler, ast.match_case)):
                 continue
-            if not isinstance(parent, (ast.If, ast.Try, ast.Match)) or id(parent) in inside:
+            if (
+                not isinstance(parent, (ast.If, ast.Try, ast.Match))
+                or id(parent) in inside
+            ):
                 break
             branches = [
                 b
@@ -88,7 +113,13 @@ class Anchors:
             if (
                 len(branches) > 1
                 or _is_elif(top, parent)
-                or (others and all(isinstance(b[-1], (ast.Raise, ast.Return)) for b in others))
+                or (
+                    others
+                    and all(
+                        isinstance(b[-1], (ast.Raise, ast.Return))
+                        for b in others
+                    )
+                )
             ):
                 top = parent
         return top
@@ -117,7 +148,10 @@ class Anchors:
         """
         module = self.program.module
         found = [b for b in bindings if not self._is_rebuilt(b)]
-        names = {getattr(module.scope_of(b.statement).node, "name", "") for b in found}
+        names = {
+            getattr(module.scope_of(b.statement).node, "name", "")
+            for b in found
+        }
         return found if "__init__" in names else bindings
 
     def _is_rebuilt(self, binding: Binding) -> bool:
@@ -127,7 +161,9 @@ class Anchors:
             if parent is scope.node:
                 return False
             effect = self.program.effects.of_statement(parent, scope)
-            if isinstance(parent, LOOPS) and effect & (EventKind.BACKWARD | EventKind.STEP):
+            if isinstance(parent, LOOPS) and effect & (
+                EventKind.BACKWARD | EventKind.STEP
+            ):
                 return True
         return False
 
@@ -158,7 +194,8 @@ class Anchors:
         inside a training loop.
         """
         ordered = sorted(
-            {id(a): a for a in anchors}.values(), key=lambda a: (a.lineno, a.col_offset)
+            {id(a): a for a in anchors}.values(),
+            key=lambda a: (a.lineno, a.col_offset),
         )
         first = [a for a in ordered if not self.before_epochs(a)[1]]
         kept: list[ast.stmt] = []
@@ -168,7 +205,8 @@ class Anchors:
             earlier = kept[-1] if kept else None
             if earlier is not None and self._covers(earlier, anchor):
                 nested = (
-                    self.program.module.parents[earlier] is not self.program.module.parents[anchor]
+                    self.program.module.parents[earlier]
+                    is not self.program.module.parents[anchor]
                 )
                 if nested and not in_other_cells(self.program, earlier, anchor):
                     continue
@@ -182,10 +220,19 @@ class Anchors:
         the last `if`.
         """
         parents = [self.program.module.parents[a] for a in anchors]
-        blocks_of = {id(self.program.module.block_of(p)) for p in parents if isinstance(p, ast.If)}
-        lone = all(isinstance(p, ast.If) for p in parents) and len({id(p) for p in parents}) > 1
+        blocks_of = {
+            id(self.program.module.block_of(p))
+            for p in parents
+            if isinstance(p, ast.If)
+        }
+        lone = (
+            all(isinstance(p, ast.If) for p in parents)
+            and len({id(p) for p in parents}) > 1
+        )
         trains = any(
-            self.program.effects.of_statement(p, self.program.module.scope_of(p))
+            self.program.effects.of_statement(
+                p, self.program.module.scope_of(p)
+            )
             & (EventKind.BACKWARD | EventKind.STEP)
             for p in parents
             if lone
@@ -193,23 +240,33 @@ class Anchors:
         last = parents[-1] if parents else None
         return (
             [last]
-            if lone and not trains and len(blocks_of) == 1 and isinstance(last, ast.If)
+            if lone
+            and not trains
+            and len(blocks_of) == 1
+            and isinstance(last, ast.If)
             else anchors
         )
 
     def _covers(self, earlier: ast.stmt, later: ast.stmt) -> bool:
         """Whether `earlier` always ran when `later` runs."""
         block = self.program.module.block_of(earlier)
-        around = {id(later), *(id(a) for a in self.program.module.ancestors(later))}
+        around = {
+            id(later),
+            *(id(a) for a in self.program.module.ancestors(later)),
+        }
         return any(id(s) in around for s in block)
 
     def _quiet_between(self, earlier: ast.stmt, later: ast.stmt) -> bool:
         """Whether nothing trains between two constructions in one block."""
         block = self.program.module.block_of(earlier)
-        first, last = (next(i for i, s in enumerate(block) if s is x) for x in (earlier, later))
+        first, last = (
+            next(i for i, s in enumerate(block) if s is x)
+            for x in (earlier, later)
+        )
         scope = self.program.module.scope_of(earlier)
         return not any(
-            self.program.effects.of_statement(s, scope) & (EventKind.BACKWARD | EventKind.STEP)
+            self.program.effects.of_statement(s, scope)
+            & (EventKind.BACKWARD | EventKind.STEP)
             for s in block[first + 1 : last]
         )
 
@@ -218,4 +275,7 @@ def _is_elif(statement: ast.stmt, parent: ast.AST) -> bool:
     """Whether `statement` is an `elif` of `parent`: no statement can stand right after it."""
     if not isinstance(parent, ast.If) or not isinstance(statement, ast.If):
         return False
-    return parent.orelse == [statement] and statement.col_offset == parent.col_offset
+    return (
+        parent.orelse == [statement]
+        and statement.col_offset == parent.col_offset
+    )

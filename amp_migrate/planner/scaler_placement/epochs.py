@@ -33,38 +33,55 @@ class Epochs:
             if self.program.values.callee(s.call, s.scope) is home.node
         ]
         loops = [
-            a for s in sites for a in self.within(s.call, s.scope.node) if isinstance(a, LOOPS)
+            a
+            for s in sites
+            for a in self.within(s.call, s.scope.node)
+            if isinstance(a, LOOPS)
         ]
         if loops and self._steps_once(home):
             return True
-        named = any("epoch" in a.arg and not a.arg.endswith("s") for a in home.parameters())
+        named = any(
+            "epoch" in a.arg and not a.arg.endswith("s")
+            for a in home.parameters()
+        )
         return named and any(
-            isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower() for a in loops
+            isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower()
+            for a in loops
         )
 
     def _steps_once(self, home: Scope) -> bool:
         """Whether a function runs backward itself, and in no loop: a scale that begins anew with
         each step never adapts.
         """
-        calls = [c for c in home.calls if self.program.effects.is_backward(c, home)]
+        calls = [
+            c for c in home.calls if self.program.effects.is_backward(c, home)
+        ]
         around = (a for call in calls for a in self.within(call, home.node))
         return bool(calls) and not any(isinstance(a, LOOPS) for a in around)
 
-    def holds_everything(self, function: Function, scope: Scope, loops: list[ast.Call]) -> bool:
+    def holds_everything(
+        self, function: Function, scope: Scope, loops: list[ast.Call]
+    ) -> bool:
         """Whether the function runs all epochs itself and is itself called in no loop."""
         if not loops or scope.node is not function:
             return False
         around = [
-            [a for a in self.within(call, function) if isinstance(a, LOOPS)] for call in loops
+            [a for a in self.within(call, function) if isinstance(a, LOOPS)]
+            for call in loops
         ]
         deepest = max(
             len(found) + self.depth.get(id(call), 0)
             for found, call in zip(around, loops, strict=True)
         )
-        if deepest < 2 and not any(_counts_epochs(loop) for found in around for loop in found):
+        if deepest < 2 and not any(
+            _counts_epochs(loop) for found in around for loop in found
+        ):
             return False
         return all(
-            not any(isinstance(a, LOOPS) for a in self.within(site.call, site.scope.node))
+            not any(
+                isinstance(a, LOOPS)
+                for a in self.within(site.call, site.scope.node)
+            )
             for site in self.program.graph.sites(function)
         )
 
@@ -77,7 +94,10 @@ class Epochs:
         for parent in self.program.module.ancestors(node):
             if parent is top:
                 break
-            if not (isinstance(parent, (ast.For, ast.AsyncFor)) and parent.iter is here):
+            if not (
+                isinstance(parent, (ast.For, ast.AsyncFor))
+                and parent.iter is here
+            ):
                 found.append(parent)
             here = parent
         return found
@@ -87,7 +107,12 @@ class Epochs:
         to one.
         """
         body = function.body
-        first = 1 if ast.get_docstring(function, clean=False) is not None and len(body) > 1 else 0
+        first = (
+            1
+            if ast.get_docstring(function, clean=False) is not None
+            and len(body) > 1
+            else 0
+        )
         for index, statement in enumerate(body):
             if self.program.effects.of_statement(statement, home) & (
                 EventKind.BACKWARD | EventKind.STEP
@@ -102,10 +127,15 @@ class Epochs:
         if not isinstance(statement, (ast.Assign, ast.Expr)):
             return False
         value = statement.value
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if isinstance(value, ast.Call) and isinstance(
+            value.func, ast.Attribute
+        ):
             if value.func.attr in ("to", "cuda"):
                 return True
-        is_device = self.program.values.kind(value, home) in (Kind.DEVICE, Kind.DEVICE_NAME)
+        is_device = self.program.values.kind(value, home) in (
+            Kind.DEVICE,
+            Kind.DEVICE_NAME,
+        )
         return isinstance(statement, ast.Assign) and is_device
 
     def note(self, call: ast.Call, function: Function) -> None:
@@ -117,7 +147,8 @@ class Epochs:
             if id(c) in self.depth or self.program.effects.is_backward(c, inner)
         ]
         loops = [
-            sum(isinstance(a, LOOPS) for a in self.within(c, function)) + self.depth.get(id(c), 0)
+            sum(isinstance(a, LOOPS) for a in self.within(c, function))
+            + self.depth.get(id(c), 0)
             for c in calls
         ]
         self.depth[id(call)] = max(loops, default=1)
@@ -128,9 +159,9 @@ def _counts_epochs(loop: ast.AST) -> bool:
     if isinstance(loop, ast.While):
         return True
     assert isinstance(loop, (ast.For, ast.AsyncFor))
-    counted = isinstance(loop.iter, ast.Call) and (dotted_name(loop.iter.func) or "").rpartition(
-        "."
-    )[2] in (
+    counted = isinstance(loop.iter, ast.Call) and (
+        dotted_name(loop.iter.func) or ""
+    ).rpartition(".")[2] in (
         "range",
         "trange",
         "count",

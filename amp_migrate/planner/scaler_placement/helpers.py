@@ -7,14 +7,19 @@ import ast
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.scaler_placement.callers import callers_of, refuse_locked
+from amp_migrate.planner.scaler_placement.callers import (
+    callers_of,
+    refuse_locked,
+)
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.rewrite.edits import AddArgument, AddParameter
 
 
 def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
     """The scaler's name in a helper that a stepping scope calls."""
-    wiring.access.setdefault(id(helper), []).extend(wiring.access.get(id(stepper), ()))
+    wiring.access.setdefault(id(helper), []).extend(
+        wiring.access.get(id(stepper), ())
+    )
     if (
         name.partition(".")[0] == stepper.self_name
         and helper.self_name
@@ -25,21 +30,35 @@ def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
     if "." not in name and all(h.scope is helper.root for h in home):
         return name
     if not isinstance(helper.node, FUNCTIONS):
-        raise Refusal("step-elsewhere", helper.node, "this helper cannot be given the scaler")
+        raise Refusal(
+            "step-elsewhere",
+            helper.node,
+            "this helper cannot be given the scaler",
+        )
     wiring.thread(helper.node, [])
     return name
 
 
 def reach_step(
-    wiring: Wiring, stepper: Scope, calls: list[ast.Call], helper: Scope, name: str
+    wiring: Wiring,
+    stepper: Scope,
+    calls: list[ast.Call],
+    helper: Scope,
+    name: str,
 ) -> str:
     """The scaler's name in a helper that makes the steps of `calls` in a stepping scope."""
-    wiring.access.setdefault(id(helper), []).extend(wiring.access.get(id(stepper), ()))
+    wiring.access.setdefault(id(helper), []).extend(
+        wiring.access.get(id(stepper), ())
+    )
     function = helper.node
     if not isinstance(function, FUNCTIONS):
-        raise Refusal("step-elsewhere", function, "this helper cannot be given the scaler")
+        raise Refusal(
+            "step-elsewhere", function, "this helper cannot be given the scaler"
+        )
     found = callers_of(wiring.program, wiring.project, function)
-    others = [s for s in found.sites if s.call not in calls and s.scope is not helper]
+    others = [
+        s for s in found.sites if s.call not in calls and s.scope is not helper
+    ]
     if not others and not wiring.program.graph.escapes(function):
         seen = _shared(wiring, stepper, calls, helper, name)
         if seen is not None:
@@ -47,19 +66,29 @@ def reach_step(
     refuse_locked(wiring.project, helper.module, function)
     default = "None" if others or found.unknown is not None else None
     if default is not None:
-        wiring.make_optional(function, f"`{function.name}` is called elsewhere, too")
+        wiring.make_optional(
+            function, f"`{function.name}` is called elsewhere, too"
+        )
     wiring.threaded.add(id(function))
     holder = name.rpartition(".")[0]
     for one in wiring.names:
-        wiring.edits[AddParameter(wiring.program.module.span(function), one, default)] = None
+        wiring.edits[
+            AddParameter(wiring.program.module.span(function), one, default)
+        ] = None
         given = f"{holder}.{one}" if holder else one
         for call in calls:
-            wiring.edits[AddArgument(wiring.program.module.span(call), one, given)] = None
+            wiring.edits[
+                AddArgument(wiring.program.module.span(call), one, given)
+            ] = None
     return wiring.name
 
 
 def _shared(
-    wiring: Wiring, stepper: Scope, calls: list[ast.Call], helper: Scope, name: str
+    wiring: Wiring,
+    stepper: Scope,
+    calls: list[ast.Call],
+    helper: Scope,
+    name: str,
 ) -> str | None:
     """The scaler's name where a helper can see it as it is: on the same object, or
     around it.
@@ -67,11 +96,17 @@ def _shared(
     head, _, rest = name.partition(".")
     if rest and head == stepper.self_name:
         own = all(
-            isinstance(c.func, ast.Attribute) and dotted_name(c.func.value) == head for c in calls
+            isinstance(c.func, ast.Attribute)
+            and dotted_name(c.func.value) == head
+            for c in calls
         )
-        return f"{helper.self_name}.{rest}" if own and helper.self_name else None
+        return (
+            f"{helper.self_name}.{rest}" if own and helper.self_name else None
+        )
     homes = {id(home.scope) for home in wiring.access.get(id(stepper), ())}
-    here = helper.parent if helper.owner is None else None  # a class outlives its script
+    here = (
+        helper.parent if helper.owner is None else None
+    )  # a class outlives its script
     while here is not None:
         if id(here) in homes:
             return name

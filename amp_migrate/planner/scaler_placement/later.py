@@ -46,9 +46,13 @@ class LaterPlaces:
         """What runs after `anchor` whenever it has run, in its block and those around."""
         module = self.program.module
         here: ast.AST = anchor
-        while isinstance(here, ast.stmt) and not isinstance(here, (*FUNCTIONS, *LOOPS)):
+        while isinstance(here, ast.stmt) and not isinstance(
+            here, (*FUNCTIONS, *LOOPS)
+        ):
             block = module.block_of(here)
-            place = next((i for i, one in enumerate(block) if one is here), len(block))
+            place = next(
+                (i for i, one in enumerate(block) if one is here), len(block)
+            )
             yield from block[place + 1 :]
             here = module.parents[here]
             if here is scope.node or not isinstance(here, (ast.If, ast.With)):
@@ -60,7 +64,9 @@ class LaterPlaces:
         """
         if self.program.effects.of_statement(statement, scope) & _TRAINS:
             return False
-        return not any(self._may_want(node, scope) for node in nodes_in(statement))
+        return not any(
+            self._may_want(node, scope) for node in nodes_in(statement)
+        )
 
     def _may_want(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, (*_LEAVES, *FUNCTIONS, ast.ClassDef)):
@@ -71,5 +77,8 @@ class LaterPlaces:
             return False
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         told = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        own = any(isinstance(o, ast.Name) and o.id == scope.self_name for o in [*told, *given])
+        own = any(
+            isinstance(o, ast.Name) and o.id == scope.self_name
+            for o in [*told, *given]
+        )
         return own or bool(self.program.values.callees(node, scope))

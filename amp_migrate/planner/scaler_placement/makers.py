@@ -15,7 +15,9 @@ from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
 from amp_migrate.project.module_graph import Project
 
 
-def makers(program: Program, name: str, home: Scope, optimizers: list[ast.expr]) -> list[Binding]:
+def makers(
+    program: Program, name: str, home: Scope, optimizers: list[ast.expr]
+) -> list[Binding]:
     """The statements that make an optimizer (or the object that owns it)."""
     bindings = [
         b
@@ -37,7 +39,11 @@ def makers(program: Program, name: str, home: Scope, optimizers: list[ast.expr])
 
 
 def attribute_makers(
-    program: Program, project: Project, name: str, cls: ast.ClassDef, scope: Scope
+    program: Program,
+    project: Project,
+    name: str,
+    cls: ast.ClassDef,
+    scope: Scope,
 ) -> list[Binding]:
     """The statements that set `self.<attribute>` in the class, its bases and its heirs."""
     if not program.attributes.takes(cls, "scaler"):
@@ -57,17 +63,27 @@ def attribute_makers(
         return [b for one in family for b in _sets(program, one, attribute)]
     heirs = [h for h in program.graph.heirs(cls) if h is not cls]
     leaves = [h for h in heirs if program.graph.heirs(h) == [h]]
-    made = {id(o): _sets(program, o, attribute) for h in leaves for o in program.graph.lineage(h)}
-    if leaves and all(any(made[id(o)] for o in program.graph.lineage(leaf)) for leaf in leaves):
+    made = {
+        id(o): _sets(program, o, attribute)
+        for h in leaves
+        for o in program.graph.lineage(h)
+    }
+    if leaves and all(
+        any(made[id(o)] for o in program.graph.lineage(leaf)) for leaf in leaves
+    ):
         return [b for bindings in made.values() for b in bindings]
     raise Refusal(
         "optimizer-not-in-sight",
         scope.node,
-        (f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets it)"),
+        (
+            f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets it)"
+        ),
     )
 
 
-def _behind_property(program: Program, cls: ast.ClassDef, name: str, scope: Scope) -> str:
+def _behind_property(
+    program: Program, cls: ast.ClassDef, name: str, scope: Scope
+) -> str:
     """The attribute that a property hands out; the name itself where it is no property."""
     method = program.graph.method(cls, name)
     if method is None or not is_property(method):
@@ -75,7 +91,11 @@ def _behind_property(program: Program, cls: ast.ClassDef, name: str, scope: Scop
     inner = program.scope(method)
     stored = {dotted_name(value) or "" for value in returned(method)}
     only = stored.pop().partition(".") if len(stored) == 1 else ("", "", "")
-    made = inner.owner.bindings.get(f"self.{only[2]}", []) if inner.owner is not None else []
+    made = (
+        inner.owner.bindings.get(f"self.{only[2]}", [])
+        if inner.owner is not None
+        else []
+    )
     lazy = any(program.module.scope_of(b.statement) is inner for b in made)
     if only[0] != inner.self_name or "." in only[2] or lazy:
         raise Refusal(

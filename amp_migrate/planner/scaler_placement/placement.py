@@ -13,12 +13,20 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.refusal import Refusal, what_was_read
-from amp_migrate.planner.scaler_placement.callers import callers_of, passes_none, refuse_locked
+from amp_migrate.planner.scaler_placement.callers import (
+    callers_of,
+    passes_none,
+    refuse_locked,
+)
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.later import LaterPlaces
-from amp_migrate.planner.scaler_placement.makers import attribute_makers, is_none, makers
+from amp_migrate.planner.scaler_placement.makers import (
+    attribute_makers,
+    is_none,
+    makers,
+)
 from amp_migrate.planner.scaler_placement.sources import sources_of
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.project.module_graph import Project
@@ -88,7 +96,11 @@ class Wiring:
     def restore(self, earlier: Wiring) -> None:
         """Forget what was planned since `earlier`."""
         self.homes, self.access = earlier.homes, earlier.access
-        self.edits, self.threaded, self.stepped = earlier.edits, earlier.threaded, earlier.stepped
+        self.edits, self.threaded, self.stepped = (
+            earlier.edits,
+            earlier.threaded,
+            earlier.stepped,
+        )
         self.optional = earlier.optional
 
     def steps_root(self, optimizer: ast.expr, scope: Scope) -> bool:
@@ -101,7 +113,9 @@ class Wiring:
             return False
         return any(name.rpartition(".")[2] in self.stepped for name in names)
 
-    def provide(self, optimizers: list[ast.expr], scope: Scope, loops: list[ast.Call]) -> str:
+    def provide(
+        self, optimizers: list[ast.expr], scope: Scope, loops: list[ast.Call]
+    ) -> str:
         """The scaler's name in `scope`, made beside `optimizers`. Raises Refusal where they cannot
         be followed.
 
@@ -110,9 +124,17 @@ class Wiring:
         """
         if optimizers and all(self._is_made_here(o, scope) for o in optimizers):
             return self._before_call(optimizers, scope)
-        roots = {name: o for o in optimizers for name in sources_of(self.program, o, scope)}
-        self.stepped |= {name.rpartition(".")[2] for name in roots} if loops else set()
-        kinds = {name: self._where(name, scope, node) for name, node in roots.items()}
+        roots = {
+            name: o
+            for o in optimizers
+            for name in sources_of(self.program, o, scope)
+        }
+        self.stepped |= (
+            {name.rpartition(".")[2] for name in roots} if loops else set()
+        )
+        kinds = {
+            name: self._where(name, scope, node) for name, node in roots.items()
+        }
         homes = {where for where in kinds.values() if where is not None}
         if len(homes) != 1:
             raise Refusal(
@@ -127,7 +149,9 @@ class Wiring:
         assert home is not None
         parameters = [n for n in roots if self._is_parameter(n, home)]
         if parameters:
-            return self._from_parameter(list(roots), home, scope, optimizers, loops)
+            return self._from_parameter(
+                list(roots), home, scope, optimizers, loops
+            )
         return self._beside(list(roots), home, scope, optimizers, loops)
 
     def _is_made_here(self, optimizer: ast.expr, scope: Scope) -> bool:
@@ -170,13 +194,19 @@ class Wiring:
         optimizers: list[ast.expr],
         loops: list[ast.Call],
     ) -> str:
-        bindings = [b for n in names for b in makers(self.program, n, home, optimizers)]
+        bindings = [
+            b for n in names for b in makers(self.program, n, home, optimizers)
+        ]
         if self.epochs.called_per_epoch(home):
             return self._above_function(home, scope, optimizers)
-        self._make(Home(home), self.anchors.of(bindings, home, scope, loops), scope)
+        self._make(
+            Home(home), self.anchors.of(bindings, home, scope, loops), scope
+        )
         return self.name
 
-    def _above_function(self, home: Scope, scope: Scope, optimizers: list[ast.expr]) -> str:
+    def _above_function(
+        self, home: Scope, scope: Scope, optimizers: list[ast.expr]
+    ) -> str:
         """The scaler outlives the calls: a global made before the function, or a refusal."""
         if home.parent is not home.root or not isinstance(home.node, FUNCTIONS):
             raise Refusal(
@@ -197,12 +227,17 @@ class Wiring:
         cls = self.program.graph.class_around(scope)
         assert method is not None
         assert cls is not None
-        made = [attribute_makers(self.program, self.project, name, cls, scope) for name in names]
+        made = [
+            attribute_makers(self.program, self.project, name, cls, scope)
+            for name in names
+        ]
         by_method: dict[int, list[Binding]] = {}
-        for binding in self.anchors.lasting([b for bindings in made for b in bindings]):
-            by_method.setdefault(id(self.program.module.scope_of(binding.statement)), []).append(
-                binding
-            )
+        for binding in self.anchors.lasting(
+            [b for bindings in made for b in bindings]
+        ):
+            by_method.setdefault(
+                id(self.program.module.scope_of(binding.statement)), []
+            ).append(binding)
         for bindings in by_method.values():
             where = self.program.module.scope_of(bindings[0].statement)
             self._make(
@@ -225,7 +260,9 @@ class Wiring:
         function = home.node
         if not isinstance(function, FUNCTIONS):
             raise Refusal(
-                "optimizer-not-in-sight", optimizers[0], "the optimizer is a lambda's parameter"
+                "optimizer-not-in-sight",
+                optimizers[0],
+                "the optimizer is a lambda's parameter",
             )
         if id(function) in self.threaded:
             return self.name
@@ -247,18 +284,28 @@ class Wiring:
         if id(function) in self.threaded:
             return
         found = callers_of(self.program, self.project, function, names)
-        refuse_locked(self.project, self.program.scope(function).module, function)
+        refuse_locked(
+            self.project, self.program.scope(function).module, function
+        )
         self.threaded.add(id(function))
         inner = self.program.scope(function)
         without = any(passes_none(site, inner, names) for site in found.sites)
-        why = f"`{function.name}` is called without an optimizer, too" if without else None
+        why = (
+            f"`{function.name}` is called without an optimizer, too"
+            if without
+            else None
+        )
         if (found.unknown or why) is not None:
             self.make_optional(function, found.unknown or why or "")
         for name in self.names:
             default = "None" if id(function) in self.optional else None
-            self.edits[AddParameter(self.program.module.span(function), name, default)] = None
+            self.edits[
+                AddParameter(self.program.module.span(function), name, default)
+            ] = None
         before = len(self.edits)
-        for site in sorted(found.sites, key=lambda s: self._given_none(s, inner, names)):
+        for site in sorted(
+            found.sites, key=lambda s: self._given_none(s, inner, names)
+        ):
             self._pass_at(site, function, names)
         if found.handed and len(self.edits) == before:
             raise Refusal(
@@ -274,22 +321,31 @@ class Wiring:
         """Callers that nobody sees pass no scaler: for them AMP is off."""
         if len(self.names) > 1:
             raise Refusal(
-                "callers-unknown", function, f"{why}: its callers cannot all be given the switch"
+                "callers-unknown",
+                function,
+                f"{why}: its callers cannot all be given the switch",
             )
         inner = self.program.scope(function)
         made = self.spellings.of(inner).scaler('"cuda"', "False")
         documented = ast.get_docstring(function, clean=False) is not None
         top = function.body[1 if documented and len(function.body) > 1 else 0]
         lines = f"if {self.name} is None:\n    {self.name} = {made}"
-        self.edits[InsertBefore(self.program.module.span(top), (Template(lines),), above=True)] = (
-            None
-        )
+        self.edits[
+            InsertBefore(
+                self.program.module.span(top), (Template(lines),), above=True
+            )
+        ] = None
         self.optional[id(function)] = (function, why)
 
-    def _pass_at(self, site: CallSite, function: Function, names: list[str]) -> None:
+    def _pass_at(
+        self, site: CallSite, function: Function, names: list[str]
+    ) -> None:
         inner = self.program.scope(function)
         self.epochs.note(site.call, function)
-        given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+        given = [
+            argument(site.call, inner, n.partition(".")[0], site.bound)
+            for n in names
+        ]
         try:
             if names and any(g is None for g in given):
                 raise Refusal(
@@ -297,19 +353,31 @@ class Wiring:
                     site.call,
                     f"the call of `{function.name}` does not show which optimizer it passes",
                 )
-            value = self._value_at(site, [g for g in given if g is not None], inner, names)
+            value = self._value_at(
+                site, [g for g in given if g is not None], inner, names
+            )
         except Refusal as refusal:
             if id(function) in self.optional and not refusal.files:
                 return  # this caller stays in float32
             raise
-        self.access.setdefault(id(inner), []).extend(self.access.get(id(site.scope), ()))
+        self.access.setdefault(id(inner), []).extend(
+            self.access.get(id(site.scope), ())
+        )
         holder = value.rpartition(".")[0]
         for name in self.names:
             given_value = f"{holder}.{name}" if holder else name
-            self.edits[AddArgument(self.program.module.span(site.call), name, given_value)] = None
+            self.edits[
+                AddArgument(
+                    self.program.module.span(site.call), name, given_value
+                )
+            ] = None
 
     def _value_at(
-        self, site: CallSite, given: list[ast.expr], inner: Scope, names: list[str]
+        self,
+        site: CallSite,
+        given: list[ast.expr],
+        inner: Scope,
+        names: list[str],
     ) -> str:
         """The scaler to pass at one call: beside the optimizer that is passed; any in sight where
         that is None.
@@ -325,9 +393,14 @@ class Wiring:
             )
         return value
 
-    def _given_none(self, site: CallSite, inner: Scope, names: list[str]) -> bool:
+    def _given_none(
+        self, site: CallSite, inner: Scope, names: list[str]
+    ) -> bool:
         """A call for evaluation: `run(model, loader, optimizer=None)`."""
-        given = [argument(site.call, inner, n.partition(".")[0], site.bound) for n in names]
+        given = [
+            argument(site.call, inner, n.partition(".")[0], site.bound)
+            for n in names
+        ]
         return bool(given) and all(is_none(g) for g in given)
 
     def own(self, scope: Scope) -> str | None:
@@ -344,13 +417,20 @@ class Wiring:
                 method = scope
                 while method.owner is None and method.parent is not None:
                     method = method.parent
-                return f"{method.self_name}.{self.name}" if method.self_name else None
+                return (
+                    f"{method.self_name}.{self.name}"
+                    if method.self_name
+                    else None
+                )
             here: Scope | None = scope
             while here is not None and not home.attribute:
                 if here is home.scope:
                     return self.name
                 here = here.parent
-        own = id(scope.node) in self.threaded or Home(scope, top=True) in self.homes
+        own = (
+            id(scope.node) in self.threaded
+            or Home(scope, top=True) in self.homes
+        )
         return self.name if own else None
 
     # -- making it
@@ -379,13 +459,22 @@ class Wiring:
         lines = self.spellings.of(home.scope).made(name, switch, option)
         statements = tuple(map(Template, lines))
         span = self.program.module.span(anchor)
-        above = not isinstance(anchor, FUNCTIONS)  # a comment stays with its statement
-        return InsertBefore(span, statements, above) if before else InsertAfter(span, statements)
+        above = not isinstance(
+            anchor, FUNCTIONS
+        )  # a comment stays with its statement
+        return (
+            InsertBefore(span, statements, above)
+            if before
+            else InsertAfter(span, statements)
+        )
 
     def switches_for(self, scope: Scope) -> list[Switch]:
         """The switches of the scalers that `scope` may use."""
         places = self.places(scope)
-        return [self.switches.at(s, anchor, after=not before) for s, anchor, before in places]
+        return [
+            self.switches.at(s, anchor, after=not before)
+            for s, anchor, before in places
+        ]
 
     def places(self, scope: Scope) -> list[tuple[Scope, ast.stmt, bool]]:
         """Where they are made: the scope, the statement, and whether before it."""

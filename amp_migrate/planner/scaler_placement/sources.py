@@ -15,11 +15,15 @@ from amp_migrate.planner.refusal import Refusal
 _DEEP = 6
 
 
-def sources_of(program: Program, optimizer: ast.expr, scope: Scope) -> list[str]:
+def sources_of(
+    program: Program, optimizer: ast.expr, scope: Scope
+) -> list[str]:
     """The variables that hold an optimizer for as long as it lives. Raises Refusal where it is in
     none.
     """
-    return list(dict.fromkeys(_followed(program, root_of(optimizer), scope, _DEEP)))
+    return list(
+        dict.fromkeys(_followed(program, root_of(optimizer), scope, _DEEP))
+    )
 
 
 def root_of(optimizer: ast.expr) -> str:
@@ -28,7 +32,9 @@ def root_of(optimizer: ast.expr) -> str:
     """
     while isinstance(optimizer, ast.Subscript):
         optimizer = optimizer.value
-    if isinstance(optimizer, ast.Call) and isinstance(optimizer.func, ast.Attribute):
+    if isinstance(optimizer, ast.Call) and isinstance(
+        optimizer.func, ast.Attribute
+    ):
         return root_of(optimizer.func.value)
     name = dotted_name(optimizer)
     if name is None:
@@ -40,18 +46,26 @@ def root_of(optimizer: ast.expr) -> str:
     return name
 
 
-def _followed(program: Program, name: str, scope: Scope, deep: int) -> list[str]:
+def _followed(
+    program: Program, name: str, scope: Scope, deep: int
+) -> list[str]:
     head, _, rest = name.partition(".")
     home = scope.lookup(head)
     if home is None or not deep:
         return [name]
-    behind = [source] if (source := _iterated(program, name, home)) else _looked_up(head, home)
+    behind = (
+        [source]
+        if (source := _iterated(program, name, home))
+        else _looked_up(head, home)
+    )
     if not behind or head in behind:
         return [name]
     return [
         one
         for source in behind
-        for one in _followed(program, f"{source}.{rest}" if rest else source, home, deep - 1)
+        for one in _followed(
+            program, f"{source}.{rest}" if rest else source, home, deep - 1
+        )
     ]
 
 
@@ -66,7 +80,9 @@ def _iterated(program: Program, name: str, home: Scope) -> str | None:
             iterable = iterable.func.value
         else:
             optimizers = [
-                a for a in iterable.args if program.values.kind(a, home) is Kind.OPTIMIZERS
+                a
+                for a in iterable.args
+                if program.values.kind(a, home) is Kind.OPTIMIZERS
             ]
             iterable = optimizers[0] if optimizers else iterable
     return dotted_name(iterable)
@@ -76,7 +92,9 @@ def _looked_up(head: str, home: Scope) -> list[str]:
     """`optimizer = self.optimizer` and `model = data.model` make nothing: what a function only
     looks up lives longer than a call of it, and so must its scaler.
     """
-    bindings = home.bindings.get(head, []) if isinstance(home.node, FUNCTIONS) else []
+    bindings = (
+        home.bindings.get(head, []) if isinstance(home.node, FUNCTIONS) else []
+    )
     found: list[str] = []
     for binding in bindings:
         names = _held(binding)
@@ -92,12 +110,22 @@ def _held(binding: Binding) -> list[str]:
     if binding.how != "assign" or value is None:
         return []
     if isinstance(value, ast.Tuple) and binding.index is not None:
-        value = value.elts[binding.index] if binding.index < len(value.elts) else value
+        value = (
+            value.elts[binding.index]
+            if binding.index < len(value.elts)
+            else value
+        )
     elif binding.index is not None and not isinstance(value, ast.Attribute):
         return []
-    arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    arms = (
+        [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    )
     names = [_variable(arm) for arm in arms]
-    return [name for name in names if name is not None] if None not in names else []
+    return (
+        [name for name in names if name is not None]
+        if None not in names
+        else []
+    )
 
 
 def _variable(value: ast.expr) -> str | None:

@@ -26,8 +26,14 @@ def namesakes(
 ) -> tuple[Function, ...]:
     """The other methods of the program that unresolved calls of `function` may run."""
     calls = _unresolved(program, sites)
-    others = [f for f in program.graph.methods_named(function.name) if f is not function]
-    return tuple(f for f in others if any(fits(call, program.scope(f)) for call in calls))
+    others = [
+        f
+        for f in program.graph.methods_named(function.name)
+        if f is not function
+    ]
+    return tuple(
+        f for f in others if any(fits(call, program.scope(f)) for call in calls)
+    )
 
 
 def files_in_question(
@@ -41,11 +47,17 @@ def files_in_question(
     define what an unresolved call may run in its place.
     """
     scope = program.scope(function)
-    if scope.owner is None or not isinstance(scope.owner.node, ast.ClassDef) or not names:
+    if (
+        scope.owner is None
+        or not isinstance(scope.owner.node, ast.ClassDef)
+        or not names
+    ):
         return []
     calls = _unresolved(program, sites)
     linked = {resolved(file.path) for file in program.module.files}
-    files = [one for one in project.with_method(function.name) if one not in linked]
+    files = [
+        one for one in project.with_method(function.name) if one not in linked
+    ]
     return [f for f in files[:_MOST] if _matters(f, scope, names, calls)]
 
 
@@ -55,12 +67,18 @@ def fits(call: ast.Call, scope: Scope) -> bool:
     own = scope.node.args
     names = [one.arg for one in [*own.posonlyargs, *own.args]][1:]
     keywords = {one.arg for one in call.keywords}
-    if None in keywords or any(isinstance(one, ast.Starred) for one in call.args):
+    if None in keywords or any(
+        isinstance(one, ast.Starred) for one in call.args
+    ):
         return True
     known = {*names, *(one.arg for one in own.kwonlyargs)}
     needed = set(names[len(call.args) : len(names) - len(own.defaults)])
     room = own.vararg is not None or len(call.args) <= len(names)
-    return room and needed <= keywords and (own.kwarg is not None or keywords <= known)
+    return (
+        room
+        and needed <= keywords
+        and (own.kwarg is not None or keywords <= known)
+    )
 
 
 def _unresolved(program: Program, sites: Sequence[CallSite]) -> list[ast.Call]:
@@ -72,7 +90,9 @@ def _is_unresolved(program: Program, site: CallSite) -> bool:
     func = site.call.func
     if not isinstance(func, ast.Attribute) or isinstance(func.value, ast.Call):
         return False
-    if isinstance(func.value, ast.Name) and func.value.id == _own_name(site.scope):
+    if isinstance(func.value, ast.Name) and func.value.id == _own_name(
+        site.scope
+    ):
         return False
     if program.values.callee(site.call, site.scope) is None:
         return True
@@ -87,17 +107,22 @@ def _own_name(scope: Scope) -> str | None:
     return here.self_name if here is not None else None
 
 
-def _matters(file: str, scope: Scope, names: Sequence[str], calls: list[ast.Call]) -> bool:
+def _matters(
+    file: str, scope: Scope, names: Sequence[str], calls: list[ast.Call]
+) -> bool:
     other = program_of(file)
     assert isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))
     if other is None:
         return False
     methods = other.graph.methods_named(scope.node.name)
-    if any(fits(call, other.scope(method)) for method in methods for call in calls):
+    if any(
+        fits(call, other.scope(method)) for method in methods for call in calls
+    ):
         return True
     heads = [name.partition(".")[0] for name in names]
     return any(
-        fits(call, scope) and all(argument(call, scope, name, True) is not None for name in heads)
+        fits(call, scope)
+        and all(argument(call, scope, name, True) is not None for name in heads)
         for call in _calls(other, scope.node.name)
     )
 

@@ -42,7 +42,9 @@ def check(
     except UNREADABLE as error:
         return (
             Failure(
-                "parses", getattr(error, "lineno", None) or 1, f"the output does not parse: {error}"
+                "parses",
+                getattr(error, "lineno", None) or 1,
+                f"the output does not parse: {error}",
             ),
         )
     try:
@@ -53,7 +55,13 @@ def check(
             *_same_program(before, after, introduced, clash),
         )
     except RecursionError:
-        failures = (Failure("same-program", 1, "the file is nested too deeply to be compared"),)
+        failures = (
+            Failure(
+                "same-program",
+                1,
+                "the file is nested too deeply to be compared",
+            ),
+        )
     return failures or (
         *_protocol(output, protocol),
         *stable(output, again(output) if again else None),
@@ -73,7 +81,13 @@ def _compile(tree: ast.Module, original: ast.Module | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(tree, "<output>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            compile(
+                tree,
+                "<output>",
+                "exec",
+                ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+                dont_inherit=True,
+            )
     except UNREADABLE:
         if original is None or _compiles(original):
             raise
@@ -91,11 +105,16 @@ def _may_clash(original: str, introduced: Introduced) -> bool:
     """Whether the original holds any word that an erase rule looks for; a byte search, to spare
     most files a walk.
     """
-    words = {path.rpartition(".")[2] for path in introduced.scalers | introduced.names} | {
-        "autocast"
-    }
+    words = {
+        path.rpartition(".")[2]
+        for path in introduced.scalers | introduced.names
+    } | {"autocast"}
     declares = introduced.option is not None
-    return introduced.imports_torch or declares or any(word in original for word in words)
+    return (
+        introduced.imports_torch
+        or declares
+        or any(word in original for word in words)
+    )
 
 
 def _same_program(
@@ -113,7 +132,9 @@ def _same_program(
     inline(after, introduced.hoisted)
     found = compare(before, after)
     if found.difference:
-        yield Failure("same-program", found.difference.output_line, str(found.difference))
+        yield Failure(
+            "same-program", found.difference.output_line, str(found.difference)
+        )
     elif found.float_casts != introduced.float_casts:
         message = (
             f"{found.float_casts} added .float() calls where the rewrite declares "
@@ -139,5 +160,7 @@ def stable(output: str, second: str | None) -> Iterator[Failure]:
         for lines in (old, new)
     )
     yield Failure(
-        "stable", index + 1, f"a second run changes line {index + 1}: `{now}` instead of `{was}`"
+        "stable",
+        index + 1,
+        f"a second run changes line {index + 1}: `{now}` instead of `{was}`",
     )

@@ -41,7 +41,9 @@ def compare(original: ast.AST, output: ast.AST) -> Comparison:
     through.
     """
     casts = 0
-    pending: list[tuple[object, object, ast.AST, ast.AST]] = [(original, output, original, output)]
+    pending: list[tuple[object, object, ast.AST, ast.AST]] = [
+        (original, output, original, output)
+    ]
     while pending:
         left, right, left_near, right_near = pending.pop()
         if _is_float_cast(right) and not _is_float_cast(left):
@@ -50,12 +52,23 @@ def compare(original: ast.AST, output: ast.AST) -> Comparison:
             continue
         if type(left) is not type(right):
             return Comparison(
-                _difference(_nearest(left, left_near), _nearest(right, right_near)), casts
+                _difference(
+                    _nearest(left, left_near), _nearest(right, right_near)
+                ),
+                casts,
             )
         if isinstance(left, ast.AST) and isinstance(right, ast.AST):
-            left_near, right_near = _nearest(left, left_near), _nearest(right, right_near)
+            left_near, right_near = (
+                _nearest(left, left_near),
+                _nearest(right, right_near),
+            )
             pending += [
-                (getattr(left, field, None), getattr(right, field, None), left_near, right_near)
+                (
+                    getattr(left, field, None),
+                    getattr(right, field, None),
+                    left_near,
+                    right_near,
+                )
                 for field in reversed(left._fields)
                 if field not in SKIPPED
             ]
@@ -85,7 +98,9 @@ def _at(items: list[object], index: int) -> object:
 
 
 def _nearest(node: object, near: ast.AST) -> ast.AST:
-    if isinstance(node, (ast.stmt, ast.ExceptHandler, ast.arguments, ast.match_case)):
+    if isinstance(
+        node, (ast.stmt, ast.ExceptHandler, ast.arguments, ast.match_case)
+    ):
         return node if hasattr(node, "lineno") else near
     return near
 
@@ -98,7 +113,10 @@ def _is_float_cast(node: object) -> bool:
 
 def _difference(left: ast.AST, right: ast.AST) -> Difference:
     return Difference(
-        getattr(left, "lineno", 1), getattr(right, "lineno", 1), excerpt(left), excerpt(right)
+        getattr(left, "lineno", 1),
+        getattr(right, "lineno", 1),
+        excerpt(left),
+        excerpt(right),
     )
 
 

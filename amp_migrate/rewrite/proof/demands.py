@@ -13,14 +13,27 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.torch_facts import layers, ops
-from amp_migrate.torch_facts.methods import ATTRIBUTES_OF_TENSORS, ONLY_OF_TENSORS
+from amp_migrate.torch_facts.methods import (
+    ATTRIBUTES_OF_TENSORS,
+    ONLY_OF_TENSORS,
+)
 from amp_migrate.torch_facts.ops import EVERY, Op
 
 _DEEP = 8
 _BUDGET = 4_000
 _NO_TENSORS = ("number", "array")
-_NAMED = frozenset({"input", "other", "target", "tensor", "mat1", "mat2", "weight", "bias"})
-_CHOICES = (ast.If, ast.Try, ast.Match, ast.IfExp, ast.BoolOp, ast.While, ast.ExceptHandler)
+_NAMED = frozenset(
+    {"input", "other", "target", "tensor", "mat1", "mat2", "weight", "bias"}
+)
+_CHOICES = (
+    ast.If,
+    ast.Try,
+    ast.Match,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.While,
+    ast.ExceptHandler,
+)
 
 
 class Demands:
@@ -42,7 +55,12 @@ class Demands:
         return self._known[expr]
 
     def used(
-        self, expr: ast.expr, dotted: str, bindings: tuple[Binding, ...], scope: Scope, deep: int
+        self,
+        expr: ast.expr,
+        dotted: str,
+        bindings: tuple[Binding, ...],
+        scope: Scope,
+        deep: int,
     ) -> bool:
         """Whether another use of the same value, which runs whenever this one does, demands it."""
         if deep <= 0 or asks(scope, dotted):
@@ -60,7 +78,9 @@ class Demands:
         block = module.block_of(module.statement_of(other))
         statement = module.statement_of(expr)
         around = {id(one) for one in (statement, *module.ancestors(statement))}
-        return not self._is_chosen(other) and any(id(one) in around for one in block)
+        return not self._is_chosen(other) and any(
+            id(one) in around for one in block
+        )
 
     def _is_chosen(self, expr: ast.expr) -> bool:
         """Whether it depends on a condition in its own statement whether `expr` is evaluated."""
@@ -81,14 +101,20 @@ class Demands:
         if isinstance(parent, ast.Attribute):
             return self._asked_for(parent, scope, deep)
         if isinstance(parent, ast.Assign):
-            return any(self._kept(one, parent, scope, deep) for one in parent.targets)
+            return any(
+                self._kept(one, parent, scope, deep) for one in parent.targets
+            )
         if isinstance(parent, ast.BinOp) and _is_number(_other(parent, expr)):
-            return self.demanded(parent, scope, deep)  # an array plus a number is an array
+            return self.demanded(
+                parent, scope, deep
+            )  # an array plus a number is an array
         if isinstance(parent, (ast.Tuple, ast.List)):
             call = parents.get(parent)
             return isinstance(call, ast.Call) and self._joined(call, parent)
         named = parent.arg if isinstance(parent, ast.keyword) else None
-        call = parents.get(parent) if isinstance(parent, ast.keyword) else parent
+        call = (
+            parents.get(parent) if isinstance(parent, ast.keyword) else parent
+        )
         if isinstance(call, ast.Call) and call.func is not expr:
             return self._taken(call, expr, named, scope, deep)
         return False
@@ -101,12 +127,16 @@ class Demands:
         if asked.attr in ONLY_OF_TENSORS:
             return True
         found = ops.method(asked.attr)
-        if found is not None and any(one.arg in ("dim", "keepdim") for one in call.keywords):
+        if found is not None and any(
+            one.arg in ("dim", "keepdim") for one in call.keywords
+        ):
             return True  # arrays have `axis` and `keepdims`
         passes = found is not None and found.op.result not in _NO_TENSORS
         return passes and self.demanded(call, scope, deep)
 
-    def _kept(self, target: ast.expr, statement: ast.Assign, scope: Scope, deep: int) -> bool:
+    def _kept(
+        self, target: ast.expr, statement: ast.Assign, scope: Scope, deep: int
+    ) -> bool:
         """`out = x.float()`, where `out` is used as a tensor afterwards."""
         dotted = dotted_name(target)
         if dotted is None or asks(scope, dotted):
@@ -114,9 +144,15 @@ class Demands:
         for read in self.reads(scope).get(dotted, ()):
             bindings = self.program.reaching.at(read, dotted).bindings
             is_this = len(bindings) == 1 and bindings[0].statement is statement
-            if is_this and self._runs_with(read, target) and self.demanded(read, scope, deep):
+            if (
+                is_this
+                and self._runs_with(read, target)
+                and self.demanded(read, scope, deep)
+            ):
                 return True
-        return isinstance(target, ast.Attribute) and self._kept_by_object(target, deep)
+        return isinstance(target, ast.Attribute) and self._kept_by_object(
+            target, deep
+        )
 
     def _kept_by_object(self, target: ast.Attribute, deep: int) -> bool:
         """`self.out = x.float()`, where a method of the class uses it as a tensor."""
@@ -125,7 +161,9 @@ class Demands:
         for method in cls.body if cls is not None else ():
             if isinstance(method, FUNCTIONS):
                 scope = program.scope(method)
-                for read in self.reads(scope).get(f"{scope.self_name}.{target.attr}", ()):
+                for read in self.reads(scope).get(
+                    f"{scope.self_name}.{target.attr}", ()
+                ):
                     if self.demanded(read, scope, deep):
                         return True
         return False
@@ -136,7 +174,12 @@ class Demands:
         return op is not None and op.sequence and call.args[:1] == [display]
 
     def _taken(
-        self, call: ast.Call, expr: ast.expr, named: str | None, scope: Scope, deep: int
+        self,
+        call: ast.Call,
+        expr: ast.expr,
+        named: str | None,
+        scope: Scope,
+        deep: int,
     ) -> bool:
         """Whether an operator, a layer, or a function or model in sight takes it as a tensor."""
         op = self.operator(call)
@@ -144,19 +187,27 @@ class Demands:
             return not op.sequence and _takes(op, call, expr, named)
         if self.program.canonical(call.func) is not None:
             return False
-        if self.layer(call, scope) is not None or self._first_is_layer(call, scope):
+        if self.layer(call, scope) is not None or self._first_is_layer(
+            call, scope
+        ):
             return True
         return any(
-            home.wants(function, call, expr, deep) for home, function in self.run(call, scope)
+            home.wants(function, call, expr, deep)
+            for home, function in self.run(call, scope)
         )
 
-    def wants(self, function: Function, call: ast.Call, given: ast.expr, deep: int) -> bool:
+    def wants(
+        self, function: Function, call: ast.Call, given: ast.expr, deep: int
+    ) -> bool:
         """Whether a function uses what it is given as a tensor, whatever else it does."""
         scope = self.program.scope(function)
         for name, bindings in scope.bindings.items():
             if bindings[0].how != "parameter" or asks(scope, name):
                 continue
-            if argument(call, scope, name, scope.self_name is not None) is not given:
+            if (
+                argument(call, scope, name, scope.self_name is not None)
+                is not given
+            ):
                 continue
             for read in self.reads(scope).get(name, ()):
                 reach = self.program.reaching.at(read, name).bindings
@@ -182,7 +233,11 @@ class Demands:
         """`nn.Sequential(nn.Linear(2, 2), ...)` gets what its first layer gets."""
         held = self.layers_of(call, scope)
         first = (
-            self.program.values.of(held[0], self.program.module.scope_of(held[0])) if held else None
+            self.program.values.of(
+                held[0], self.program.module.scope_of(held[0])
+            )
+            if held
+            else None
         )
         row = layers.layer(first.name) if first is not None else None
         return row is not None and row.role == "layer"
@@ -204,14 +259,22 @@ class Demands:
     def layer(self, call: ast.Call, scope: Scope) -> layers.Layer | None:
         """The layer or criterion of torch that a call runs."""
         row = layers.layer(self.program.values.of(call.func, scope).name)
-        return row if row is not None and row.role in ("layer", "criterion") else None
+        return (
+            row
+            if row is not None and row.role in ("layer", "criterion")
+            else None
+        )
 
-    def run(self, call: ast.Call, scope: Scope) -> Iterator[tuple[Demands, Function]]:
+    def run(
+        self, call: ast.Call, scope: Scope
+    ) -> Iterator[tuple[Demands, Function]]:
         """The functions, or the `forward` of the model, in sight that a call runs."""
         program = self.program
         functions = program.values.callees(call, scope)
         if functions:
-            yield from ((self, one) for one in functions if one.name != "__init__")
+            yield from (
+                (self, one) for one in functions if one.name != "__init__"
+            )
             return
         value = program.values.of(call.func, scope)
         home, cls = value.foreign or (program, value.cls)
@@ -228,7 +291,11 @@ def demands_of(program: Program) -> Demands:
 def asks(scope: Scope, name: str) -> bool:
     """Whether a body asks what a value is: then one use of it says nothing about the others."""
     for call in scope.calls:
-        if isinstance(call.func, ast.Name) and call.func.id in ("isinstance", "hasattr", "type"):
+        if isinstance(call.func, ast.Name) and call.func.id in (
+            "isinstance",
+            "hasattr",
+            "type",
+        ):
             if any(dotted_name(one) == name for one in call.args):
                 return True
     return False
@@ -246,7 +313,9 @@ def _reads(scope: Scope) -> dict[str, list[ast.expr]]:
     found: dict[str, list[ast.expr]] = {}
     for statement in scope.body:
         for node in ast.walk(statement):
-            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(
+                node.ctx, ast.Load
+            ):
                 dotted = dotted_name(node)
                 if dotted is not None:
                     found.setdefault(dotted, []).append(node)
@@ -258,4 +327,6 @@ def _other(sides: ast.BinOp, one: ast.expr) -> ast.expr:
 
 
 def _is_number(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Constant) and isinstance(expr.value, (int, float))
+    return isinstance(expr, ast.Constant) and isinstance(
+        expr.value, (int, float)
+    )

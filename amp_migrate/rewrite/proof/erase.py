@@ -9,7 +9,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.rewrite.proof.forms import Forms, dotted, is_none, only_of, same
+from amp_migrate.rewrite.proof.forms import (
+    Forms,
+    dotted,
+    is_none,
+    only_of,
+    same,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.rewrite.proof.facts import Introduced
@@ -47,7 +53,11 @@ class Eraser(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         body = getattr(node, "body", None)
-        if isinstance(body, list) and not body and not isinstance(node, ast.Module):
+        if (
+            isinstance(body, list)
+            and not body
+            and not isinstance(node, ast.Module)
+        ):
             node.body = [ast.copy_location(ast.Pass(), node)]  # type: ignore[attr-defined]
         return node
 
@@ -70,7 +80,9 @@ class Eraser(ast.NodeTransformer):
                     self._gone(statement)
                     return
             blocks += [
-                inner.body for inner in block if isinstance(inner, (ast.If, ast.Try, ast.With))
+                inner.body
+                for inner in block
+                if isinstance(inner, (ast.If, ast.Try, ast.With))
             ]
 
     # statements
@@ -98,7 +110,11 @@ class Eraser(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | Statements:
         """The field of `--switch`."""
-        return self._gone(node) if self.forms.is_declaration(node) else self.generic_visit(node)
+        return (
+            self._gone(node)
+            if self.forms.is_declaration(node)
+            else self.generic_visit(node)
+        )
 
     def _is_cycle(self, node: ast.stmt) -> bool:
         if not isinstance(node, ast.Expr):
@@ -110,13 +126,17 @@ class Eraser(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | Statements:
         """A scaler made or handed on, a new name set, the scaler's state put into a checkpoint."""
-        if len(node.targets) == 1 and self._is_new_binding(node.targets[0], node.value):
+        if len(node.targets) == 1 and self._is_new_binding(
+            node.targets[0], node.value
+        ):
             return self._gone(node)
         return self.generic_visit(node)
 
     def _is_new_binding(self, target: ast.expr, value: ast.expr) -> bool:
         if self.forms.is_scaler(target):
-            return self.forms.is_constructor(value) or self.forms.is_scaler(value)
+            return self.forms.is_constructor(value) or self.forms.is_scaler(
+                value
+            )
         if self.forms.is_new_name(target):
             return self.forms.is_value_of_name(value)
         is_entry = (
@@ -128,7 +148,9 @@ class Eraser(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.AST | Statements:
         """The prologue of an optional scaler, the restored checkpoint, the guarded scheduler."""
-        if not node.orelse and (self.forms.is_prologue(node) or self._is_restore(node)):
+        if not node.orelse and (
+            self.forms.is_prologue(node) or self._is_restore(node)
+        ):
             return self._gone(node)
         if not node.orelse and self._is_scheduler_guard(node.test):
             self._gone(node)
@@ -148,7 +170,11 @@ class Eraser(ast.NodeTransformer):
             if isinstance(only, ast.Expr)
             else None
         )
-        if not state or not isinstance(test, ast.Call) or not isinstance(test.func, ast.Attribute):
+        if (
+            not state
+            or not isinstance(test, ast.Call)
+            or not isinstance(test.func, ast.Attribute)
+        ):
             return False
         asks = (
             test.func.attr == "get"
@@ -171,9 +197,9 @@ class Eraser(ast.NodeTransformer):
             or not isinstance(test.ops[0], ast.GtE)
         ):
             return False
-        return self.forms.method(test.left, "get_scale", 0) is not None and self.forms.is_new_name(
-            test.comparators[0]
-        )
+        return self.forms.method(
+            test.left, "get_scale", 0
+        ) is not None and self.forms.is_new_name(test.comparators[0])
 
     def visit_Global(self, node: ast.Global) -> ast.AST | Statements:
         """`global S`."""
@@ -183,8 +209,14 @@ class Eraser(ast.NodeTransformer):
         """`nonlocal S`."""
         return self._declaration(node)
 
-    def _declaration(self, node: ast.Global | ast.Nonlocal) -> ast.AST | Statements:
-        kept = [name for name in node.names if name not in self.introduced.parameters]
+    def _declaration(
+        self, node: ast.Global | ast.Nonlocal
+    ) -> ast.AST | Statements:
+        kept = [
+            name
+            for name in node.names
+            if name not in self.introduced.parameters
+        ]
         if len(kept) < len(node.names):
             self._gone(node)
         node.names = kept
@@ -195,7 +227,11 @@ class Eraser(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """A new parameter, a new decorator."""
         self._drop_parameters(node)
-        kept = [mark for mark in node.decorator_list if not self.forms.is_decorator(mark)]
+        kept = [
+            mark
+            for mark in node.decorator_list
+            if not self.forms.is_decorator(mark)
+        ]
         if len(kept) < len(node.decorator_list):
             self._gone(node)
             node.decorator_list = kept
@@ -206,9 +242,15 @@ class Eraser(ast.NodeTransformer):
         self._drop_parameters(node)
         return self.generic_visit(node)
 
-    def _drop_parameters(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def _drop_parameters(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> None:
         arguments = node.args
-        while arguments.args and not arguments.vararg and self._is_parameter(arguments.args[-1]):
+        while (
+            arguments.args
+            and not arguments.vararg
+            and self._is_parameter(arguments.args[-1])
+        ):
             # Only the last positional one may be new: any other would shift what callers pass by
             # position.
             default = arguments.defaults[-1] if arguments.defaults else None
@@ -221,13 +263,17 @@ class Eraser(ast.NodeTransformer):
             default = arguments.kw_defaults[index]
             name = arguments.kwonlyargs[index]
             own = self.forms.is_option(name.arg, default)
-            if self._is_parameter(name) and (default is None or is_none(default) or own):
+            if self._is_parameter(name) and (
+                default is None or is_none(default) or own
+            ):
                 self._gone(arguments.kwonlyargs.pop(index))
                 arguments.kw_defaults.pop(index)
 
     def _is_parameter(self, argument: ast.arg) -> bool:
         option = self.introduced.option
-        known = self.introduced.parameters | ({option.name} if option is not None else set())
+        known = self.introduced.parameters | (
+            {option.name} if option is not None else set()
+        )
         return argument.arg in known and argument.annotation is None
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -236,13 +282,21 @@ class Eraser(ast.NodeTransformer):
         """
         self._drop_keywords(node)
         self._unscale_argument(node)
-        whole = self.forms.whole_sequence(node) if self.introduced.sequences else None
+        whole = (
+            self.forms.whole_sequence(node)
+            if self.introduced.sequences
+            else None
+        )
         if whole is not None:
             self._gone(node)
             return self.generic_visit(whole)
         if isinstance(node.func, ast.Attribute):
             self._unscale(node, node.func)
-            if node.func.attr == "step" and node.args and self.forms.is_scaler(node.func.value):
+            if (
+                node.func.attr == "step"
+                and node.args
+                and self.forms.is_scaler(node.func.value)
+            ):
                 node = self._plain_step(node, node.func)
         return self.generic_visit(node)
 
@@ -252,7 +306,8 @@ class Eraser(ast.NodeTransformer):
             ast.Attribute(value=node.args[0], attr="step", ctx=ast.Load()), func
         )
         return ast.copy_location(
-            ast.Call(func=step, args=node.args[1:], keywords=node.keywords), node
+            ast.Call(func=step, args=node.args[1:], keywords=node.keywords),
+            node,
         )
 
     def _unscale(self, node: ast.Call, func: ast.Attribute) -> None:
@@ -265,22 +320,37 @@ class Eraser(ast.NodeTransformer):
     def _unscale_argument(self, node: ast.Call) -> None:
         """The losses of `torch.autograd.backward`, also by a plain name."""
         name = dotted(node.func) or ""
-        is_autograd = name in self.backwards or name.endswith("autograd.backward")
-        if is_autograd and node.args and (scaled := self.forms.method(node.args[0], "scale", 1)):
+        is_autograd = name in self.backwards or name.endswith(
+            "autograd.backward"
+        )
+        if (
+            is_autograd
+            and node.args
+            and (scaled := self.forms.method(node.args[0], "scale", 1))
+        ):
             self._gone(node)
             node.args[0] = scaled[0]
 
     def _drop_keywords(self, node: ast.Call) -> None:
         is_dict = isinstance(node.func, ast.Name) and node.func.id == "dict"
-        kept = [entry for entry in node.keywords if not self._is_handed_on(entry, is_dict)]
+        kept = [
+            entry
+            for entry in node.keywords
+            if not self._is_handed_on(entry, is_dict)
+        ]
         if len(kept) < len(node.keywords):
             self._gone(node)
         node.keywords = kept
 
     def _is_handed_on(self, entry: ast.keyword, is_dict: bool) -> bool:
         if is_dict:
-            return entry.arg == self.introduced.checkpoint_key and self._is_state(entry.value)
-        known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(entry.value)
+            return (
+                entry.arg == self.introduced.checkpoint_key
+                and self._is_state(entry.value)
+            )
+        known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(
+            entry.value
+        )
         return entry.arg in self.introduced.parameters and known
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
@@ -290,15 +360,24 @@ class Eraser(ast.NodeTransformer):
             (key, value)
             for key, value in pairs
             if not (self._is_key(key) and self._is_state(value))
-            and not (isinstance(key, ast.Constant) and self.forms.is_option(key.value, value))
+            and not (
+                isinstance(key, ast.Constant)
+                and self.forms.is_option(key.value, value)
+            )
         ]
         if len(kept) < len(pairs):
             self._gone(node)
-            node.keys, node.values = [key for key, _ in kept], [value for _, value in kept]
+            node.keys, node.values = (
+                [key for key, _ in kept],
+                [value for _, value in kept],
+            )
         return self.generic_visit(node)
 
     def _is_key(self, node: ast.expr | None) -> bool:
-        return isinstance(node, ast.Constant) and node.value == self.introduced.checkpoint_key
+        return (
+            isinstance(node, ast.Constant)
+            and node.value == self.introduced.checkpoint_key
+        )
 
     def _is_state(self, node: ast.expr) -> bool:
         return self.forms.method(node, "state_dict", 0) is not None

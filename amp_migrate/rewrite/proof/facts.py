@@ -71,12 +71,16 @@ class Introduced:
     @property
     def parameters(self) -> frozenset[str]:
         """Names that a new parameter or keyword argument may have."""
-        return frozenset(name for name in self.scalers | self.names if "." not in name)
+        return frozenset(
+            name for name in self.scalers | self.names if "." not in name
+        )
 
     @property
     def bindings(self) -> frozenset[str]:
         """Plain names that the rewrite binds somewhere."""
-        imported = frozenset({self.torch}) if self.imports_torch else frozenset()
+        imported = (
+            frozenset({self.torch}) if self.imports_torch else frozenset()
+        )
         return self.parameters | self.hoisted | imported
 
 

@@ -32,7 +32,9 @@ PURE_NODES = (
     ast.unaryop,
     ast.cmpop,
 )
-PURE_BUILTINS = frozenset({"str", "isinstance", "getattr", "hasattr", "bool", "len"})
+PURE_BUILTINS = frozenset(
+    {"str", "isinstance", "getattr", "hasattr", "bool", "len"}
+)
 PURE_METHODS = frozenset(
     {
         "current_accelerator",
@@ -72,8 +74,16 @@ class Forms:
     def _regions(self) -> frozenset[str] | None:
         if self.introduced.regions is None:
             return None
-        headers = (ast.parse(f"with {header}: pass").body[0] for header in self.introduced.regions)
-        items = [item for node in headers if isinstance(node, ast.With) for item in node.items]
+        headers = (
+            ast.parse(f"with {header}: pass").body[0]
+            for header in self.introduced.regions
+        )
+        items = [
+            item
+            for node in headers
+            if isinstance(node, ast.With)
+            for item in node.items
+        ]
         return frozenset(ast.dump(item.context_expr) for item in items)
 
     @cached_property
@@ -84,7 +94,11 @@ class Forms:
 
     @cached_property
     def _values(self) -> frozenset[str] | None:
-        return None if self.introduced.values is None else _dumps(self.introduced.values)
+        return (
+            None
+            if self.introduced.values is None
+            else _dumps(self.introduced.values)
+        )
 
     @cached_property
     def _decorators(self) -> frozenset[str]:
@@ -105,8 +119,9 @@ class Forms:
     def is_option(self, name: object, default: ast.expr | None) -> bool:
         """The program's own switch as a parameter or an entry, with its default."""
         option = self.introduced.option
-        is_default = isinstance(default, ast.Constant) and option is not None
-        return is_default and (name, default.value) == (option.name, option.default)  # type: ignore[union-attr]
+        if option is None or not isinstance(default, ast.Constant):
+            return False
+        return (name, default.value) == (option.name, option.default)
 
     def is_decorator(self, node: ast.expr) -> bool:
         """A declared decorator."""
@@ -115,14 +130,20 @@ class Forms:
     def is_scaler(self, node: ast.AST) -> bool:
         """A declared scaler, read or set."""
         return (
-            isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in self.introduced.scalers
+            isinstance(node, (ast.Name, ast.Attribute))
+            and dotted(node) in self.introduced.scalers
         )
 
     def is_new_name(self, node: ast.AST) -> bool:
         """A declared name other than a scaler."""
-        return isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in self.introduced.names
+        return (
+            isinstance(node, (ast.Name, ast.Attribute))
+            and dotted(node) in self.introduced.names
+        )
 
-    def method(self, node: ast.AST, name: str, arguments: int) -> list[ast.expr] | None:
+    def method(
+        self, node: ast.AST, name: str, arguments: int
+    ) -> list[ast.expr] | None:
         """Arguments of `S.name(...)` on a declared scaler, when it has that many and no keyword."""
         if (
             not isinstance(node, ast.Call)
@@ -130,10 +151,16 @@ class Forms:
             or node.func.attr != name
         ):
             return None
-        if node.keywords or len(node.args) != arguments or not self.is_scaler(node.func.value):
+        if (
+            node.keywords
+            or len(node.args) != arguments
+            or not self.is_scaler(node.func.value)
+        ):
             return None
         return (
-            None if any(isinstance(argument, ast.Starred) for argument in node.args) else node.args
+            None
+            if any(isinstance(argument, ast.Starred) for argument in node.args)
+            else node.args
         )
 
     def is_region(self, item: ast.withitem) -> bool:
@@ -142,7 +169,9 @@ class Forms:
         if item.optional_vars is not None or not isinstance(call, ast.Call):
             return False
         if not self._well_formed(
-            call, "autocast", frozenset({"device_type", "dtype", "enabled", "cache_enabled"})
+            call,
+            "autocast",
+            frozenset({"device_type", "dtype", "enabled", "cache_enabled"}),
         ):
             return False
         return self._regions is None or ast.dump(call) in self._regions
@@ -152,37 +181,57 @@ class Forms:
         only if `disabled`.
         """
         allowed = frozenset({"device", "enabled"})
-        if not isinstance(call, ast.Call) or not self._well_formed(call, "GradScaler", allowed):
+        if not isinstance(call, ast.Call) or not self._well_formed(
+            call, "GradScaler", allowed
+        ):
             return False
         switch = keyword(call, "enabled")
-        if disabled != (isinstance(switch, ast.Constant) and switch.value is False):
+        if disabled != (
+            isinstance(switch, ast.Constant) and switch.value is False
+        ):
             return False
-        return self._constructors is None or ast.dump(call) in self._constructors
+        return (
+            self._constructors is None or ast.dump(call) in self._constructors
+        )
 
     def whole_sequence(self, call: ast.Call) -> ast.Call | None:
         """`S(x)` for `S[-1](S[:-1](x).float())` of a declared Sequential."""
-        holder = call.func.value if isinstance(call.func, ast.Subscript) else None
+        holder = (
+            call.func.value if isinstance(call.func, ast.Subscript) else None
+        )
         name = dotted(holder) if holder is not None else None
         found = [n for n in ast.walk(call) if isinstance(n, ast.Call)]
-        if holder is None or name not in self.introduced.sequences or len(found) < 3:
+        if (
+            holder is None
+            or name not in self.introduced.sequences
+            or len(found) < 3
+        ):
             return None
         inner = found[2]  # of `S[-1](...)`, `(...).float()` and `S[:-1](x)`
         given = [ast.unparse(argument) for argument in inner.args]
         if inner.keywords or len(given) != 1:
             return None
-        written = ast.parse(f"{name}[-1]({name}[:-1]({given[0]}).float())", mode="eval").body
+        written = ast.parse(
+            f"{name}[-1]({name}[:-1]({given[0]}).float())", mode="eval"
+        ).body
         whole = ast.copy_location(ast.Call(holder, inner.args, []), call)
         return whole if same(call, written) else None
 
     def is_value_of_name(self, value: ast.expr) -> bool:
         """What a new name may be set to."""
-        return self.is_pure(value) and (self._values is None or ast.dump(value) in self._values)
+        return self.is_pure(value) and (
+            self._values is None or ast.dump(value) in self._values
+        )
 
     def is_prologue(self, node: ast.stmt) -> bool:
         """`if S is None: S = torch.amp.GradScaler(..., enabled=False)`, with which absent scalers
         switch AMP off.
         """
-        made = only_of(node.body) if isinstance(node, ast.If) and not node.orelse else None
+        made = (
+            only_of(node.body)
+            if isinstance(node, ast.If) and not node.orelse
+            else None
+        )
         if (
             not isinstance(node, ast.If)
             or not isinstance(made, ast.Assign)
@@ -200,9 +249,13 @@ class Forms:
             or not isinstance(test.ops[0], ast.Is)
         ):
             return False
-        return is_none(test.comparators[0]) and dotted(test.left) == dotted(made.targets[0])
+        return is_none(test.comparators[0]) and dotted(test.left) == dotted(
+            made.targets[0]
+        )
 
-    def _well_formed(self, call: ast.Call, what: str, allowed: frozenset[str]) -> bool:
+    def _well_formed(
+        self, call: ast.Call, what: str, allowed: frozenset[str]
+    ) -> bool:
         callee, torch = dotted(call.func), self.introduced.torch
         if callee not in {
             what,
@@ -211,9 +264,13 @@ class Forms:
             f"{torch}.cuda.amp.{what}",
         }:
             return False
-        if callee == f"{torch}.cuda.amp.{what}" and (call.args or device(call) is not None):
+        if callee == f"{torch}.cuda.amp.{what}" and (
+            call.args or device(call) is not None
+        ):
             return False
-        if len(call.args) > 1 or any(entry.arg not in allowed for entry in call.keywords):
+        if len(call.args) > 1 or any(
+            entry.arg not in allowed for entry in call.keywords
+        ):
             return False
         place = device(call)
         return (place is None or self._is_device_type(place)) and all(
@@ -231,12 +288,19 @@ class Forms:
         return (
             isinstance(node, (ast.Name, ast.Attribute))
             and dotted(node) is not None
-            or (isinstance(node, ast.Attribute) and node.attr == "type" and self.is_pure(node))
+            or (
+                isinstance(node, ast.Attribute)
+                and node.attr == "type"
+                and self.is_pure(node)
+            )
         )
 
     def _is_value(self, entry: ast.keyword) -> bool:
         if entry.arg == "dtype":
-            halves = {f"{self.introduced.torch}.float16", f"{self.introduced.torch}.bfloat16"}
+            halves = {
+                f"{self.introduced.torch}.float16",
+                f"{self.introduced.torch}.bfloat16",
+            }
             return dotted(entry.value) in halves | self.introduced.names
         return self.is_pure(entry.value)
 
@@ -246,14 +310,18 @@ class Forms:
         """
         nodes = list(ast.walk(node))
         return all(isinstance(child, PURE_NODES) for child in nodes) and all(
-            self._is_query(child) for child in nodes if isinstance(child, ast.Call)
+            self._is_query(child)
+            for child in nodes
+            if isinstance(child, ast.Call)
         )
 
     def _is_query(self, call: ast.Call) -> bool:
         if isinstance(call.func, ast.Name):
             first = call.args[0] if len(call.args) == 1 else None
             if call.func.id == "next" and isinstance(first, ast.Call):
-                return isinstance(first.func, ast.Attribute) and first.func.attr in {
+                return isinstance(
+                    first.func, ast.Attribute
+                ) and first.func.attr in {
                     "parameters",
                     "buffers",
                 }
@@ -263,7 +331,8 @@ class Forms:
         if call.func.attr in {"parameters", "buffers"}:
             return True
         return (
-            call.func.attr in PURE_METHODS or dotted(call.func) == f"{self.introduced.torch}.device"
+            call.func.attr in PURE_METHODS
+            or dotted(call.func) == f"{self.introduced.torch}.device"
         )
 
 
@@ -278,14 +347,22 @@ def is_none(node: ast.expr) -> bool:
 
 
 def _dumps(sources: frozenset[str]) -> frozenset[str]:
-    return frozenset(ast.dump(ast.parse(source, mode="eval").body) for source in sources)
+    return frozenset(
+        ast.dump(ast.parse(source, mode="eval").body) for source in sources
+    )
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """The value of a keyword argument."""
-    return next((entry.value for entry in call.keywords if entry.arg == name), None)
+    return next(
+        (entry.value for entry in call.keywords if entry.arg == name), None
+    )
 
 
 def device(call: ast.Call) -> ast.expr | None:
     """The device type given to an autocast or a GradScaler."""
-    return call.args[0] if call.args else keyword(call, "device_type") or keyword(call, "device")
+    return (
+        call.args[0]
+        if call.args
+        else keyword(call, "device_type") or keyword(call, "device")
+    )

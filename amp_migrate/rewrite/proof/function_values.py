@@ -15,8 +15,18 @@ from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 from amp_migrate.rewrite.proof.facts import Introduced
 
 _PASSED_UP = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BoolOp, ast.Starred)
-_SAME_ITEMS = frozenset({"zip", "enumerate", "list", "tuple", "iter", "reversed", "set", "dict"})
-_ENDS = (ast.Compare, ast.Expr, ast.If, ast.While, ast.Assert, ast.FormattedValue, ast.UnaryOp)
+_SAME_ITEMS = frozenset(
+    {"zip", "enumerate", "list", "tuple", "iter", "reversed", "set", "dict"}
+)
+_ENDS = (
+    ast.Compare,
+    ast.Expr,
+    ast.If,
+    ast.While,
+    ast.Assert,
+    ast.FormattedValue,
+    ast.UnaryOp,
+)
 
 
 def value_faults(
@@ -35,7 +45,9 @@ def value_faults(
 class _Uses:
     """The uses of one function as a value."""
 
-    def __init__(self, program: Program, function: Function, needed: set[str]) -> None:
+    def __init__(
+        self, program: Program, function: Function, needed: set[str]
+    ) -> None:
         self.program = program
         self.module = program.module
         self.function = function
@@ -57,11 +69,19 @@ class _Uses:
             yield from self.program.graph.mentions(self.function)
             return
         for node in list(self.module.parents):
-            if isinstance(node, ast.Attribute) and node.attr == self.function.name:
-                holder = self.program.values.of(node.value, self.module.scope_of(node))
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr == self.function.name
+            ):
+                holder = self.program.values.of(
+                    node.value, self.module.scope_of(node)
+                )
                 cls = holder.cls if not self._is_called(node) else None
                 if cls is not None:
-                    if self.program.graph.method(cls, node.attr) is self.function:
+                    if (
+                        self.program.graph.method(cls, node.attr)
+                        is self.function
+                    ):
                         yield node
 
     def _is_called(self, node: ast.expr) -> bool:
@@ -73,17 +93,26 @@ class _Uses:
         parent = self.module.parents[node]
         if isinstance(parent, ast.Call) and parent.func is node:
             if missing := self._missing(parent):
-                yield parent, f"it may call `{self.function.name}`, which needs `{missing}`"
+                yield (
+                    parent,
+                    f"it may call `{self.function.name}`, which needs `{missing}`",
+                )
         elif isinstance(parent, ast.keyword):
             call = self.module.parents[parent]
-            yield from self._given(node, call) if isinstance(call, ast.Call) else self._lost(node)
+            yield from (
+                self._given(node, call)
+                if isinstance(call, ast.Call)
+                else self._lost(node)
+            )
         elif isinstance(parent, ast.Call):
             yield from self._given(node, parent)
         elif self._passes_up(node, parent):
             assert isinstance(parent, ast.expr)
             self._waiting.append(parent)
         elif isinstance(parent, ast.Attribute):
-            if self._is_called(parent):  # `table.get(name)`; `step.__name__` is no function
+            if self._is_called(
+                parent
+            ):  # `table.get(name)`; `step.__name__` is no function
                 call = self.module.parents[parent]
                 assert isinstance(call, ast.expr)
                 self._waiting.append(call)
@@ -105,13 +134,27 @@ class _Uses:
         names = [
             name
             for name, bindings in home.bindings.items()
-            if any(one.value is value and one.statement is parent for one in bindings)
+            if any(
+                one.value is value and one.statement is parent
+                for one in bindings
+            )
         ]
         one_target = getattr(parent, "target", None)
         targets = getattr(parent, "targets", None) or [one_target]
-        parts = [part for target in targets if target is not None for part in ast.walk(target)]
-        stored = [one for one in parts if isinstance(getattr(one, "ctx", None), ast.Store)]
-        if not names or any(isinstance(one, (ast.Attribute, ast.Subscript)) for one in stored):
+        parts = [
+            part
+            for target in targets
+            if target is not None
+            for part in ast.walk(target)
+        ]
+        stored = [
+            one
+            for one in parts
+            if isinstance(getattr(one, "ctx", None), ast.Store)
+        ]
+        if not names or any(
+            isinstance(one, (ast.Attribute, ast.Subscript)) for one in stored
+        ):
             return False
         for name in names:
             self._hold(home, name)
@@ -127,10 +170,15 @@ class _Uses:
                 if node.id in self.module.local_names(name):
                     around = self.module.scope_of(node)
                     own = node.id == name and around.lookup(name) is home
-                    if own or self.module.elsewhere(node.id, around) == (home, name):
+                    if own or self.module.elsewhere(node.id, around) == (
+                        home,
+                        name,
+                    ):
                         self._waiting.append(node)
 
-    def _given(self, node: ast.expr, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
+    def _given(
+        self, node: ast.expr, call: ast.Call
+    ) -> Iterator[tuple[ast.expr, str]]:
         """It is handed to another function: with its parameter, or to one in sight."""
         if not self._missing(call):
             return
@@ -144,7 +192,8 @@ class _Uses:
         names = [
             one.arg
             for one in (inner.parameters() if inner is not None else ())
-            if inner is not None and argument(call, inner, one.arg, bound) is node
+            if inner is not None
+            and argument(call, inner, one.arg, bound) is node
         ]
         if inner is None or not names:
             yield from self._lost(node)
@@ -157,12 +206,17 @@ class _Uses:
         return None if None in given else min(self.needed - given, default=None)
 
     def _lost(self, node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
-        yield node, f"whoever is handed `{self.function.name}` may call it without its `scaler`"
+        yield (
+            node,
+            f"whoever is handed `{self.function.name}` may call it without its `scaler`",
+        )
 
 
 def _required(function: Function) -> set[str]:
     own = function.args
     positional = [*own.posonlyargs, *own.args]
-    needed = {one.arg for one in positional[: len(positional) - len(own.defaults)]}
+    needed = {
+        one.arg for one in positional[: len(positional) - len(own.defaults)]
+    }
     pairs = zip(own.kwonlyargs, own.kw_defaults, strict=True)
     return needed | {one.arg for one, default in pairs if default is None}

@@ -22,7 +22,11 @@ def inline(tree: ast.Module, hoisted: frozenset[str]) -> None:
 
 def _inline_in(scope: Scope, name: str) -> None:
     blocks = list(_blocks(scope.node))
-    pairs = sum(_is_pair(block, index, name) for block in blocks for index in range(len(block) - 1))
+    pairs = sum(
+        _is_pair(block, index, name)
+        for block in blocks
+        for index in range(len(block) - 1)
+    )
     if not scope.binds(name) or len(list(scope.sees(name))) != 2 * pairs:
         return
     for block in blocks:
@@ -77,6 +81,8 @@ def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
             found.append(block)
     holders = [*getattr(node, "handlers", []), *getattr(node, "cases", [])]
     for inner in [*(item for block in found for item in block), *holders]:
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if not isinstance(
+            inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        ):
             found += _blocks(inner)
     return found

@@ -36,10 +36,16 @@ def protocol_mistakes(text: str) -> list[tuple[str, str]]:
 
 def mistakes_of(program: Program) -> list[tuple[str, str]]:
     """The same of a program that is read already."""
-    found = [(m.rule, program.module.scope_of(m.node).qualname) for m in mistakes(program)]
+    found = [
+        (m.rule, program.module.scope_of(m.node).qualname)
+        for m in mistakes(program)
+    ]
     if not found and not _is_followed(program):
         found.append((UNFOLLOWED, ""))
-    return [*found, *(("missing-scaler-update", "") for _ in _forgotten(program))]
+    return [
+        *found,
+        *(("missing-scaler-update", "") for _ in _forgotten(program)),
+    ]
 
 
 def _is_followed(program: Program) -> bool:

@@ -46,9 +46,14 @@ class Receivers:
     def _is_computed_with(self, cast: ast.Call) -> bool:
         """`x.float().sum()`: no list, tuple or dict has it."""
         asked = self.program.module.parents.get(cast)
-        if not isinstance(asked, ast.Attribute) or ops.method(asked.attr) is None:
+        if (
+            not isinstance(asked, ast.Attribute)
+            or ops.method(asked.attr) is None
+        ):
             return False
-        return not any(hasattr(one, asked.attr) for one in (list, tuple, dict, str))
+        return not any(
+            hasattr(one, asked.attr) for one in (list, tuple, dict, str)
+        )
 
     def _is_output(self, expr: ast.expr, scope: Scope) -> bool:
         """What a module gives in each case: a tensor, or several."""
@@ -56,8 +61,14 @@ class Receivers:
         if isinstance(expr, ast.Call):
             return values.kind(expr.func, scope) in (Kind.MODEL, Kind.CRITERION)
         dotted = dotted_name(expr)
-        bindings = self.program.reaching.at(expr, dotted).bindings if dotted is not None else ()
-        given = [one.value for one in bindings if isinstance(one.value, ast.Call)]
+        bindings = (
+            self.program.reaching.at(expr, dotted).bindings
+            if dotted is not None
+            else ()
+        )
+        given = [
+            one.value for one in bindings if isinstance(one.value, ast.Call)
+        ]
         if not given or len(given) < len(bindings):
             return False
         return all(self._is_output(one, module.scope_of(one)) for one in given)
@@ -74,7 +85,9 @@ class Receivers:
             self._assumed.append(expr)
             self._known[expr] = True
             if not self._gives(expr, scope, deep - 1):
-                for one in self._assumed[mark:]:  # they may rest on what was assumed here
+                for one in self._assumed[
+                    mark:
+                ]:  # they may rest on what was assumed here
                     self._known.pop(one, None)
                 del self._assumed[mark:]
                 self._known[expr] = False
@@ -86,17 +99,33 @@ class Receivers:
         if isinstance(expr, (ast.Name, ast.Attribute)):
             return self._named(expr, scope, deep)
         if isinstance(expr, ast.BinOp):
-            sides = [one for one in (expr.left, expr.right) if not _is_plain(one)]
-            return len(sides) == 2 and any(self.made(one, scope, deep) for one in sides)
+            sides = [
+                one for one in (expr.left, expr.right) if not _is_plain(one)
+            ]
+            return len(sides) == 2 and any(
+                self.made(one, scope, deep) for one in sides
+            )
         if isinstance(expr, ast.IfExp):
-            return self.made(expr.body, scope, deep) and self.made(expr.orelse, scope, deep)
+            return self.made(expr.body, scope, deep) and self.made(
+                expr.orelse, scope, deep
+            )
         if isinstance(expr, ast.Subscript):
-            part = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+            part = (
+                expr.slice.value
+                if isinstance(expr.slice, ast.Constant)
+                else None
+            )
             whole = self.made(expr.value, scope, deep)
-            return whole or isinstance(part, int) and self._part(expr.value, part, scope, deep)
+            return (
+                whole
+                or isinstance(part, int)
+                and self._part(expr.value, part, scope, deep)
+            )
         if isinstance(expr, ast.UnaryOp) and not isinstance(expr.op, ast.Not):
             return self.made(expr.operand, scope, deep)
-        return isinstance(expr, ast.NamedExpr) and self.made(expr.value, scope, deep)
+        return isinstance(expr, ast.NamedExpr) and self.made(
+            expr.value, scope, deep
+        )
 
     def _call(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         """An operator, a layer, or a function or model in sight that gives tensors only."""
@@ -112,40 +141,63 @@ class Receivers:
         if held:
             return self._ends_in_layer(held[-1])
         results = list(self._results(call, scope))
-        return bool(results) and all(home.made(one, at, deep) for home, one, at in results)
+        return bool(results) and all(
+            home.made(one, at, deep) for home, one, at in results
+        )
 
     def _ends_in_layer(self, last: ast.expr) -> bool:
         """`nn.Sequential(..., nn.Tanh())` gives what its last layer gives."""
         value = self.program.values.of(last, self.program.module.scope_of(last))
         row = layers.layer(value.name)
-        return row is not None and row.op is not None and row.op.result not in _SEVERAL
+        return (
+            row is not None
+            and row.op is not None
+            and row.op.result not in _SEVERAL
+        )
 
     def _method(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         """`x.detach()`; `x.mean()` of a tensor."""
         func = call.func
-        if not isinstance(func, ast.Attribute) or self.program.canonical(func) is not None:
+        if (
+            not isinstance(func, ast.Attribute)
+            or self.program.canonical(func) is not None
+        ):
             return False
         found = ops.method(func.attr)
         if found is None or found.op.result in _NO_SINGLE:
             return False
         if self.program.values.callee(call, scope) is not None:
             return False
-        return func.attr in ONLY_OF_TENSORS or self.made(func.value, scope, deep)
+        return func.attr in ONLY_OF_TENSORS or self.made(
+            func.value, scope, deep
+        )
 
-    def _results(self, call: ast.Call, scope: Scope) -> Iterator[tuple[Receivers, ast.expr, Scope]]:
+    def _results(
+        self, call: ast.Call, scope: Scope
+    ) -> Iterator[tuple[Receivers, ast.expr, Scope]]:
         """What the functions, or the `forward` of the model, that a call runs give back."""
         for demands, function in self.demands.run(call, scope):
-            home = self if demands is self.demands else receivers_of(demands.program)
+            home = (
+                self
+                if demands is self.demands
+                else receivers_of(demands.program)
+            )
             inner = demands.program.scope(function)
             yield from ((home, one, inner) for one in returned(function))
 
-    def _part(self, whole: ast.expr, index: int, scope: Scope, deep: int) -> bool:
+    def _part(
+        self, whole: ast.expr, index: int, scope: Scope, deep: int
+    ) -> bool:
         """One of several values: of a display, of an operator, of what a function returns."""
         if isinstance(whole, (ast.Tuple, ast.List)):
-            return index < len(whole.elts) and self.made(whole.elts[index], scope, deep)
+            return index < len(whole.elts) and self.made(
+                whole.elts[index], scope, deep
+            )
         if not isinstance(whole, ast.Call):
             return False
-        op = self.demands.operator(whole) or self._operator_of_method(whole, scope, deep)
+        op = self.demands.operator(whole) or self._operator_of_method(
+            whole, scope, deep
+        )
         row = self.demands.layer(whole, scope)
         op = row.op if op is None and row is not None else op
         if op is not None:
@@ -158,27 +210,47 @@ class Receivers:
             for home, one, inner in results
         )
 
-    def _operator_of_method(self, call: ast.Call, scope: Scope, deep: int) -> ops.Op | None:
+    def _operator_of_method(
+        self, call: ast.Call, scope: Scope, deep: int
+    ) -> ops.Op | None:
         """`x.max(1)`, `x.chunk(2)` of a tensor."""
         func = call.func
-        if not isinstance(func, ast.Attribute) or self.program.canonical(func) is not None:
+        if (
+            not isinstance(func, ast.Attribute)
+            or self.program.canonical(func) is not None
+        ):
             return None
         found = ops.method(func.attr)
         is_tensor = found is not None and self.made(func.value, scope, deep)
         return found.op if found is not None and is_tensor else None
 
-    def _named(self, expr: ast.Name | ast.Attribute, scope: Scope, deep: int) -> bool:
+    def _named(
+        self, expr: ast.Name | ast.Attribute, scope: Scope, deep: int
+    ) -> bool:
         """By another use of the same value, else by all that gives it."""
         dotted = dotted_name(expr)
-        reach = self.program.reaching.at(expr, dotted) if dotted is not None else None
+        reach = (
+            self.program.reaching.at(expr, dotted)
+            if dotted is not None
+            else None
+        )
         bindings = reach.bindings if reach is not None else ()
-        if dotted is not None and self.demands.used(expr, dotted, bindings, scope, deep):
+        if dotted is not None and self.demands.used(
+            expr, dotted, bindings, scope, deep
+        ):
             return True
         if bindings:
             return all(self._bound(one, deep) for one in bindings)
-        if isinstance(expr, ast.Attribute) and expr.attr in ("data", "T", "real", "grad"):
+        if isinstance(expr, ast.Attribute) and expr.attr in (
+            "data",
+            "T",
+            "real",
+            "grad",
+        ):
             # Of what a module gives, only a tensor has them.
-            return self.made(expr.value, scope, deep) or self._is_output(expr.value, scope)
+            return self.made(expr.value, scope, deep) or self._is_output(
+                expr.value, scope
+            )
         return False
 
     def _bound(self, binding: Binding, deep: int) -> bool:
@@ -186,7 +258,9 @@ class Receivers:
         value, module = binding.value, self.program.module
         if binding.how == "parameter":
             given = arguments(self.program, binding)
-            return bool(given) and all(self.made(one, where, deep) for one, where in given)
+            return bool(given) and all(
+                self.made(one, where, deep) for one, where in given
+            )
         if value is None or binding.statement not in module.parents:
             return False
         scope = module.scope_of(value)
@@ -204,5 +278,7 @@ def receivers_of(program: Program) -> Receivers:
 
 def _is_plain(expr: ast.expr) -> bool:
     """`"%s" % tensor` and `[tensor] * 3` are no tensors."""
-    text = isinstance(expr, ast.Constant) and isinstance(expr.value, (str, bytes))
+    text = isinstance(expr, ast.Constant) and isinstance(
+        expr.value, (str, bytes)
+    )
     return text or isinstance(expr, (ast.JoinedStr, ast.List, ast.Tuple))

@@ -55,7 +55,9 @@ def same_amp(original: str, output: str) -> bool:
         before, after = ast.parse(original), ast.parse(output)
     except (SyntaxError, ValueError, RecursionError):
         return False
-    return is_same(_Canonical(before).visit(before), _Canonical(after).visit(after))
+    return is_same(
+        _Canonical(before).visit(before), _Canonical(after).visit(after)
+    )
 
 
 class _Canonical(ast.NodeTransformer):
@@ -64,12 +66,20 @@ class _Canonical(ast.NodeTransformer):
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        found = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+        found = [
+            n
+            for n in ast.walk(tree)
+            if isinstance(n, (ast.Import, ast.ImportFrom))
+        ]
         self.imports: Imports = imports_of(found)
 
     def _name(self, node: ast.AST) -> tuple[str, str | None] | None:
         """What of AMP an expression is, with the device where an old name tells it."""
-        name = self.imports.canonical(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        name = (
+            self.imports.canonical(node)
+            if isinstance(node, (ast.Name, ast.Attribute))
+            else None
+        )
         module, _, last = (name or "").rpartition(".")
         if name == "torch.autocast" or name == "torch.GradScaler":
             return last, None
@@ -82,7 +92,9 @@ class _Canonical(ast.NodeTransformer):
         node.names = [
             a
             for a in node.names
-            if not (a.name == "torch" or a.name.startswith((*_OLD, "torch.amp")))
+            if not (
+                a.name == "torch" or a.name.startswith((*_OLD, "torch.amp"))
+            )
         ]
         return node if node.names else None
 
@@ -98,7 +110,9 @@ class _Canonical(ast.NodeTransformer):
             return node
         plain = node.module in ("torch", "torch.cuda", "torch.cpu")
         node.names = [
-            a for a in node.names if plain and a.name not in ("amp", "autocast", "GradScaler")
+            a
+            for a in node.names
+            if plain and a.name not in ("amp", "autocast", "GradScaler")
         ]
         return node if node.names else None
 
@@ -109,13 +123,19 @@ class _Canonical(ast.NodeTransformer):
             return self._getter(node)
         last, old = known
         order = _ORDERS[last, old is None]
-        if len(node.args) > len(order) or any(isinstance(a, ast.Starred) for a in node.args):
+        if len(node.args) > len(order) or any(
+            isinstance(a, ast.Starred) for a in node.args
+        ):
             return self.generic_visit(node)
         given = dict(zip(order, node.args, strict=False)) | {
             k.arg or "**": k.value for k in node.keywords
         }
         self.generic_visit(node)
-        return _made(last, {name: self.visit(value) for name, value in given.items()}, old)
+        return _made(
+            last,
+            {name: self.visit(value) for name, value in given.items()},
+            old,
+        )
 
     def _getter(self, node: ast.Call) -> Any:
         name = self.imports.canonical(node.func)
@@ -148,7 +168,11 @@ class _Canonical(ast.NodeTransformer):
         last, old = known
         if last.startswith("custom") and old is not None:
             return _made(last, {}, old)
-        return ast.Name("<GradScaler>", ast.Load()) if last == "GradScaler" else None
+        return (
+            ast.Name("<GradScaler>", ast.Load())
+            if last == "GradScaler"
+            else None
+        )
 
 
 def _made(last: str, given: dict[str, ast.expr], old: str | None) -> ast.Call:
@@ -160,7 +184,8 @@ def _made(last: str, given: dict[str, ast.expr], old: str | None) -> ast.Call:
         given.setdefault(device, ast.Constant("cuda"))
     kind = given.get(device)
     if last == "autocast":
-        off = isinstance(given.get("enabled"), ast.Constant) and not given["enabled"].value  # type: ignore[attr-defined]
+        enabled = given.get("enabled")
+        off = isinstance(enabled, ast.Constant) and not enabled.value
         name = (
             _TYPES.get(kind.value)
             if isinstance(kind, ast.Constant) and isinstance(kind.value, str)
@@ -168,12 +193,19 @@ def _made(last: str, given: dict[str, ast.expr], old: str | None) -> ast.Call:
         )
         if name is not None:
             given.setdefault(
-                "dtype", ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load())
+                "dtype",
+                ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load()),
             )
         if off:
             given.pop("dtype", None)
         dtype = given.get("dtype")
-        if isinstance(dtype, ast.Attribute) and isinstance(dtype.value, ast.Name):
-            given["dtype"] = ast.Attribute(ast.Name("torch", ast.Load()), dtype.attr, ast.Load())
-    keywords = [ast.keyword(name, value) for name, value in sorted(given.items())]
+        if isinstance(dtype, ast.Attribute) and isinstance(
+            dtype.value, ast.Name
+        ):
+            given["dtype"] = ast.Attribute(
+                ast.Name("torch", ast.Load()), dtype.attr, ast.Load()
+            )
+    keywords = [
+        ast.keyword(name, value) for name, value in sorted(given.items())
+    ]
     return ast.Call(ast.Name(f"<{last}>", ast.Load()), [], keywords)

@@ -44,7 +44,9 @@ class Scope:
     def of(self, name: str, kind: Kind) -> list[Mention]:
         """The mentions of `name` of one kind, right in this scope."""
         return [
-            mention for mention in self.mentions if mention.name == name and mention.kind == kind
+            mention
+            for mention in self.mentions
+            if mention.name == name and mention.kind == kind
         ]
 
     def binds(self, name: str) -> bool:
@@ -55,7 +57,9 @@ class Scope:
 
     def sees(self, name: str) -> Iterator[Mention]:
         """Every mention of this scope's `name`, in nested scopes too."""
-        yield from (mention for mention in self.mentions if mention.name == name)
+        yield from (
+            mention for mention in self.mentions if mention.name == name
+        )
         for child in self.children:
             if not child.binds(name) or isinstance(child.node, ast.ClassDef):
                 yield from child.sees(name)
@@ -67,7 +71,9 @@ class Scope:
         if self.binds(name):
             return self
         above = self.parent
-        while above and (isinstance(above.node, ast.ClassDef) or not above.binds(name)):
+        while above and (
+            isinstance(above.node, ast.ClassDef) or not above.binds(name)
+        ):
             above = above.parent
         return above
 
@@ -84,7 +90,9 @@ def build(tree: ast.Module, interest: frozenset[str]) -> Scope:
     builder = _Builder(interest)
     builder.block(tree.body, top, frozenset())
     for scope in top.walk():
-        top.given.update(name for name in scope.foreign if scope.of(name, "set"))
+        top.given.update(
+            name for name in scope.foreign if scope.of(name, "set")
+        )
     return top
 
 
@@ -94,11 +102,15 @@ class _Builder:
     def __init__(self, interest: frozenset[str]) -> None:
         self.interest = interest
 
-    def block(self, body: list[ast.stmt], scope: Scope, conditions: Conditions) -> None:
+    def block(
+        self, body: list[ast.stmt], scope: Scope, conditions: Conditions
+    ) -> None:
         for statement in body:
             self.visit(statement, scope, conditions)
 
-    def visit(self, node: ast.AST, scope: Scope, conditions: Conditions) -> None:
+    def visit(
+        self, node: ast.AST, scope: Scope, conditions: Conditions
+    ) -> None:
         if isinstance(node, ast.Name):
             self.mention(
                 (node.id, "read" if isinstance(node.ctx, ast.Load) else "set"),
@@ -120,18 +132,31 @@ class _Builder:
             scope.foreign.update(node.names)
         elif isinstance(node, ast.alias):
             self.mention(
-                ((node.asname or node.name).partition(".")[0], "set"), node, scope, conditions
+                ((node.asname or node.name).partition(".")[0], "set"),
+                node,
+                scope,
+                conditions,
             )
         elif isinstance(node, ast.arg):
             self.mention((node.arg, "set"), node, scope, conditions)
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+        elif (
+            isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar))
+            and node.name
+        ):
             self.mention((node.name, "set"), node, scope, conditions)
 
     def mention(
-        self, what: tuple[str, Kind], node: ast.AST, scope: Scope, conditions: Conditions
+        self,
+        what: tuple[str, Kind],
+        node: ast.AST,
+        scope: Scope,
+        conditions: Conditions,
     ) -> None:
         if what[0] in self.interest:
-            position = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+            position = (
+                getattr(node, "lineno", 0),
+                getattr(node, "col_offset", 0),
+            )
             scope.mentions.append(Mention(*what, position, conditions))
 
     def definition(
@@ -153,21 +178,35 @@ class _Builder:
         self.block(node.body, inner, frozenset())
 
     def signature(
-        self, node: ast.arguments, outer: Scope, inner: Scope, conditions: Conditions
+        self,
+        node: ast.arguments,
+        outer: Scope,
+        inner: Scope,
+        conditions: Conditions,
     ) -> None:
         for default in [*node.defaults, *node.kw_defaults]:
             if default is not None:
                 self.visit(default, outer, conditions)
-        for argument in [*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg]:
+        for argument in [
+            *node.posonlyargs,
+            *node.args,
+            *node.kwonlyargs,
+            node.vararg,
+            node.kwarg,
+        ]:
             if argument is not None:
                 self.leaf(argument, inner, frozenset())
 
-    def branches(self, node: ast.If, scope: Scope, conditions: Conditions) -> None:
+    def branches(
+        self, node: ast.If, scope: Scope, conditions: Conditions
+    ) -> None:
         self.visit(node.test, scope, conditions)
         parts = node.test.values if _is_and(node.test) else [node.test]  # type: ignore[attr-defined]
         taken = {(ast.dump(part), True) for part in parts}
         self.block(node.body, scope, conditions | taken)
-        self.block(node.orelse, scope, conditions | {(ast.dump(node.test), False)})
+        self.block(
+            node.orelse, scope, conditions | {(ast.dump(node.test), False)}
+        )
 
 
 def _is_and(node: ast.expr) -> bool:

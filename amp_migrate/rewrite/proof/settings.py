@@ -26,8 +26,14 @@ def restore(tree: ast.AST, changes: frozenset[Changed]) -> None:
 
 class _Restorer(ast.NodeTransformer):
     def __init__(self, changes: frozenset[Changed]) -> None:
-        self.changes = {(c.callee, _dump(c.new)): c for c in changes if not c.new.startswith(".")}
-        self.methods = {(c.callee, c.new[1:-2]) for c in changes if c.new.startswith(".")}
+        self.changes = {
+            (c.callee, _dump(c.new)): c
+            for c in changes
+            if not c.new.startswith(".")
+        }
+        self.methods = {
+            (c.callee, c.new[1:-2]) for c in changes if c.new.startswith(".")
+        }
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

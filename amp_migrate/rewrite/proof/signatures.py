@@ -19,12 +19,16 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def signature_faults(
-    pairs: list[tuple[Scope, Scope]], nodes: list[ast.AST], introduced: Introduced
+    pairs: list[tuple[Scope, Scope]],
+    nodes: list[ast.AST],
+    introduced: Introduced,
 ) -> Iterator[Fault]:
     """Calls without a new required parameter, and keywords that the called function does
     not take.
     """
-    functions = [scope for _, scope in pairs if isinstance(scope.node, FUNCTIONS)]
+    functions = [
+        scope for _, scope in pairs if isinstance(scope.node, FUNCTIONS)
+    ]
     if not introduced.parameters or not functions:
         return
     yield from _prologue_faults(pairs, introduced)
@@ -37,23 +41,41 @@ def signature_faults(
         callee = known.name(call.func)
         given = {entry.arg for entry in call.keywords}
         handed.update(
-            id(node) for node in [call.func, *(call.args if given & introduced.parameters else [])]
+            id(node)
+            for node in [
+                call.func,
+                *(call.args if given & introduced.parameters else []),
+            ]
         )
-        if callee in needed and None not in given and (missing := needed[callee] - given):
-            yield call.lineno, f"`{callee}` needs `{min(missing)}`, which this call does not pass"
+        if (
+            callee in needed
+            and None not in given
+            and (missing := needed[callee] - given)
+        ):
+            yield (
+                call.lineno,
+                f"`{callee}` needs `{min(missing)}`, which this call does not pass",
+            )
         for name in sorted(
-            (given & introduced.parameters) - accepted.get(callee, given) - {None}, key=str
+            (given & introduced.parameters)
+            - accepted.get(callee, given)
+            - {None},
+            key=str,
         ):
             yield call.lineno, f"`{callee}` has no parameter `{name}`"
     yield from _callback_faults(calls, known, needed, handed)
 
 
-def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -> Iterator[Fault]:
+def _prologue_faults(
+    pairs: list[tuple[Scope, Scope]], introduced: Introduced
+) -> Iterator[Fault]:
     """A scaler that may be None is replaced by a disabled one before anything else happens."""
     forms = Forms(introduced)
     plain = introduced.parameters & introduced.scalers
     for left, right in pairs:
-        if not isinstance(left.node, FUNCTIONS) or not isinstance(right.node, FUNCTIONS):
+        if not isinstance(left.node, FUNCTIONS) or not isinstance(
+            right.node, FUNCTIONS
+        ):
             continue
         new = (
             _parameters(right.node)
@@ -73,7 +95,10 @@ def _prologue_faults(pairs: list[tuple[Scope, Scope]], introduced: Introduced) -
 
 
 def _callback_faults(
-    calls: list[ast.Call], known: _Callees, needed: dict[str, set[str]], handed: set[int]
+    calls: list[ast.Call],
+    known: _Callees,
+    needed: dict[str, set[str]],
+    handed: set[int],
 ) -> Iterator[Fault]:
     """A function handed on without its new parameter will be called without it."""
     for call in calls:
@@ -97,13 +122,17 @@ class _Callees:
             if mention.kind == "read"
         )
         self._meant = {
-            mention.position for scope, mention in found if _means_a_definition(scope, mention.name)
+            mention.position
+            for scope, mention in found
+            if _means_a_definition(scope, mention.name)
         }
 
     def name(self, func: ast.expr) -> str:
         """`f` for a name, `self.f` for a method called on self, else nothing that is known here."""
         if isinstance(func, ast.Name):
-            return func.id if (func.lineno, func.col_offset) in self._meant else ""
+            return (
+                func.id if (func.lineno, func.col_offset) in self._meant else ""
+            )
         if (
             isinstance(func, ast.Attribute)
             and isinstance(func.value, ast.Name)
@@ -117,7 +146,11 @@ def _means_a_definition(scope: Scope, name: str) -> bool:
     owner = scope.owner(name)
     if owner is None:
         return False
-    defined = [child for child in owner.children if getattr(child.node, "name", "") == name]
+    defined = [
+        child
+        for child in owner.children
+        if getattr(child.node, "name", "") == name
+    ]
     return bool(defined) and len(owner.of(name, "set")) == len(defined)
 
 
@@ -127,17 +160,25 @@ def _name_of(scope: Scope) -> str:
     assert isinstance(function, FUNCTIONS)
     if not isinstance(holder, ast.ClassDef):
         return function.name
-    return holder.name if function.name == "__init__" else f"self.{function.name}"
+    return (
+        holder.name if function.name == "__init__" else f"self.{function.name}"
+    )
 
 
-def _required(pairs: list[tuple[Scope, Scope]], names: frozenset[str]) -> dict[str, set[str]]:
+def _required(
+    pairs: list[tuple[Scope, Scope]], names: frozenset[str]
+) -> dict[str, set[str]]:
     """New parameters without a default, by the function's name; a name defined twice needs what
     both need.
     """
     found: dict[str, set[str]] = {}
     for left, right in pairs:
-        if isinstance(left.node, FUNCTIONS) and isinstance(right.node, FUNCTIONS):
-            new = (_parameters(right.node, required=True) - _parameters(left.node)) & names
+        if isinstance(left.node, FUNCTIONS) and isinstance(
+            right.node, FUNCTIONS
+        ):
+            new = (
+                _parameters(right.node, required=True) - _parameters(left.node)
+            ) & names
             name = _name_of(right)
             found[name] = found[name] & new if name in found else new
     return {name: new for name, new in found.items() if new}
@@ -153,7 +194,9 @@ def _accepted(functions: list[Scope]) -> dict[str, set[str | None]]:
         found.setdefault(name, set()).update(_parameters(scope.node))
         if scope.node.args.kwarg or scope.node.decorator_list:
             open_ended.add(name)
-    return {name: taken for name, taken in found.items() if name not in open_ended}
+    return {
+        name: taken for name, taken in found.items() if name not in open_ended
+    }
 
 
 def _parameters(function: Function, required: bool = False) -> set[str]:
@@ -162,5 +205,9 @@ def _parameters(function: Function, required: bool = False) -> set[str]:
     if required:
         positional = positional[: len(positional) - len(arguments.defaults)]
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    keyword_only = [argument for argument, default in pairs if not required or default is None]
+    keyword_only = [
+        argument
+        for argument, default in pairs
+        if not required or default is None
+    ]
     return {argument.arg for argument in [*positional, *keyword_only]}

@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope, blocks, heads, shallow
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    LOOPS,
+    Scope,
+    blocks,
+    heads,
+    shallow,
+)
 
 _MOST = 64
 """Counts of one function; a function with more is not judged."""
@@ -26,7 +33,9 @@ class Counts(NamedTuple):
 
     def plus(self, other: Counts) -> Counts:
         """One path behind another."""
-        return Counts(*(one + two for one, two in zip(self, other, strict=True)))
+        return Counts(
+            *(one + two for one, two in zip(self, other, strict=True))
+        )
 
 
 Paths = frozenset[Counts]
@@ -68,9 +77,13 @@ def _grown(old: Paths, new: Paths) -> str | None:
     steps = max(one.steps for one in new)
     if steps > max(one.steps for one in old):
         return "step more often"
-    if max(one.updates for one in new) > max(steps, *(one.updates for one in old)):
+    if max(one.updates for one in new) > max(
+        steps, *(one.updates for one in old)
+    ):
         return "update more often"
-    if max(one.unscales for one in new) > max(steps, *(one.unscales for one in old)):
+    if max(one.unscales for one in new) > max(
+        steps, *(one.unscales for one in old)
+    ):
         return "unscale more often"
     return None
 
@@ -86,14 +99,18 @@ def _of_program(text: str, path: str) -> dict[str, Paths]:
     return found
 
 
-def _of_block(program: Program, block: Iterable[ast.stmt], scope: Scope) -> Ways | None:
+def _of_block(
+    program: Program, block: Iterable[ast.stmt], scope: Scope
+) -> Ways | None:
     found: Ways | None = Ways(_NONE)
     for statement in block:
         found = _behind(found, _of_statement(program, statement, scope))
     return found
 
 
-def _of_statement(program: Program, statement: ast.stmt, scope: Scope) -> Ways | None:
+def _of_statement(
+    program: Program, statement: ast.stmt, scope: Scope
+) -> Ways | None:
     if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
         return Ways(_NONE)
     inner = list(blocks(statement))
@@ -104,7 +121,9 @@ def _of_statement(program: Program, statement: ast.stmt, scope: Scope) -> Ways |
     if isinstance(statement, (ast.If, ast.Match)):
         arms = [_of_block(program, block, scope) for block in inner]
         whole = isinstance(statement, ast.If) and bool(statement.orelse)
-        return _behind(found, _either([*arms, *([] if whole else [Ways(_NONE)])]))
+        return _behind(
+            found, _either([*arms, *([] if whole else [Ways(_NONE)])])
+        )
     for block in inner:
         found = _behind(found, _of_block(program, block, scope))
     if found is not None and isinstance(statement, LOOPS):
@@ -112,11 +131,17 @@ def _of_statement(program: Program, statement: ast.stmt, scope: Scope) -> Ways |
     return found
 
 
-def _of_nodes(program: Program, parts: Iterable[ast.AST], scope: Scope) -> Paths:
+def _of_nodes(
+    program: Program, parts: Iterable[ast.AST], scope: Scope
+) -> Paths:
     total = Counts()
     for part in parts:
         for node in shallow(part):
-            kind = program.events.what(node, scope) if isinstance(node, ast.Call) else None
+            kind = (
+                program.events.what(node, scope)
+                if isinstance(node, ast.Call)
+                else None
+            )
             total = total.plus(_OF[kind]) if kind in _OF else total
     return frozenset({total})
 
@@ -125,7 +150,9 @@ def _behind(first: Ways | None, then: Ways | None) -> Ways | None:
     if first is None or then is None:
         return None
     on = frozenset(one.plus(two) for one in first.on for two in then.on)
-    out = first.out | frozenset(one.plus(two) for one in first.on for two in then.out)
+    out = first.out | frozenset(
+        one.plus(two) for one in first.on for two in then.out
+    )
     return Ways(on, out) if len(on) + len(out) <= _MOST else None
 
 

@@ -21,7 +21,11 @@ def is_taken_apart(program: Program, cast: ast.Call, scope: Scope) -> bool:
     call = program.module.parents.get(cast)
     if isinstance(call, ast.keyword):
         call = program.module.parents.get(call)
-    function = program.values.callee(call, scope) if isinstance(call, ast.Call) else None
+    function = (
+        program.values.callee(call, scope)
+        if isinstance(call, ast.Call)
+        else None
+    )
     if function is None or not isinstance(call, ast.Call):
         return False
     name = _parameter(function, call, cast)
@@ -29,13 +33,19 @@ def is_taken_apart(program: Program, cast: ast.Call, scope: Scope) -> bool:
 
 
 def _parameter(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, given: ast.expr
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    call: ast.Call,
+    given: ast.expr,
 ) -> str | None:
     """The name that an argument has in the function."""
-    keyword = next((one.arg for one in call.keywords if one.value is given), None)
+    keyword = next(
+        (one.arg for one in call.keywords if one.value is given), None
+    )
     if keyword is not None or given not in call.args:
         return keyword
-    names = [one.arg for one in [*function.args.posonlyargs, *function.args.args]]
+    names = [
+        one.arg for one in [*function.args.posonlyargs, *function.args.args]
+    ]
     is_method = isinstance(call.func, ast.Attribute) and names[:1] == ["self"]
     place = call.args.index(given) + (1 if is_method else 0)
     return names[place] if place < len(names) else None
@@ -43,7 +53,11 @@ def _parameter(
 
 def _takes_apart(node: ast.AST, name: str) -> bool:
     body = node.body if isinstance(node, (ast.Module, *FUNCTIONS)) else []
-    return any(_is_apart(one, name) for statement in body for one in ast.walk(statement))
+    return any(
+        _is_apart(one, name)
+        for statement in body
+        for one in ast.walk(statement)
+    )
 
 
 def _is_apart(node: ast.AST, name: str) -> bool:
@@ -51,4 +65,6 @@ def _is_apart(node: ast.AST, name: str) -> bool:
         return isinstance(node.value, ast.Name) and node.value.id == name
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
         return False
-    return node.value.id == name and any(isinstance(one, ast.Tuple) for one in node.targets)
+    return node.value.id == name and any(
+        isinstance(one, ast.Tuple) for one in node.targets
+    )

@@ -13,7 +13,9 @@ Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def set_aside(before: ast.Module | ast.ClassDef, after: ast.Module | ast.ClassDef) -> None:
+def set_aside(
+    before: ast.Module | ast.ClassDef, after: ast.Module | ast.ClassDef
+) -> None:
     """Replace each function or class that is the same in both by its name, in place (so that order
     still counts).
     """
@@ -38,5 +40,7 @@ def _definitions(holder: ast.Module | ast.ClassDef) -> dict[str, Definition]:
 
 def _stand_in(body: list[ast.stmt], node: Definition) -> None:
     # A name, for a text in front of the module would be its docstring.
-    marker = ast.copy_location(ast.Expr(ast.Name(f"definition of {node.name}", ast.Load())), node)
+    marker = ast.copy_location(
+        ast.Expr(ast.Name(f"definition of {node.name}", ast.Load())), node
+    )
     body[body.index(node)] = marker

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from amp_migrate.model.span import Span
-from amp_migrate.rewrite.edits import AddImport, Edit, WrapStatements, place, placed
+from amp_migrate.rewrite.edits import (
+    AddImport,
+    Edit,
+    WrapStatements,
+    place,
+    placed,
+)
 from amp_migrate.rewrite.writer.conflicts import templates_of, without_repeats
 from amp_migrate.rewrite.writer.errors import (
     EditConflict,
@@ -22,10 +28,18 @@ from amp_migrate.rewrite.writer.locate import locate, parse
 from amp_migrate.rewrite.writer.skeleton import Skeleton
 from amp_migrate.rewrite.writer.transform import Rewriter
 
-__all__ = ["EditConflict", "SpanNotFound", "UnparsableModule", "WriteError", "apply"]
+__all__ = [
+    "EditConflict",
+    "SpanNotFound",
+    "UnparsableModule",
+    "WriteError",
+    "apply",
+]
 
 
-def apply(text: str, edits: Sequence[Edit], tree: ast.Module | None = None) -> str:
+def apply(
+    text: str, edits: Sequence[Edit], tree: ast.Module | None = None
+) -> str:
     """Apply `edits` to a module.
 
     Args:
@@ -52,14 +66,18 @@ def apply(text: str, edits: Sequence[Edit], tree: ast.Module | None = None) -> s
     try:
         output = module.visit(rewriter).code
     except (cst.CSTValidationError, cst.ParserSyntaxError) as error:
-        raise WriteError(f"the edits do not make a Python module: {error}") from error
+        raise WriteError(
+            f"the edits do not make a Python module: {error}"
+        ) from error
     except RecursionError as error:
         raise UnparsableModule("nested too deeply for LibCST") from error
     rewriter.check_all_done()
     return skeleton.restored(output)
 
 
-def _skeleton(text: str, edits: Sequence[Edit], tree: ast.Module | None) -> Skeleton:
+def _skeleton(
+    text: str, edits: Sequence[Edit], tree: ast.Module | None
+) -> Skeleton:
     imports = any(isinstance(one, AddImport) for one in edits)
     try:
         return Skeleton(text, _touched(edits), imports, tree)

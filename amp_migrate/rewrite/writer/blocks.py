@@ -12,7 +12,11 @@ import libcst as cst
 from amp_migrate.rewrite.edits import Template
 from amp_migrate.rewrite.writer import templates
 from amp_migrate.rewrite.writer.reindent import Depth, indented
-from amp_migrate.rewrite.writer.templates import Part, newline_of, without_semicolon
+from amp_migrate.rewrite.writer.templates import (
+    Part,
+    newline_of,
+    without_semicolon,
+)
 
 _KEPT_ON_TOP: Final = re.compile(r"#!|#.*coding[:=]")
 
@@ -52,7 +56,11 @@ class Block:
     """The statements of one block, rewritten."""
 
     def __init__(
-        self, orders: dict[cst.CSTNode, Orders], part: Part, old_part: Part, depth: Depth
+        self,
+        orders: dict[cst.CSTNode, Orders],
+        part: Part,
+        old_part: Part,
+        depth: Depth,
     ) -> None:
         self.orders = orders
         self.part = part
@@ -60,7 +68,9 @@ class Block:
         self.depth = depth
         self.orphans: list[cst.EmptyLine] = []
 
-    def lines(self, original: Sequence[cst.CSTNode], updated: Sequence[cst.CSTNode]) -> list[Any]:
+    def lines(
+        self, original: Sequence[cst.CSTNode], updated: Sequence[cst.CSTNode]
+    ) -> list[Any]:
         """The new lines of a block; `updated` are the `original` ones after the edits
         inside them.
         """
@@ -91,7 +101,10 @@ class Block:
         self, original: Sequence[cst.CSTNode], updated: Sequence[cst.CSTNode]
     ) -> list[Any] | None:
         """The same for statements joined by `;`; None where they no longer fit on one line."""
-        pieces = [self._piece(old, new, None) for old, new in zip(original, updated, strict=True)]
+        pieces = [
+            self._piece(old, new, None)
+            for old, new in zip(original, updated, strict=True)
+        ]
         if any(piece.divided for piece in pieces):
             return None
         return _joined([piece.core[0] for piece in pieces], keep_last=True)
@@ -110,13 +123,25 @@ class Block:
             return
         groups = _grouped(pieces)
         last_core = max(
-            (i for i, group in enumerate(groups) if any(piece.core for piece in group)), default=-1
+            (
+                i
+                for i, group in enumerate(groups)
+                if any(piece.core for piece in group)
+            ),
+            default=-1,
         )
         for i, group in enumerate(groups):
-            yield self._line(group, new, i == 0, i == last_core, i == len(groups) - 1)
+            yield self._line(
+                group, new, i == 0, i == last_core, i == len(groups) - 1
+            )
 
     def _line(
-        self, group: list[_Piece], line: Any, is_first: bool, ends_line: bool, is_last: bool
+        self,
+        group: list[_Piece],
+        line: Any,
+        is_first: bool,
+        ends_line: bool,
+        is_last: bool,
     ) -> _Unit:
         trailing = (
             line.trailing_whitespace
@@ -125,10 +150,16 @@ class Block:
         )
         middle = [small for piece in group for small in piece.core]
         if group[0].is_block:
-            middle[-1:] = [_with_trailing(last, trailing) for last in middle[-1:]]
+            middle[-1:] = [
+                _with_trailing(last, trailing) for last in middle[-1:]
+            ]
         elif middle:
             body = _joined(middle, keep_last=is_last)
-            middle = [line.with_changes(body=body, leading_lines=(), trailing_whitespace=trailing)]
+            middle = [
+                line.with_changes(
+                    body=body, leading_lines=(), trailing_whitespace=trailing
+                )
+            ]
         lines = [*group[0].before, *middle, *group[-1].after]
         orphans = line.leading_lines if is_first else ()
         return _unit(orphans, lines, group[0].opens, group[-1].closes)
@@ -141,7 +172,11 @@ class Block:
         core = [new.with_changes(leading_lines=())]
         if orders.replacement is not None:
             core = self._built(orders.replacement, newline, self.part)
-        lines = [*self._built(orders.before, newline), *core, *self._built(orders.after, newline)]
+        lines = [
+            *self._built(orders.before, newline),
+            *core,
+            *self._built(orders.after, newline),
+        ]
         return _unit(new.leading_lines, lines, orders.opens, orders.closes)
 
     def _piece(self, old: cst.CSTNode, new: Any, newline: str | None) -> _Piece:
@@ -155,11 +190,25 @@ class Block:
             is_block = not _is_one_small(core)
             if not is_block:
                 core = [core[0].body[0].with_changes(semicolon=new.semicolon)]
-        before, after = self._built(orders.before, newline), self._built(orders.after, newline)
-        return _Piece(core, before, after, orders.opens, orders.closes, is_block, touched=True)
+        before, after = (
+            self._built(orders.before, newline),
+            self._built(orders.after, newline),
+        )
+        return _Piece(
+            core,
+            before,
+            after,
+            orders.opens,
+            orders.closes,
+            is_block,
+            touched=True,
+        )
 
     def _built(
-        self, parts: Sequence[Template], newline: str | None, part: Part | None = None
+        self,
+        parts: Sequence[Template],
+        newline: str | None,
+        part: Part | None = None,
     ) -> list[Any]:
         return [
             line
@@ -177,21 +226,31 @@ class Block:
                 levels.append([])
                 open_wraps.append(wrap)
             levels[-1] += unit.lines
-            while open_wraps and any(wrap is open_wraps[-1] for wrap in unit.closes):
-                levels[-2].append(self._with(open_wraps.pop().header, levels.pop()))
+            while open_wraps and any(
+                wrap is open_wraps[-1] for wrap in unit.closes
+            ):
+                levels[-2].append(
+                    self._with(open_wraps.pop().header, levels.pop())
+                )
         return levels[0]
 
     def _with(self, header: str, lines: list[Any]) -> Any:
         newline = newline_of(lines[0]) if lines else None
         [statement] = templates.statements(
-            Template(f"with {header}:\n    pass"), self.part, self.depth.unit, newline
+            Template(f"with {header}:\n    pass"),
+            self.part,
+            self.depth.unit,
+            newline,
         )
         if not lines:
             return statement
         outside, inside = divided(lines[0].leading_lines)
         body = [
             indented(line, self.depth)
-            for line in (lines[0].with_changes(leading_lines=inside), *lines[1:])
+            for line in (
+                lines[0].with_changes(leading_lines=inside),
+                *lines[1:],
+            )
         ]
         return statement.with_changes(
             leading_lines=outside, body=statement.body.with_changes(body=body)
@@ -199,7 +258,10 @@ class Block:
 
 
 def _unit(
-    above: Sequence[cst.EmptyLine], lines: list[Any], opens: Sequence[Wrap], closes: Sequence[Wrap]
+    above: Sequence[cst.EmptyLine],
+    lines: list[Any],
+    opens: Sequence[Wrap],
+    closes: Sequence[Wrap],
 ) -> _Unit:
     if not lines:
         return _Unit([], opens, closes, above)
@@ -233,7 +295,9 @@ class _Piece:
         return self.cut_before or self.cut_after
 
 
-def divided(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
+def divided(
+    lines: Sequence[cst.EmptyLine],
+) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
     """Lines above a statement: what stays above, and the comments that belong to the statement."""
     for i in range(len(lines), 0, -1):
         comment = lines[i - 1].comment
@@ -247,7 +311,10 @@ def empty_block_body(newline: str | None) -> list[Any]:
     """`pass`, for a block that has lost all its statements."""
     return [
         cst.SimpleStatementLine(
-            [cst.Pass()], trailing_whitespace=cst.TrailingWhitespace(newline=cst.Newline(newline))
+            [cst.Pass()],
+            trailing_whitespace=cst.TrailingWhitespace(
+                newline=cst.Newline(newline)
+            ),
         )
     ]
 
@@ -275,7 +342,9 @@ def _joined(smalls: list[Any], keep_last: bool) -> list[Any]:
 def _with_semicolon(small: Any) -> Any:
     if isinstance(small.semicolon, cst.Semicolon):
         return small
-    return small.with_changes(semicolon=cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" ")))
+    return small.with_changes(
+        semicolon=cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" "))
+    )
 
 
 def _is_one_small(lines: list[Any]) -> bool:
@@ -293,8 +362,17 @@ def _is_one_small(lines: list[Any]) -> bool:
 def _under(comments: Sequence[cst.EmptyLine], line: Any) -> Any:
     """`line` with the old lines above it; no blank lines are doubled."""
     own = list(line.leading_lines)
-    if comments and own and comments[-1].comment is None and own[0].comment is None:
-        own = own[next((i for i, empty in enumerate(own) if empty.comment), len(own)) :]
+    if (
+        comments
+        and own
+        and comments[-1].comment is None
+        and own[0].comment is None
+    ):
+        own = own[
+            next(
+                (i for i, empty in enumerate(own) if empty.comment), len(own)
+            ) :
+        ]
     return line.with_changes(leading_lines=[*comments, *own])
 
 
@@ -305,7 +383,10 @@ def _with_trailing(line: Any, trailing: cst.TrailingWhitespace) -> Any:
     if isinstance(line, cst.SimpleStatementLine):
         return line.with_changes(trailing_whitespace=trailing)
     body = getattr(line, "body", None)
-    if isinstance(body, cst.IndentedBlock) and getattr(line, "orelse", None) is None:
+    if (
+        isinstance(body, cst.IndentedBlock)
+        and getattr(line, "orelse", None) is None
+    ):
         inner = [*body.body[:-1], _with_trailing(body.body[-1], trailing)]
         return line.with_changes(body=body.with_changes(body=inner))
     above = cst.EmptyLine(comment=trailing.comment, newline=trailing.newline)

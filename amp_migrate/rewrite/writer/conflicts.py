@@ -37,12 +37,18 @@ def without_repeats(edits: Sequence[Edit]) -> list[Edit]:
         EditConflict: two edits overlap or contradict each other.
     """
     first = {edit: i for i, edit in reversed(list(enumerate(edits)))}
-    unique = [edit for i, edit in enumerate(edits) if _may_repeat(edit) or first[edit] == i]
+    unique = [
+        edit
+        for i, edit in enumerate(edits)
+        if _may_repeat(edit) or first[edit] == i
+    ]
     for one, other in combinations(unique, 2):
         if _wraps_cross(one, other) or _add_twice(one, other):
             raise EditConflict(f"{one} and {other} cannot both be applied")
     for one, other in permutations(unique, 2):
-        if isinstance(one, ReplaceExpression | ReplaceStatement) and _is_lost_in(one, other):
+        if isinstance(
+            one, ReplaceExpression | ReplaceStatement
+        ) and _is_lost_in(one, other):
             raise EditConflict(f"{one} would drop {other}")
     return unique
 
@@ -68,14 +74,25 @@ def _may_repeat(edit: Edit) -> bool:
 
 
 def _wraps_cross(one: Edit, other: Edit) -> bool:
-    if not (isinstance(one, WrapStatements) and isinstance(other, WrapStatements)):
+    if not (
+        isinstance(one, WrapStatements) and isinstance(other, WrapStatements)
+    ):
         return False
-    a, b = sorted((Span(one.first.start, one.last.end), Span(other.first.start, other.last.end)))
+    a, b = sorted(
+        (
+            Span(one.first.start, one.last.end),
+            Span(other.first.start, other.last.end),
+        )
+    )
     return a.start < b.start < a.end < b.end
 
 
 def _add_twice(one: Edit, other: Edit) -> bool:
-    if not (isinstance(one, Addition) and isinstance(other, Addition) and type(one) is type(other)):
+    if not (
+        isinstance(one, Addition)
+        and isinstance(other, Addition)
+        and type(one) is type(other)
+    ):
         return False
     return place(one) == place(other) and _name(one) == _name(other)
 
@@ -94,7 +111,11 @@ def _is_lost_in(replacement: Replacement, other: Edit) -> bool:
         return False
     if type(other) is type(replacement) and where == replacement.target:
         return True
-    parts = [part for template in templates_of(replacement) for part in _used(template)]
+    parts = [
+        part
+        for template in templates_of(replacement)
+        for part in _used(template)
+    ]
     if _about_statements(other) and where != replacement.target:
         # A part is one statement: what is put beside or around it has no place in the template.
         parts = [part for part in parts if part != where]
@@ -110,7 +131,9 @@ def _used(template: Template) -> list[Span]:
 
 
 def _about_statements(edit: Edit) -> bool:
-    return isinstance(edit, WrapStatements | InsertBefore | InsertAfter | ReplaceStatement)
+    return isinstance(
+        edit, WrapStatements | InsertBefore | InsertAfter | ReplaceStatement
+    )
 
 
 def _stands_beside(replacement: Replacement, other: Edit) -> bool:
@@ -119,4 +142,6 @@ def _stands_beside(replacement: Replacement, other: Edit) -> bool:
     """
     if isinstance(other, WrapStatements | InsertBefore | InsertAfter):
         return True
-    return isinstance(replacement, ReplaceExpression) and isinstance(other, ReplaceStatement)
+    return isinstance(replacement, ReplaceExpression) and isinstance(
+        other, ReplaceStatement
+    )

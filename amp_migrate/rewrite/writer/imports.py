@@ -21,13 +21,26 @@ def add_import(module: cst.Module, edit: AddImport) -> cst.Module:
     body = list(module.body)
     lines = [i for i, line in enumerate(body) if _imports(line)]
     same = [
-        i for i in lines if any(_package(small) == _root(edit.module) for small in _smalls(body[i]))
+        i
+        for i in lines
+        if any(
+            _package(small) == _root(edit.module) for small in _smalls(body[i])
+        )
     ]
     if same and edit.name is None:
         return module.with_changes(body=_before(body, same[0], edit))
-    own = next((i for i in lines if any(_is_relative(small) for small in _smalls(body[i]))), None)
+    own = next(
+        (
+            i
+            for i in lines
+            if any(_is_relative(small) for small in _smalls(body[i]))
+        ),
+        None,
+    )
     if own is not None and edit.name is None:
-        return module.with_changes(body=_above_own(body, own, own == lines[0], edit))
+        return module.with_changes(
+            body=_above_own(body, own, own == lines[0], edit)
+        )
     if lines:
         after = same[-1] if same else _end_of_block(lines)
         return module.with_changes(body=_after(body, after, edit))
@@ -36,7 +49,9 @@ def add_import(module: cst.Module, edit: AddImport) -> cst.Module:
 
 def _statement(edit: AddImport, newline: str | None) -> Any:
     text = (
-        f"import {edit.module}" if edit.name is None else f"from {edit.module} import {edit.name}"
+        f"import {edit.module}"
+        if edit.name is None
+        else f"from {edit.module} import {edit.name}"
     )
     line: Any = cst.parse_statement(text)
     return line.with_changes(
@@ -46,15 +61,28 @@ def _statement(edit: AddImport, newline: str | None) -> Any:
 
 def _before(body: list[Any], index: int, edit: AddImport) -> list[Any]:
     anchor = body[index]
-    new = _statement(edit, newline_of(anchor)).with_changes(leading_lines=anchor.leading_lines)
-    return [*body[:index], new, anchor.with_changes(leading_lines=()), *body[index + 1 :]]
+    new = _statement(edit, newline_of(anchor)).with_changes(
+        leading_lines=anchor.leading_lines
+    )
+    return [
+        *body[:index],
+        new,
+        anchor.with_changes(leading_lines=()),
+        *body[index + 1 :],
+    ]
 
 
-def _above_own(body: list[Any], index: int, first: bool, edit: AddImport) -> list[Any]:
+def _above_own(
+    body: list[Any], index: int, first: bool, edit: AddImport
+) -> list[Any]:
     """Before the project's own modules, with a blank line where they stand apart."""
     anchor = body[index]
     apart = first or any(line.comment is None for line in anchor.leading_lines)
-    blank = [cst.EmptyLine(indent=False, newline=cst.Newline(newline_of(anchor)))] if apart else []
+    blank = (
+        [cst.EmptyLine(indent=False, newline=cst.Newline(newline_of(anchor)))]
+        if apart
+        else []
+    )
     above, comments = divided(anchor.leading_lines)
     new = _statement(edit, newline_of(anchor)).with_changes(leading_lines=above)
     return [
@@ -66,13 +94,20 @@ def _above_own(body: list[Any], index: int, first: bool, edit: AddImport) -> lis
 
 
 def _after(body: list[Any], index: int, edit: AddImport) -> list[Any]:
-    return [*body[: index + 1], _statement(edit, newline_of(body[index])), *body[index + 1 :]]
+    return [
+        *body[: index + 1],
+        _statement(edit, newline_of(body[index])),
+        *body[index + 1 :],
+    ]
 
 
 def _at_top(module: cst.Module, edit: AddImport) -> cst.Module:
     """After the docstring and `from __future__` imports, blank lines around it."""
     body: list[Any] = list(module.body)
-    index = next((i for i, line in enumerate(body) if not _is_preamble(line, i)), len(body))
+    index = next(
+        (i for i, line in enumerate(body) if not _is_preamble(line, i)),
+        len(body),
+    )
     newline = newline_of(body[0]) if body else None
     blank = cst.EmptyLine(indent=False, newline=cst.Newline(newline))
     new = _statement(edit, newline)
@@ -86,7 +121,9 @@ def _at_top(module: cst.Module, edit: AddImport) -> cst.Module:
         if not above or above[0].comment is not None:
             above = [blank, *above]
         body[index] = body[index].with_changes(leading_lines=above)
-    return module.with_changes(header=header, body=[*body[:index], new, *body[index:]])
+    return module.with_changes(
+        header=header, body=[*body[:index], new, *body[index:]]
+    )
 
 
 def _is_preamble(line: Any, index: int) -> bool:
@@ -133,16 +170,28 @@ def _top_level(lines: Sequence[Any]) -> Iterator[cst.CSTNode]:
     """Statements that always run when the module is imported, as far as no exception stops them."""
     for line in lines:
         yield from _smalls(line)
-        if isinstance(line, cst.Try | cst.With) and isinstance(line.body, cst.IndentedBlock):
+        if isinstance(line, cst.Try | cst.With) and isinstance(
+            line.body, cst.IndentedBlock
+        ):
             yield from _top_level(line.body.body)
 
 
 def _binds(small: cst.CSTNode, edit: AddImport) -> bool:
     if isinstance(small, cst.Import) and edit.name is None:
         return any(_alias_binds(alias, edit.module) for alias in small.names)
-    if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
-        names = {_dotted(alias.name) for alias in small.names if _bound_name(alias) == edit.name}
-        return bool(names) and names == {edit.name} and _module(small) == edit.module
+    if isinstance(small, cst.ImportFrom) and not isinstance(
+        small.names, cst.ImportStar
+    ):
+        names = {
+            _dotted(alias.name)
+            for alias in small.names
+            if _bound_name(alias) == edit.name
+        }
+        return (
+            bool(names)
+            and names == {edit.name}
+            and _module(small) == edit.module
+        )
     return False
 
 
@@ -167,7 +216,9 @@ def _package(small: cst.CSTNode) -> str | None:
 
 
 def _module(small: cst.ImportFrom) -> str:
-    return "." * len(small.relative) + (_dotted(small.module) if small.module is not None else "")
+    return "." * len(small.relative) + (
+        _dotted(small.module) if small.module is not None else ""
+    )
 
 
 def _root(module: str) -> str:

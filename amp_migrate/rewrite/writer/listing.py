@@ -43,15 +43,25 @@ def insert(
     bare, has_comma, tail = _without_tail(last, frame.closing)
     between = _separator(members, frame, tail)
     added = _chained(new, _clean(between))
-    added[-1], closing = _with_tail(added[-1], has_comma, _clean(tail), frame.closing)
-    return [*head, bare.with_changes(comma=_comma(last, _joined(tail, between))), *added], closing
+    added[-1], closing = _with_tail(
+        added[-1], has_comma, _clean(tail), frame.closing
+    )
+    return [
+        *head,
+        bare.with_changes(comma=_comma(last, _joined(tail, between))),
+        *added,
+    ], closing
 
 
 def _insert_inside(
     members: Sequence[Any], index: int, new: Sequence[Any], opening: Any
 ) -> list[Any]:
     gap = _gaps(members, opening)[index]
-    after = cst.SimpleWhitespace(" ") if index == 0 and _is_simple(gap) else _clean(gap)
+    after = (
+        cst.SimpleWhitespace(" ")
+        if index == 0 and _is_simple(gap)
+        else _clean(gap)
+    )
     added = _chained(new, after)
     added[-1] = added[-1].with_changes(comma=cst.Comma(whitespace_after=after))
     return [*members[:index], *added, *members[index:]]
@@ -59,7 +69,10 @@ def _insert_inside(
 
 def _chained(new: Sequence[Any], between: Any) -> list[Any]:
     return [
-        *(member.with_changes(comma=cst.Comma(whitespace_after=between)) for member in new[:-1]),
+        *(
+            member.with_changes(comma=cst.Comma(whitespace_after=between))
+            for member in new[:-1]
+        ),
         new[-1],
     ]
 
@@ -72,13 +85,19 @@ def _without_tail(last: Any, closing: Any) -> tuple[Any, bool, Any]:
     empty = cst.SimpleWhitespace("")
     if isinstance(last.comma, cst.Comma):
         own = last.comma.whitespace_after
-        return last, True, closing if closing is not None and _is_empty(own) else own
+        return (
+            last,
+            True,
+            closing if closing is not None and _is_empty(own) else own,
+        )
     if field is None:
         return last, False, closing
     return last.with_changes(**{field: empty}), False, getattr(last, field)
 
 
-def _with_tail(last: Any, has_comma: bool, tail: Any, closing: Any) -> tuple[Any, Any]:
+def _with_tail(
+    last: Any, has_comma: bool, tail: Any, closing: Any
+) -> tuple[Any, Any]:
     field = _TAIL_FIELDS.get(type(last))
     if closing is not None:
         comma = cst.Comma() if has_comma else cst.MaybeSentinel.DEFAULT
@@ -86,7 +105,9 @@ def _with_tail(last: Any, has_comma: bool, tail: Any, closing: Any) -> tuple[Any
     if has_comma:
         return last.with_changes(comma=cst.Comma(whitespace_after=tail)), None
     assert field is not None
-    return last.with_changes(comma=cst.MaybeSentinel.DEFAULT, **{field: tail}), None
+    return last.with_changes(
+        comma=cst.MaybeSentinel.DEFAULT, **{field: tail}
+    ), None
 
 
 def _comma(member: Any, after: Any) -> cst.Comma:
@@ -97,7 +118,10 @@ def _comma(member: Any, after: Any) -> cst.Comma:
 
 def _gaps(members: Sequence[Any], opening: Any) -> list[Any]:
     """The whitespace before each member."""
-    return [opening, *(member.comma.whitespace_after for member in members[:-1])]
+    return [
+        opening,
+        *(member.comma.whitespace_after for member in members[:-1]),
+    ]
 
 
 def _separator(members: Sequence[Any], frame: Frame, tail: Any) -> Any:
@@ -122,7 +146,9 @@ def _joined(tail: Any, between: Any) -> Any:
     """`between`, with the comments that stood behind the last member."""
     if _is_simple(tail) or _is_simple(between):
         return between
-    return between.with_changes(first_line=tail.first_line, empty_lines=tail.empty_lines)
+    return between.with_changes(
+        first_line=tail.first_line, empty_lines=tail.empty_lines
+    )
 
 
 def _clean(whitespace: Any) -> Any:

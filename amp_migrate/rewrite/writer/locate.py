@@ -17,8 +17,17 @@ from amp_migrate.rewrite.writer.errors import SpanNotFound, UnparsableModule
 from amp_migrate.rewrite.writer.precedence import BRACKETED
 
 _DECORATED = frozenset({cst.FunctionDef, cst.ClassDef})
-_PRUNED = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseExpression, cst.BaseSuite)
-_WHITESPACE = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine)
+_PRUNED = (
+    cst.BaseStatement,
+    cst.BaseSmallStatement,
+    cst.BaseExpression,
+    cst.BaseSuite,
+)
+_WHITESPACE = (
+    cst.BaseParenthesizableWhitespace,
+    cst.TrailingWhitespace,
+    cst.EmptyLine,
+)
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
@@ -29,7 +38,9 @@ class _Spans(ByteSpanPositionProvider):
 
     def of(self, module: cst.Module) -> tuple[Mapping[Any, CodeSpan], str]:
         self.code = ""
-        spans: Mapping[Any, Any] = self._gen(MetadataWrapper(module, unsafe_skip_copy=True))
+        spans: Mapping[Any, Any] = self._gen(
+            MetadataWrapper(module, unsafe_skip_copy=True)
+        )
         return spans, self.code
 
     def _gen_impl(self, module: cst.Module) -> None:
@@ -99,7 +110,11 @@ class Located:
     @property
     def prevailing_indent(self) -> str:
         """The indentation unit that most blocks of the module use."""
-        return self.indents.most_common(1)[0][0] if self.indents else self.module.default_indent
+        return (
+            self.indents.most_common(1)[0][0]
+            if self.indents
+            else self.module.default_indent
+        )
 
     def holds_wanted(self, node: cst.CSTNode) -> bool:
         """True where a wanted node may lie within `node`."""
@@ -123,7 +138,9 @@ def parse(text: str) -> cst.Module:
     try:
         return cst.parse_module(text)
     except cst.ParserSyntaxError as error:
-        raise UnparsableModule(f"LibCST cannot read this: {error.message}") from error
+        raise UnparsableModule(
+            f"LibCST cannot read this: {error.message}"
+        ) from error
     except RecursionError as error:
         raise UnparsableModule("nested too deeply for LibCST") from error
 
@@ -160,7 +177,9 @@ def locate(module: cst.Module, wanted: Iterable[Span], text: str) -> Located:
             elif isinstance(node, cst.BaseCompoundStatement):
                 compounds[position.start] = node
         if kind in _DECORATED and node.decorators:
-            decorated.append((positions[node.decorators[0]].start, position.start))
+            decorated.append(
+                (positions[node.decorators[0]].start, position.start)
+            )
     for span in spans.difference(located.statements, located.expressions):
         _take_ended_by_semicolon(located, compounds, span)
     _settle_starts(located, decorated)
@@ -182,11 +201,15 @@ def _take_ended_by_semicolon(
     if node is not None:
         position = located.positions[node]
         rest = located.source[position.start + position.length : span.end]
-        if position.start + position.length < span.end and not rest.strip(b" \t\x0c;"):
+        if position.start + position.length < span.end and not rest.strip(
+            b" \t\x0c;"
+        ):
             located.statements[span] = node
 
 
-def _take_bracketed(located: Located, node: Any, spans: set[Span], source: bytes) -> None:
+def _take_bracketed(
+    located: Located, node: Any, spans: set[Span], source: bytes
+) -> None:
     """`ast` counts the parentheses of tuples and generators (a call's own ones too) as part of
     them, LibCST never.
     """
@@ -207,7 +230,9 @@ def _settle_starts(located: Located, decorated: list[tuple[int, int]]) -> None:
     starts = {located.positions[node].start for node in nodes}
     # LibCST leaves decorators out of the position of what they decorate.
     starts |= {
-        start for first, start in decorated if any(first <= wanted < start for wanted in starts)
+        start
+        for first, start in decorated
+        if any(first <= wanted < start for wanted in starts)
     }
     located.starts = sorted(starts)
 

@@ -80,12 +80,16 @@ _BRACKETS = (
 
 
 def fit(
-    expression: cst.BaseExpression, place: cst.BaseExpression, ancestors: Sequence[cst.CSTNode]
+    expression: cst.BaseExpression,
+    place: cst.BaseExpression,
+    ancestors: Sequence[cst.CSTNode],
 ) -> Any:
     """`expression` with the parentheses that it needs in the place of `place`, a child of the last
     of `ancestors`.
     """
-    if expression.lpar and (type(expression) in BRACKETED or not has_plain_parentheses(expression)):
+    if expression.lpar and (
+        type(expression) in BRACKETED or not has_plain_parentheses(expression)
+    ):
         return expression
     bare = expression.with_changes(lpar=(), rpar=())
     if stands_bare(bare, place, ancestors):
@@ -94,13 +98,17 @@ def fit(
 
 
 def stands_bare(
-    bare: cst.BaseExpression, place: cst.BaseExpression, ancestors: Sequence[cst.CSTNode]
+    bare: cst.BaseExpression,
+    place: cst.BaseExpression,
+    ancestors: Sequence[cst.CSTNode],
 ) -> bool:
     """True where `bare` means the same without parentheses in the place of `place`."""
     parent = ancestors[-1] if ancestors else None
     if type(bare) is cst.GeneratorExp and _is_only_argument(ancestors):
         return True
-    return level(bare, parent) >= required(parent, place) and _stays_one_statement(bare, ancestors)
+    return level(bare, parent) >= required(
+        parent, place
+    ) and _stays_one_statement(bare, ancestors)
 
 
 def is_tight(parent: cst.CSTNode | None, place: cst.BaseExpression) -> bool:
@@ -108,15 +116,24 @@ def is_tight(parent: cst.CSTNode | None, place: cst.BaseExpression) -> bool:
     taste.
     """
     match parent:
-        case cst.Attribute(value=inner) | cst.Call(func=inner) | cst.Subscript(value=inner):
-            return inner is place and len(place.lpar) == 1 and has_plain_parentheses(place)
+        case (
+            cst.Attribute(value=inner)
+            | cst.Call(func=inner)
+            | cst.Subscript(value=inner)
+        ):
+            return (
+                inner is place
+                and len(place.lpar) == 1
+                and has_plain_parentheses(place)
+            )
     return False
 
 
 def parenthesised(expression: cst.BaseExpression) -> Any:
     """`expression` in one more pair of parentheses."""
     return expression.with_changes(
-        lpar=[cst.LeftParen(), *expression.lpar], rpar=[*expression.rpar, cst.RightParen()]
+        lpar=[cst.LeftParen(), *expression.lpar],
+        rpar=[*expression.rpar, cst.RightParen()],
     )
 
 
@@ -124,7 +141,9 @@ def level(node: cst.BaseExpression, parent: cst.CSTNode | None = None) -> int:
     """How tightly `node` holds together."""
     if node.lpar:
         return ATOM
-    if isinstance(node, cst.BinaryOperation | cst.BooleanOperation | cst.UnaryOperation):
+    if isinstance(
+        node, cst.BinaryOperation | cst.BooleanOperation | cst.UnaryOperation
+    ):
         return _OPERATORS.get(type(node.operator), TERM)
     if isinstance(node, cst.Integer) and isinstance(parent, cst.Attribute):
         return PLAIN
@@ -155,7 +174,9 @@ def required(parent: cst.CSTNode | None, place: cst.BaseExpression) -> int:
     return PLAIN if isinstance(parent, _PLAIN_PLACES) else ATOM
 
 
-def _operand(parent: cst.BinaryOperation | cst.BooleanOperation, is_left: bool) -> int:
+def _operand(
+    parent: cst.BinaryOperation | cst.BooleanOperation, is_left: bool
+) -> int:
     if isinstance(parent.operator, cst.Power):
         return AWAIT if is_left else UNARY
     own = _OPERATORS.get(type(parent.operator), TERM)
@@ -172,7 +193,9 @@ def has_plain_parentheses(node: cst.BaseExpression) -> bool:
         *(paren.whitespace_after for paren in node.lpar),
         *(paren.whitespace_before for paren in node.rpar),
     )
-    return all(isinstance(whitespace, cst.SimpleWhitespace) for whitespace in inner)
+    return all(
+        isinstance(whitespace, cst.SimpleWhitespace) for whitespace in inner
+    )
 
 
 def _is_only_argument(ancestors: Sequence[cst.CSTNode]) -> bool:
@@ -182,9 +205,14 @@ def _is_only_argument(ancestors: Sequence[cst.CSTNode]) -> bool:
     return False
 
 
-def _stays_one_statement(node: cst.BaseExpression, ancestors: Sequence[cst.CSTNode]) -> bool:
+def _stays_one_statement(
+    node: cst.BaseExpression, ancestors: Sequence[cst.CSTNode]
+) -> bool:
     """A line break needs brackets around it."""
-    if any(isinstance(above, _BRACKETS) or getattr(above, "lpar", None) for above in ancestors):
+    if any(
+        isinstance(above, _BRACKETS) or getattr(above, "lpar", None)
+        for above in ancestors
+    ):
         return True
     code = code_of(node)
     if "\n" not in code:

@@ -30,7 +30,11 @@ def indented(statement: Any, depth: Depth) -> Any:
     spaces at their end.
     """
     code = cst.Module(body=()).code_for_node(statement)
-    return statement.visit(_Deeper(depth)) if "\\" in code or _BLANK.search(code) else statement
+    return (
+        statement.visit(_Deeper(depth))
+        if "\\" in code or _BLANK.search(code)
+        else statement
+    )
 
 
 def is_blank(line: cst.EmptyLine) -> bool:
@@ -47,7 +51,8 @@ class _Deeper(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.IndentedBlock):
             self.indents.append(
-                self.indents[-1] + (self.depth.default if node.indent is None else node.indent)
+                self.indents[-1]
+                + (self.depth.default if node.indent is None else node.indent)
             )
         return True
 
@@ -57,7 +62,9 @@ class _Deeper(cst.CSTTransformer):
                 self.indents.pop()
             case cst.SimpleWhitespace(value=value) if "\\" in value:
                 return updated_node.with_changes(
-                    value=_CONTINUED.sub(lambda match: match[1] + self.depth.unit, value)
+                    value=_CONTINUED.sub(
+                        lambda match: match[1] + self.depth.unit, value
+                    )
                 )
             case cst.EmptyLine() if is_blank(original_node):
                 blank = self.indents[-1] + original_node.whitespace.value

@@ -22,7 +22,13 @@ _SHORT = 40
 """Bytes that are not worth a name of their own."""
 _NESTED_COMMENT = re.compile(rb"(?m)^[ \t\f]+#[^\r\n]*")
 _FORM_FEED = re.compile(rb"[ \t\f]*\f(?=[ \t]*\S)")
-_NEVER = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
+_NEVER = (
+    tokenize.NL,
+    tokenize.COMMENT,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.NEWLINE,
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,11 @@ class Skeleton:
     """`text` holds what is to be parsed; `restored` takes the edited text back to the whole."""
 
     def __init__(
-        self, text: str, touched: Iterable[Span], imports: bool, tree: ast.Module | None = None
+        self,
+        text: str,
+        touched: Iterable[Span],
+        imports: bool,
+        tree: ast.Module | None = None,
     ) -> None:
         """Leave out of `text` what lies outside of the `touched` spans.
 
@@ -124,13 +134,21 @@ class Skeleton:
     def _end(self, last: ast.stmt) -> int:
         """The end of a statement, with the comments that are indented as its block is."""
         end = self._span(last).end
-        following = next((s for s in self._tree.body if s.lineno > (last.end_lineno or 0)), None)
+        following = next(
+            (s for s in self._tree.body if s.lineno > (last.end_lineno or 0)),
+            None,
+        )
         until = self._span(following).start if following else len(self._source)
         nested = list(_NESTED_COMMENT.finditer(self._source, end, until))
         return nested[-1].end() if nested and self._ends_line(end) else end
 
     def _ends_line(self, at: int) -> bool:
-        return re.compile(rb"[ \t\f]*(#[^\r\n]*)?(\r|\n|\Z)").match(self._source, at) is not None
+        return (
+            re.compile(rb"[ \t\f]*(#[^\r\n]*)?(\r|\n|\Z)").match(
+                self._source, at
+            )
+            is not None
+        )
 
     def _form_feeds(self) -> Iterator[_Cut]:
         """Form feeds in front of statements, which LibCST does not keep: each becomes a comment."""
@@ -142,17 +160,28 @@ class Skeleton:
             if found is not None:
                 indent = re.compile(rb"[ \t]*").match(self._source, found.end())
                 mark = f"# {self._name}{row}_"
-                line = (indent[0] if indent else b"") + mark.encode() + self.newline.encode()
+                line = (
+                    (indent[0] if indent else b"")
+                    + mark.encode()
+                    + self.newline.encode()
+                )
                 yield _Cut(start, found.end(), line, mark)
 
     # -- places
 
     def _span(self, node: ast.stmt) -> Span:
-        first = min([node, *getattr(node, "decorator_list", ())], key=lambda one: one.lineno)
+        first = min(
+            [node, *getattr(node, "decorator_list", ())],
+            key=lambda one: one.lineno,
+        )
         start = self._starts[first.lineno - 1] + first.col_offset
         if first is not node:
             start = self._source.rindex(b"@", 0, start)
-        return Span(start, self._starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0))
+        return Span(
+            start,
+            self._starts[(node.end_lineno or 0) - 1]
+            + (node.end_col_offset or 0),
+        )
 
     def _line_start(self, at: int) -> int:
         return self._starts[bisect_right(self._starts, at) - 1]
@@ -163,10 +192,18 @@ class Skeleton:
             if not isinstance(block, list) or not block:
                 continue
             inner = outer
-            if name not in ("handlers", "cases") and isinstance(block[0], ast.stmt):
+            if name not in ("handlers", "cases") and isinstance(
+                block[0], ast.stmt
+            ):
                 start = self._span(block[0]).start
-                head = self._source[self._line_start(start) : start].rpartition(b"\f")[2]
-                if not head.strip() and head.startswith(outer) and head != outer:
+                head = self._source[self._line_start(start) : start].rpartition(
+                    b"\f"
+                )[2]
+                if (
+                    not head.strip()
+                    and head.startswith(outer)
+                    and head != outer
+                ):
                     yield head[len(outer) :].decode()
                     inner = head
             for child in block:
@@ -238,7 +275,9 @@ def _first_rows(text: str) -> Iterator[int]:
     """The lines in which a logical line begins; those in brackets and strings are none."""
     first = True
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
+        for token in tokenize.generate_tokens(
+            io.StringIO(text, newline="").readline
+        ):
             if token.type == tokenize.NEWLINE:
                 first = True
             elif first and token.type not in _NEVER:

@@ -25,7 +25,9 @@ for an expression.
 """
 
 
-def statements(template: Template, part: Part, unit: str, newline: str | None) -> list[Any]:
+def statements(
+    template: Template, part: Part, unit: str, newline: str | None
+) -> list[Any]:
     """The statements of a template, ready to be put into a block.
 
     Args:
@@ -40,15 +42,22 @@ def statements(template: Template, part: Part, unit: str, newline: str | None) -
     assert isinstance(filled, cst.Module)
     body = list(filled.body)
     if body and filled.header:
-        body[0] = body[0].with_changes(leading_lines=[*filled.header, *body[0].leading_lines])
+        body[0] = body[0].with_changes(
+            leading_lines=[*filled.header, *body[0].leading_lines]
+        )
     return body
 
 
-def expression(template: Template, part: Part, newline: str | None = None) -> Any:
+def expression(
+    template: Template, part: Part, newline: str | None = None
+) -> Any:
     """The expression of a template; raises WriteError where it is no Python."""
     root = _parsed(cst.parse_expression, template)
     filler = _Filler(template, part, "", newline)
-    if isinstance(root, cst.Name) and (found := filler.part_of(root)) is not None:
+    if (
+        isinstance(root, cst.Name)
+        and (found := filler.part_of(root)) is not None
+    ):
         return found
     return root.visit(filler)
 
@@ -61,7 +70,9 @@ def _parsed(parse: Callable[[str], Any], template: Template) -> Any:
 
 
 class _Filler(cst.CSTTransformer):
-    def __init__(self, template: Template, part: Part, unit: str, newline: str | None) -> None:
+    def __init__(
+        self, template: Template, part: Part, unit: str, newline: str | None
+    ) -> None:
         super().__init__()
         self.template = template
         self.part = part
@@ -78,14 +89,20 @@ class _Filler(cst.CSTTransformer):
         match original_node:
             case cst.Name():
                 found = self.part_of(original_node)
-                return updated_node if found is None else fit(found, original_node, self.ancestors)
+                return (
+                    updated_node
+                    if found is None
+                    else fit(found, original_node, self.ancestors)
+                )
             case cst.IndentedBlock():
                 return updated_node.with_changes(indent=self.unit)
             case cst.EmptyLine() if is_blank(original_node):
                 return updated_node.with_changes(indent=False)
             case cst.Newline():
                 return updated_node.with_changes(value=self.newline)
-            case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Name() as name)]):
+            case cst.SimpleStatementLine(
+                body=[cst.Expr(value=cst.Name() as name)]
+            ):
                 return self._statement(name, updated_node)
         return updated_node
 
@@ -99,7 +116,9 @@ class _Filler(cst.CSTTransformer):
         match self.ancestors:
             case [*_, cst.SimpleStatementLine(body=[_]), cst.Expr()]:
                 return None
-        raise WriteError(f"{self.template.text!r}: a statement cannot stand for {hole[0]}")
+        raise WriteError(
+            f"{self.template.text!r}: a statement cannot stand for {hole[0]}"
+        )
 
     def _statement(self, name: cst.Name, line: cst.SimpleStatementLine) -> Any:
         hole = _NAME.fullmatch(name.value)
@@ -107,7 +126,8 @@ class _Filler(cst.CSTTransformer):
             return line
         node: Any = self.part(self._span(hole), True)
         if isinstance(node, cst.BaseStatement):
-            return node.with_changes(leading_lines=[*line.leading_lines, *node.leading_lines])  # type: ignore[attr-defined]
+            above = [*line.leading_lines, *getattr(node, "leading_lines", ())]
+            return node.with_changes(leading_lines=above)
         return line
 
     def _span(self, hole: re.Match[str]) -> Span:

@@ -22,7 +22,13 @@ from amp_migrate.rewrite.edits import (
     WrapStatements,
 )
 from amp_migrate.rewrite.writer import additions, imports, templates
-from amp_migrate.rewrite.writer.blocks import Block, Orders, Wrap, divided, empty_block_body
+from amp_migrate.rewrite.writer.blocks import (
+    Block,
+    Orders,
+    Wrap,
+    divided,
+    empty_block_body,
+)
 from amp_migrate.rewrite.writer.errors import EditConflict, SpanNotFound
 from amp_migrate.rewrite.writer.locate import Located
 from amp_migrate.rewrite.writer.precedence import (
@@ -47,7 +53,8 @@ class Rewriter(cst.CSTTransformer):
         self.orders: dict[cst.CSTNode, Orders] = {}
         self.replacements: dict[cst.CSTNode, ReplaceExpression] = {}
         self.additions: dict[
-            cst.CSTNode, list[AddParameter | AddDecorator | AddArgument | AddDictEntry]
+            cst.CSTNode,
+            list[AddParameter | AddDecorator | AddArgument | AddDictEntry],
         ] = {}
         self.imports = [edit for edit in edits if isinstance(edit, AddImport)]
         self.ancestors: list[cst.CSTNode] = []
@@ -56,7 +63,9 @@ class Rewriter(cst.CSTTransformer):
         self.lines: dict[cst.CSTNode, Any] = {}
         for edit in edits:
             self._take(edit)
-        self._order_wraps(edit for edit in edits if isinstance(edit, WrapStatements))
+        self._order_wraps(
+            edit for edit in edits if isinstance(edit, WrapStatements)
+        )
         self.pending = {*self.orders, *self.replacements, *self.additions}
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -97,9 +106,13 @@ class Rewriter(cst.CSTTransformer):
             case ReplaceExpression(target=target):
                 self.replacements[self.located.expression(target)] = edit
             case AddParameter(function):
-                self._add(self.located.statement(function), cst.FunctionDef, edit)
+                self._add(
+                    self.located.statement(function), cst.FunctionDef, edit
+                )
             case AddDecorator(function):
-                self._add(self.located.statement(function), cst.FunctionDef, edit)
+                self._add(
+                    self.located.statement(function), cst.FunctionDef, edit
+                )
             case AddArgument(call):
                 self._add(self.located.expression(call), cst.Call, edit)
             case AddDictEntry(target):
@@ -115,14 +128,18 @@ class Rewriter(cst.CSTTransformer):
         edit: AddParameter | AddDecorator | AddArgument | AddDictEntry,
     ) -> None:
         if not isinstance(node, kind):
-            raise SpanNotFound(f"{edit}: a {type(node).__name__} is there, no {kind.__name__}")
+            raise SpanNotFound(
+                f"{edit}: a {type(node).__name__} is there, no {kind.__name__}"
+            )
         self.additions.setdefault(node, []).append(edit)
 
     def _order_wraps(self, wraps: Iterable[WrapStatements]) -> None:
         """Of wraps that start at one statement the longest opens first."""
         for edit in sorted(wraps, key=lambda edit: -edit.last.end):
             wrap = Wrap(
-                edit.header, self.located.statement(edit.first), self.located.statement(edit.last)
+                edit.header,
+                self.located.statement(edit.first),
+                self.located.statement(edit.last),
             )
             self._order(edit.first).opens.append(wrap)
             self._order(edit.last).closes.append(wrap)
@@ -132,13 +149,19 @@ class Rewriter(cst.CSTTransformer):
             self.pending.discard(original)
             match edit:
                 case AddParameter():
-                    node = additions.add_parameter(node, edit, self._depth().unit)
+                    node = additions.add_parameter(
+                        node, edit, self._depth().unit
+                    )
                 case AddDecorator():
                     node = additions.add_decorator(node, edit)
                 case AddArgument():
-                    node = additions.add_argument(node, edit, self._depth().unit)
+                    node = additions.add_argument(
+                        node, edit, self._depth().unit
+                    )
                 case AddDictEntry():
-                    node = additions.add_dict_entry(node, edit, self._depth().unit)
+                    node = additions.add_dict_entry(
+                        node, edit, self._depth().unit
+                    )
         return node
 
     def _replaced(self, original: cst.CSTNode, node: Any) -> Any:
@@ -150,18 +173,33 @@ class Rewriter(cst.CSTTransformer):
         outer = 1 if type(node) in BRACKETED and node.lpar else 0
         # Parentheses around the target stay where they are, but for those that it takes along into
         # `(a + b).float()`; those of a tuple or a generator are its own.
-        own = node.with_changes(lpar=node.lpar[len(node.lpar) - outer :], rpar=node.rpar[:outer])
+        own = node.with_changes(
+            lpar=node.lpar[len(node.lpar) - outer :], rpar=node.rpar[:outer]
+        )
         new = templates.expression(
             edit.replacement,
-            lambda span, _: own if span == edit.target else self._part(span, False),
+            lambda span, _: (
+                own if span == edit.target else self._part(span, False)
+            ),
         )
         lpar, rpar = node.lpar[: len(node.lpar) - outer], node.rpar[outer:]
-        moved = len(lpar) == 1 and edit.replacement.text.startswith("$0.") and level(own) < ATOM
-        if not lpar or moved and has_plain_parentheses(original) or self._can_shed(original, new):
+        moved = (
+            len(lpar) == 1
+            and edit.replacement.text.startswith("$0.")
+            and level(own) < ATOM
+        )
+        if (
+            not lpar
+            or moved
+            and has_plain_parentheses(original)
+            or self._can_shed(original, new)
+        ):
             return fit(new, original, self.ancestors)
         return new if new.lpar else new.with_changes(lpar=lpar, rpar=rpar)
 
-    def _can_shed(self, original: cst.BaseExpression, new: cst.BaseExpression) -> bool:
+    def _can_shed(
+        self, original: cst.BaseExpression, new: cst.BaseExpression
+    ) -> bool:
         """`(a + b).backward()` becomes `f(a + b).backward()`, unless a word would run into it
         (`return(a + b).x`).
         """
@@ -183,17 +221,24 @@ class Rewriter(cst.CSTTransformer):
             case cst.IndentedBlock():
                 block = self._block(original.body, self._depth(original))
                 if block is not None:
-                    body = block.lines(original.body, node.body) or empty_block_body(
-                        node.header.newline.value
+                    body = block.lines(
+                        original.body, node.body
+                    ) or empty_block_body(node.header.newline.value)
+                    return node.with_changes(
+                        body=body, footer=[*block.orphans, *node.footer]
                     )
-                    return node.with_changes(body=body, footer=[*block.orphans, *node.footer])
             case cst.SimpleStatementSuite():
                 return self._suite(original, node)
         return node
 
     def _block(self, statements: Sequence[Any], depth: Depth) -> Block | None:
         """The block's rewriter, where one of its statements is to be edited."""
-        smalls = [small for line in statements if _is_line(line) for small in line.body]
+        smalls = [
+            small
+            for line in statements
+            if _is_line(line)
+            for small in line.body
+        ]
         members = [*statements, *smalls]
         ordered = [member for member in members if member in self.orders]
         if not ordered:
@@ -215,23 +260,29 @@ class Rewriter(cst.CSTTransformer):
         if block is not None:
             node = self._with_comments_below(original, node)
             lines = block.lines(original.body, node.body)
-            node = node.with_changes(body=lines, footer=[*block.orphans, *node.footer])
+            node = node.with_changes(
+                body=lines, footer=[*block.orphans, *node.footer]
+            )
         for edit in self.imports:
             node = imports.add_import(node, edit)
         return node
 
-    def _with_comments_below(self, original: cst.Module, node: cst.Module) -> cst.Module:
+    def _with_comments_below(
+        self, original: cst.Module, node: cst.Module
+    ) -> cst.Module:
         """LibCST gives the comments of the first statement to the module; a wrap takes
         them along.
         """
         header, comments = divided(node.header)
         first: Any = node.body[0]
         if not any(
-            self.orders.get(small, Orders()).opens for small in _parts_of(original.body[0])[:2]
+            self.orders.get(small, Orders()).opens
+            for small in _parts_of(original.body[0])[:2]
         ):
             return node
         return node.with_changes(
-            header=header, body=[first.with_changes(leading_lines=comments), *node.body[1:]]
+            header=header,
+            body=[first.with_changes(leading_lines=comments), *node.body[1:]],
         )
 
     def _suite(self, original: cst.SimpleStatementSuite, node: Any) -> Any:
@@ -243,23 +294,37 @@ class Rewriter(cst.CSTTransformer):
         if smalls is not None:
             return node.with_changes(body=smalls)
         line = cst.SimpleStatementLine(original.body)
-        edited = cst.SimpleStatementLine(node.body, trailing_whitespace=node.trailing_whitespace)
+        edited = cst.SimpleStatementLine(
+            node.body, trailing_whitespace=node.trailing_whitespace
+        )
         newline = node.trailing_whitespace.newline
-        lines = block.lines([line], [indented(edited, depth)]) or empty_block_body(newline.value)
+        lines = block.lines(
+            [line], [indented(edited, depth)]
+        ) or empty_block_body(newline.value)
         return cst.IndentedBlock(
-            lines, header=cst.TrailingWhitespace(newline=newline), indent=depth.unit
+            lines,
+            header=cst.TrailingWhitespace(newline=newline),
+            indent=depth.unit,
         )
 
     def _depth(self, block: cst.IndentedBlock | None = None) -> Depth:
         """That of a block, or of the innermost one around the node just left."""
         default = self.located.module.default_indent
         blocks = [
-            *(node for node in self.ancestors if isinstance(node, cst.IndentedBlock)),
+            *(
+                node
+                for node in self.ancestors
+                if isinstance(node, cst.IndentedBlock)
+            ),
             *([block] if block else []),
         ]
-        units = [default if node.indent is None else node.indent for node in blocks]
+        units = [
+            default if node.indent is None else node.indent for node in blocks
+        ]
         return Depth(
-            "".join(units), units[-1] if units else self.located.prevailing_indent, default
+            "".join(units),
+            units[-1] if units else self.located.prevailing_indent,
+            default,
         )
 
     def _part(self, span: Span, wants_statement: bool) -> Any:
@@ -268,16 +333,24 @@ class Rewriter(cst.CSTTransformer):
     def _old_part(self, span: Span, wants_statement: bool) -> Any:
         return self._filled(span, wants_statement, self.old)
 
-    def _filled(self, span: Span, wants_statement: bool, known: dict[cst.CSTNode, Any]) -> Any:
+    def _filled(
+        self, span: Span, wants_statement: bool, known: dict[cst.CSTNode, Any]
+    ) -> Any:
         statement = self.located.statements.get(span)
         if wants_statement and statement is not None:
             return self._statement_part(statement)
         required = wants_statement or statement is None
-        node = self.located.expression(span) if required else self.located.expressions.get(span)
+        node = (
+            self.located.expression(span)
+            if required
+            else self.located.expressions.get(span)
+        )
         return node if node is None else known.get(node, node)
 
     def _statement_part(self, node: cst.CSTNode) -> Any:
-        is_target = node in self.orders and self.orders[node].replacement is not None
+        is_target = (
+            node in self.orders and self.orders[node].replacement is not None
+        )
         new = self.new.get(node, node)
         if isinstance(node, cst.BaseCompoundStatement):
             return new.with_changes(leading_lines=()) if is_target else new

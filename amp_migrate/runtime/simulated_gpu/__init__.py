@@ -12,7 +12,12 @@ def install() -> None:
     """
     if _installed:
         return
-    from amp_migrate.runtime.simulated_gpu import answers, guard, kernels, storage
+    from amp_migrate.runtime.simulated_gpu import (
+        answers,
+        guard,
+        kernels,
+        storage,
+    )
 
     guard.pretend()
     answers.install()

@@ -104,7 +104,9 @@ def install() -> None:
     backends: Any = torch.backends
     backends.cudnn.is_available = _answering(True)
     backends.cudnn.version = _answering(None)
-    backends.cudnn.is_acceptable = _answering(False)  # so that no layer packs its weights for it
+    backends.cudnn.is_acceptable = _answering(
+        False
+    )  # so that no layer packs its weights for it
     kind: Any = torch.Tensor
     kind.pin_memory = lambda tensor, *_, **__: tensor
     kind.is_pinned = _answering(False)
@@ -129,7 +131,9 @@ def _parallel() -> None:
 
     torch.distributed.init_process_group = started
     logger: Any = torch._C._distributed_c10d.Logger
-    logger.set_runtime_stats_and_log = _answering(None)  # no timer counts on this device
+    logger.set_runtime_stats_and_log = _answering(
+        None
+    )  # no timer counts on this device
 
 
 def _scattered(tensor: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor]:

@@ -48,10 +48,15 @@ def pretend() -> None:
     folder = Path(torch.__file__).parent
     try:
         cpu = _library(folder, "torch_cpu")
-        _set_guard(_library(folder, "c10"), (folder / _GUARD_HEADER).read_text(encoding="utf-8"))
+        _set_guard(
+            _library(folder, "c10"),
+            (folder / _GUARD_HEADER).read_text(encoding="utf-8"),
+        )
         _set_hooks(cpu, (folder / _HEADER).read_text(encoding="utf-8"))
         if torch.backends.cuda.is_built():
-            (ctypes.c_void_p * (_CUDA + 1)).in_dll(cpu, _SDP_CHOICE)[_CUDA] = None
+            (ctypes.c_void_p * (_CUDA + 1)).in_dll(cpu, _SDP_CHOICE)[_CUDA] = (
+                None
+            )
     except (OSError, ValueError, AttributeError, StopIteration):
         message = "this build of torch cannot simulate a GPU; use --device cuda where there is one"
         raise RuntimeError(message) from None
@@ -60,7 +65,13 @@ def pretend() -> None:
 def _library(folder: Path, name: str) -> ctypes.CDLL:
     names = (f"lib{name}.so", f"lib{name}.dylib")
     return ctypes.CDLL(
-        str(next(folder / "lib" / x for x in names if (folder / "lib" / x).exists()))
+        str(
+            next(
+                folder / "lib" / x
+                for x in names
+                if (folder / "lib" / x).exists()
+            )
+        )
     )
 
 
@@ -84,7 +95,9 @@ def _guard_like_the_cpu(registry: Words, header: str) -> int:
     either. It answers that it guards CUDA, and that the device is 1, which reads as "cuda:0".
     """
     cpu = (ctypes.c_void_p * 1).from_address(registry[0] or 0)
-    table = _words(list((ctypes.c_void_p * _GUARD_TABLE).from_address(cpu[0] or 0)))
+    table = _words(
+        list((ctypes.c_void_p * _GUARD_TABLE).from_address(cpu[0] or 0))
+    )
     places = _slots(header)
     for name in ("type", "exchangeDevice", "getDevice"):
         table[places[name]] = _ONE

@@ -19,13 +19,21 @@ from amp_migrate.torch_facts.methods import PRODUCTS
 from amp_migrate.torch_facts.ops.row import Kernels
 
 HALVES = (torch.float16, torch.bfloat16, torch.complex32)
-_NAMES = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.complex32: "ComplexHalf"}
+_NAMES = {
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.complex32: "ComplexHalf",
+}
 _WIDE = {torch.complex32: torch.complex64}
 """All others are widened to float32."""
 _REAL = {torch.complex32: torch.float16}
 _MISSING = "not implemented for '"
 _KERNEL_OF = re.compile("_(forward|ex)$")
-_TRANSFORMS = {"fft_r2c": "fft_rfft", "fft_c2r": "fft_irfft", "fft_c2c": "fft_fft"}
+_TRANSFORMS = {
+    "fft_r2c": "fft_rfft",
+    "fft_c2r": "fft_irfft",
+    "fft_c2c": "fft_fft",
+}
 """Kernels that several operators share."""
 _narrow: set[tuple[Any, torch.dtype]] = set()
 """Operators without a CPU kernel for that dtype, as they turned up."""
@@ -34,7 +42,9 @@ _narrow: set[tuple[Any, torch.dtype]] = set()
 def is_widened(operator: Any) -> bool:
     """Whether `operator` is computed in float32 from the start."""
     name = operator._schema.name.partition("::")[2].rstrip("_")
-    return name in PRODUCTS or torch.Tag.nondeterministic_seeded in operator.tags
+    return (
+        name in PRODUCTS or torch.Tag.nondeterministic_seeded in operator.tags
+    )
 
 
 @functools.cache
@@ -49,7 +59,12 @@ def is_lacking(operator: Any, half: torch.dtype) -> bool:
     """
     name = operator._schema.name.partition("::")[2].strip("_")
     rows = _rows()
-    options = (name, _KERNEL_OF.sub("", name), _TRANSFORMS.get(name, ""), f"linalg_{name}")
+    options = (
+        name,
+        _KERNEL_OF.sub("", name),
+        _TRANSFORMS.get(name, ""),
+        f"linalg_{name}",
+    )
     row = next((rows[option] for option in options if option in rows), None)
     flag = Kernels.BFLOAT16 if half is torch.bfloat16 else Kernels.HALF
     return row is not None and flag not in row.kernels
@@ -82,7 +97,11 @@ def refusal(operator: Any, dtype: torch.dtype) -> NotImplementedError:
 
 
 def call(
-    operator: Any, arguments: Any, keywords: dict[str, Any], half: torch.dtype, wide: bool
+    operator: Any,
+    arguments: Any,
+    keywords: dict[str, Any],
+    half: torch.dtype,
+    wide: bool,
 ) -> Any:
     """Call `operator`, some of whose operands are half, on the CPU.
 
@@ -90,7 +109,10 @@ def call(
     """
     if is_lacking(operator, half):
         raise refusal(operator, half)
-    if not (wide and _is_uniform([arguments, keywords], half)) and (operator, half) not in _narrow:
+    if (
+        not (wide and _is_uniform([arguments, keywords], half))
+        and (operator, half) not in _narrow
+    ):
         try:
             return operator(*arguments, **keywords)
         except (NotImplementedError, RuntimeError) as error:
@@ -102,17 +124,22 @@ def call(
 
 def _is_uniform(values: Any, half: torch.dtype) -> bool:
     """Mixed operands of a product are an error on a GPU, and must stay one."""
-    return all(one.dtype is half for one in tensors(values) if one.is_floating_point())
+    return all(
+        one.dtype is half for one in tensors(values) if one.is_floating_point()
+    )
 
 
 def _is_missing(error: Exception) -> bool:
     text = str(error)
     return any(
-        words in text for words in (_MISSING, "Unsupported dtype", "support tensors of type")
+        words in text
+        for words in (_MISSING, "Unsupported dtype", "support tensors of type")
     )
 
 
-def _rounded(operator: Any, arguments: Any, keywords: dict[str, Any], half: torch.dtype) -> Any:
+def _rounded(
+    operator: Any, arguments: Any, keywords: dict[str, Any], half: torch.dtype
+) -> Any:
     """In float32, then rounded: new results, and operands that are written to."""
     written: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -125,12 +152,21 @@ def _rounded(operator: Any, arguments: Any, keywords: dict[str, Any], half: torc
             return wide
         if isinstance(value, torch.dtype):
             return _WIDE.get(value, torch.float32) if value in HALVES else value
-        return type(value)(map(widened, value)) if isinstance(value, (list, tuple)) else value
+        return (
+            type(value)(map(widened, value))
+            if isinstance(value, (list, tuple))
+            else value
+        )
 
     first = next(tensors([arguments, keywords]), None)
-    narrow = first is None or first.dtype in HALVES or keywords.get("dtype") in HALVES
+    narrow = (
+        first is None
+        or first.dtype in HALVES
+        or keywords.get("dtype") in HALVES
+    )
     result = operator(
-        *map(widened, arguments), **{name: widened(value) for name, value in keywords.items()}
+        *map(widened, arguments),
+        **{name: widened(value) for name, value in keywords.items()},
     )
     if operator._schema.is_mutable:
         for value, wide in written:
@@ -139,7 +175,9 @@ def _rounded(operator: Any, arguments: Any, keywords: dict[str, Any], half: torc
 
 
 def _narrowed(
-    value: Any, half: torch.dtype, written: list[tuple[torch.Tensor, torch.Tensor]]
+    value: Any,
+    half: torch.dtype,
+    written: list[tuple[torch.Tensor, torch.Tensor]],
 ) -> Any:
     if isinstance(value, torch.Tensor):
         same = next((before for before, wide in written if wide is value), None)
@@ -147,7 +185,11 @@ def _narrowed(
             return same
         if value.dtype is torch.complex64:
             return value.to(torch.complex32)
-        return value.to(_REAL.get(half, half)) if value.dtype is torch.float32 else value
+        return (
+            value.to(_REAL.get(half, half))
+            if value.dtype is torch.float32
+            else value
+        )
     if isinstance(value, (list, tuple)):
         return type(value)(_narrowed(item, half, written) for item in value)
     return value

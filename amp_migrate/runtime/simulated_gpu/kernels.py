@@ -44,20 +44,26 @@ def install() -> None:
     """Register the kernels in this process, for good."""
     library = torch.library.Library("aten", "IMPL")
     rest = torch.library.Library("_", "IMPL")
-    _libraries.extend((library, rest))  # their destruction would take the kernels with them
+    _libraries.extend(
+        (library, rest)
+    )  # their destruction would take the kernels with them
     special = _special()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Before torch 2.6, an operator of another library raises: it has no kernel for CUDA.
         for key in ("CUDA", "SparseCUDA") if hasattr(rest, "fallback") else ():
             rest.fallback(_fallback, key)
-        whole = {name: _operator(name).decompose for name in _composites()} | recurrent.CELLS
+        whole = {
+            name: _operator(name).decompose for name in _composites()
+        } | recurrent.CELLS
         for name, kernel in whole.items():
             for key in ("AutogradCUDA", "CUDA"):
                 library.impl(name, kernel, key)
         # Before torch 2.6, a kernel cannot be registered twice.
         for name in {*_operators(), *special} - whole.keys():
-            library.impl(name, special.get(name) or _kernel(_operator(name)), "CUDA")
+            library.impl(
+                name, special.get(name) or _kernel(_operator(name)), "CUDA"
+            )
     _collectives()
 
 
@@ -83,7 +89,9 @@ def _needs_kernel(full: str, name: str) -> bool:
         return True
     if has(full, "CompositeExplicitAutogradNonFunctional"):
         return True
-    return has(full, "CompositeExplicitAutograd") and not _is_view(_operator(name))
+    return has(full, "CompositeExplicitAutograd") and not _is_view(
+        _operator(name)
+    )
 
 
 def _composites() -> list[str]:
@@ -92,7 +100,9 @@ def _composites() -> list[str]:
     found = []
     for full in torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"):
         namespace, _, name = full.partition("::")
-        composite = has(full, "CompositeImplicitAutograd") and not has(full, "CPU")
+        composite = has(full, "CompositeImplicitAutograd") and not has(
+            full, "CPU"
+        )
         if namespace == "aten" and composite:
             found.append(name)
     return found
@@ -100,7 +110,10 @@ def _composites() -> list[str]:
 
 def _is_view(operator: Any) -> bool:
     returns = operator._schema.returns
-    return any(one.alias_info is not None and not one.alias_info.is_write for one in returns)
+    return any(
+        one.alias_info is not None and not one.alias_info.is_write
+        for one in returns
+    )
 
 
 def _operator(name: str) -> Any:
@@ -153,7 +166,9 @@ def _check_devices(name: str, call: _Call, written: list[Any]) -> None:
     if name in _TAKE_CPU_OPERANDS or not call.cuda:
         return
     for value in call.cpu:
-        if value.layout is torch.strided and (value.dim() or any(value is one for one in written)):
+        if value.layout is torch.strided and (
+            value.dim() or any(value is one for one in written)
+        ):
             message = (
                 "Expected all tensors to be on the same device, but found at least two devices, "
                 f"cuda:0 and cpu! (when checking the arguments of {name})"
@@ -166,22 +181,34 @@ def _fallback(operator: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 def _kernel(operator: Any) -> Callable[..., Any]:
-    name, wide = operator._schema.name.partition("::")[2], half.is_widened(operator)
+    name, wide = (
+        operator._schema.name.partition("::")[2],
+        half.is_widened(operator),
+    )
     arguments_of = operator._schema.arguments
     writes = [
         place
         for place, one in enumerate(arguments_of)
-        if one.alias_info is not None and one.alias_info.is_write and not one.kwarg_only
+        if one.alias_info is not None
+        and one.alias_info.is_write
+        and not one.kwarg_only
     ]
     outs = [one.name for one in arguments_of if one.is_out]
 
     def kernel(*arguments: Any, **keywords: Any) -> Any:
-        with torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(_AUTOCAST_CPU):
+        with (
+            torch._C.DisableTorchFunction(),
+            torch._C._ExcludeDispatchKeyGuard(_AUTOCAST_CPU),
+        ):
             call = _Call()
             low = [call.down(value) for value in arguments]
             named = {key: call.down(value) for key, value in keywords.items()}
             if call.cpu:
-                _check_devices(name, call, [arguments[i] for i in writes if i < len(arguments)])
+                _check_devices(
+                    name,
+                    call,
+                    [arguments[i] for i in writes if i < len(arguments)],
+                )
             for out in outs:
                 named[out] = _resizable(named[out])
             dtype = half.half_of([low, named])
@@ -194,7 +221,11 @@ def _kernel(operator: Any) -> Callable[..., Any]:
                     told(operator, dtype)
                 result = half.call(operator, low, named, dtype, wide)
             if outs:
-                return _written(result, [keywords[out] for out in outs], [named[o] for o in outs])
+                return _written(
+                    result,
+                    [keywords[out] for out in outs],
+                    [named[o] for o in outs],
+                )
             return call.up(result)
 
     return kernel
@@ -203,13 +234,25 @@ def _kernel(operator: Any) -> Callable[..., Any]:
 def _resizable(value: Any) -> Any:
     """A result to be written goes to memory of its own: what is lent cannot grow."""
     if isinstance(value, torch.Tensor):
-        return torch.empty_like(value) if value.numel() else torch.empty(0, dtype=value.dtype)
-    return [torch.empty_like(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return (
+            torch.empty_like(value)
+            if value.numel()
+            else torch.empty(0, dtype=value.dtype)
+        )
+    return (
+        [torch.empty_like(one) for one in value]
+        if isinstance(value, (list, tuple))
+        else value
+    )
 
 
 def _written(result: Any, outs: list[Any], values: list[Any]) -> Any:
     for out, value in zip(outs, values, strict=True):
-        pairs = [(out, value)] if isinstance(out, torch.Tensor) else zip(out, value, strict=True)
+        pairs = (
+            [(out, value)]
+            if isinstance(out, torch.Tensor)
+            else zip(out, value, strict=True)
+        )
         for place, new in pairs:
             if place.shape == new.shape:
                 on_host(place).copy_(new)
@@ -239,7 +282,9 @@ def _special() -> dict[str, Callable[..., Any]]:
         "_pack_padded_sequence": _pack_padded_sequence,
         "_softmax": _to_float(torch.ops.aten._softmax.default),
         "_log_softmax": _to_float(torch.ops.aten._log_softmax.default),
-        "_softmax_backward_data": _back_to_half(torch.ops.aten._softmax_backward_data.default),
+        "_softmax_backward_data": _back_to_half(
+            torch.ops.aten._softmax_backward_data.default
+        ),
         "_log_softmax_backward_data": _back_to_half(
             torch.ops.aten._log_softmax_backward_data.default
         ),
@@ -265,10 +310,14 @@ def _back_to_half(operator: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _pack_padded_sequence(value: torch.Tensor, *others: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def _pack_padded_sequence(
+    value: torch.Tensor, *others: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The sizes of batches stay on the CPU."""
     with torch._C.DisableTorchFunction():
-        packed, sizes = torch.ops.aten._pack_padded_sequence(on_host(value), *others)
+        packed, sizes = torch.ops.aten._pack_padded_sequence(
+            on_host(value), *others
+        )
     return on_device(packed), sizes
 
 
@@ -276,7 +325,9 @@ def _host(value: torch.Tensor) -> torch.Tensor:
     return on_host(value) if value.is_cuda else value
 
 
-def _copy_(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+def _copy_(
+    target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False
+) -> torch.Tensor:
     with torch._C.DisableTorchFunction():
         _host(target).copy_(_host(source))
     return target
@@ -285,7 +336,9 @@ def _copy_(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = Fals
 def _to_copy(value: torch.Tensor, **keywords: Any) -> torch.Tensor:
     device = keywords.get("device") or value.device
     told = {
-        name: keywords[name] for name in ("dtype", "layout", "memory_format") if name in keywords
+        name: keywords[name]
+        for name in ("dtype", "layout", "memory_format")
+        if name in keywords
     }
     with torch._C.DisableTorchFunction():
         copied = torch.ops.aten._to_copy(_host(value), **told)
@@ -312,12 +365,16 @@ def _set_storage(value: torch.Tensor, *storage: Any) -> torch.Tensor:
         return set_storage(value, *storage)
 
 
-def _as_strided(value: torch.Tensor, size: Any, stride: Any, offset: Any = None) -> torch.Tensor:
+def _as_strided(
+    value: torch.Tensor, size: Any, stride: Any, offset: Any = None
+) -> torch.Tensor:
     """It may reach beyond the view that it is asked of."""
     if offset is None:
         offset = value.storage_offset()
     with torch._C.DisableTorchFunction():
-        return set_storage(value.detach(), value.untyped_storage(), offset, size, stride)
+        return set_storage(
+            value.detach(), value.untyped_storage(), offset, size, stride
+        )
 
 
 def _native_dropout(
@@ -326,7 +383,10 @@ def _native_dropout(
     """The mask is drawn in float32, whatever the values are."""
     from amp_migrate.runtime.masks import native_dropout
 
-    with torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(_AUTOCAST_CPU):
+    with (
+        torch._C.DisableTorchFunction(),
+        torch._C._ExcludeDispatchKeyGuard(_AUTOCAST_CPU),
+    ):
         kept, mask = native_dropout(on_host(value), p, train)
         return on_device(kept), on_device(mask)
 
@@ -339,9 +399,13 @@ def _collectives() -> None:
     _libraries.append(library)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for full in torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"):
+        for full in torch._C._dispatch_get_registrations_for_dispatch_key(
+            "CUDA"
+        ):
             namespace, _, name = full.partition("::")
             if namespace == "c10d":
                 packet, _, overload = name.partition(".")
-                operator = getattr(getattr(torch.ops.c10d, packet), overload or "default")
+                operator = getattr(
+                    getattr(torch.ops.c10d, packet), overload or "default"
+                )
                 library.impl(name, _kernel(operator), "CUDA")

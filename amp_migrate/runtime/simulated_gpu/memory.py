@@ -20,7 +20,10 @@ _DEVICE_WORD = 8
 INDEX = int(os.environ.get("LOCAL_RANK", "0"))
 """Each process of a launcher has a GPU of its own."""
 _address: Any = ctypes.pythonapi.PyCapsule_GetPointer
-_address.restype, _address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_address.restype, _address.argtypes = (
+    ctypes.c_void_p,
+    [ctypes.py_object, ctypes.c_char_p],
+)
 _to_capsule: Any = torch._C._to_dlpack
 _from_capsule: Any = torch._C._from_dlpack
 

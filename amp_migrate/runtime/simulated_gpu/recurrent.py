@@ -27,35 +27,54 @@ def _added(one: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def lstm_cell(
-    inputs: Tensor, hidden: Tensor, cell: Tensor, input_bias: Any = None, hidden_bias: Any = None
+    inputs: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    input_bias: Any = None,
+    hidden_bias: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The new hidden state, the new cell state, and the gates."""
     gates = _added(inputs, input_bias) + _added(hidden, hidden_bias)
     enter, forget, new, leave = gates.chunk(4, 1)
     state = forget.sigmoid() * _wide(cell) + enter.sigmoid() * new.tanh()
     output = leave.sigmoid() * state.tanh()
-    return output.to(inputs.dtype), state.to(cell.dtype), gates.detach().to(inputs.dtype)
+    return (
+        output.to(inputs.dtype),
+        state.to(cell.dtype),
+        gates.detach().to(inputs.dtype),
+    )
 
 
 def gru_cell(
-    inputs: Tensor, hidden: Tensor, state: Tensor, input_bias: Any = None, hidden_bias: Any = None
+    inputs: Tensor,
+    hidden: Tensor,
+    state: Tensor,
+    input_bias: Any = None,
+    hidden_bias: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """The new state, and the gates."""
-    from_input, from_hidden = _added(inputs, input_bias), _added(hidden, hidden_bias)
+    from_input, from_hidden = (
+        _added(inputs, input_bias),
+        _added(hidden, hidden_bias),
+    )
     reset_input, update_input, new_input = from_input.chunk(3, 1)
     reset_hidden, update_hidden, new_hidden = from_hidden.chunk(3, 1)
     reset = (reset_input + reset_hidden).sigmoid()
     update = (update_input + update_hidden).sigmoid()
     new = (new_input + reset * new_hidden).tanh()
     output = new + update * (_wide(state) - new)
-    return output.to(state.dtype), torch.cat([reset, update, new], 1).detach().to(state.dtype)
+    return output.to(state.dtype), torch.cat(
+        [reset, update, new], 1
+    ).detach().to(state.dtype)
 
 
 class _OnHost(torch.autograd.Function):
     """A cell as one node of the program's graph."""
 
     @staticmethod
-    def forward(ctx: Any, cell: Callable[..., Any], *tensors: Tensor | None) -> Any:
+    def forward(
+        ctx: Any, cell: Callable[..., Any], *tensors: Tensor | None
+    ) -> Any:
         needed = ctx.needs_input_grad[1:]
         hosts = [
             None if one is None else on_host(one).detach().requires_grad_(need)
@@ -84,7 +103,11 @@ class _OnHost(torch.autograd.Function):
         found = iter(
             torch.autograd.grad(
                 [one for one, _ in pairs],
-                [one for one, need in zip(sources, needed, strict=True) if need],
+                [
+                    one
+                    for one, need in zip(sources, needed, strict=True)
+                    if need
+                ],
                 [gradient for _, gradient in pairs],
                 create_graph=twice,
                 retain_graph=True,
@@ -94,7 +117,8 @@ class _OnHost(torch.autograd.Function):
         )
         given = [next(found) if need else None for need in needed]
         return None, *(
-            one if twice or one is None else on_device(one.contiguous()) for one in given
+            one if twice or one is None else on_device(one.contiguous())
+            for one in given
         )
 
 

@@ -24,7 +24,11 @@ def install() -> None:
     def moved(storage: Any, *, device: Any, non_blocking: bool = False) -> Any:
         if torch.device(device).type == "cuda":
             return device_storage(storage)
-        return cpu_storage(storage) if storage.device.type == "cuda" else to(storage, device=device)
+        return (
+            cpu_storage(storage)
+            if storage.device.type == "cuda"
+            else to(storage, device=device)
+        )
 
     def cpu_storage(storage: Any) -> Any:
         if storage.device.type != "cuda":
@@ -55,14 +59,20 @@ def device_storage(storage: Any) -> Any:
 
 
 def set_storage(
-    value: torch.Tensor, storage: Any, offset: int = 0, size: Any = None, stride: Any = ()
+    value: torch.Tensor,
+    storage: Any,
+    offset: int = 0,
+    size: Any = None,
+    stride: Any = (),
 ) -> torch.Tensor:
     """`aten::set_` with a storage of the simulated GPU."""
     host = torch.empty(0, dtype=value.dtype)
     memory = host_bytes(storage).untyped_storage()
     if size is None:
         size, stride = (storage.nbytes() // host.element_size(),), (1,)
-    value.data = on_device(host.set_(memory, offset, size, stride or _contiguous(size)))
+    value.data = on_device(
+        host.set_(memory, offset, size, stride or _contiguous(size))
+    )
     return value
 
 

@@ -31,7 +31,11 @@ class TensorType(type):
         return torch.empty(*values, dtype=cls.dtype, device="cuda")
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype is cls.dtype
+        return (
+            isinstance(value, torch.Tensor)
+            and value.is_cuda
+            and value.dtype is cls.dtype
+        )
 
 
 def install() -> None:
@@ -39,15 +43,24 @@ def install() -> None:
     cuda: Any = torch.cuda
     named: dict[Any, torch.dtype] = {}
     for name, dtype in _TYPES.items():
-        made = TensorType(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
+        made = TensorType(
+            name, (), {"dtype": dtype, "__module__": "torch.cuda"}
+        )
         setattr(cuda, name, made)
         named[made] = named[f"torch.cuda.{name}"] = dtype
     kind: Any = torch.Tensor
     plain = kind.type
 
-    def typed(tensor: Any, dtype: Any = None, *arguments: Any, **keywords: Any) -> Any:
+    def typed(
+        tensor: Any, dtype: Any = None, *arguments: Any, **keywords: Any
+    ) -> Any:
         if isinstance(dtype, (str, TensorType)) and dtype in named:
             return tensor.to("cuda", named[dtype])
-        return plain(tensor, *((dtype,) if dtype is not None else ()), *arguments, **keywords)
+        return plain(
+            tensor,
+            *((dtype,) if dtype is not None else ()),
+            *arguments,
+            **keywords,
+        )
 
     kind.type = typed

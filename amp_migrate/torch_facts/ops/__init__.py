@@ -28,7 +28,16 @@ from amp_migrate.torch_facts.ops import (
 )
 from amp_migrate.torch_facts.ops.row import EVERY, Kernels, Op, Policy, Trait
 
-__all__ = ["EVERY", "ROWS", "Form", "Kernels", "Op", "Policy", "Spelling", "Trait"]
+__all__ = [
+    "EVERY",
+    "ROWS",
+    "Form",
+    "Kernels",
+    "Op",
+    "Policy",
+    "Spelling",
+    "Trait",
+]
 
 Form = Literal["function", "method", "in-place"]
 
@@ -81,23 +90,41 @@ def _by_name() -> dict[str, Op]:
 
 @cache
 def _functions() -> dict[str, Spelling]:
-    found = {name: Spelling(row, "function") for row in ROWS for name in row.functions}
+    found = {
+        name: Spelling(row, "function")
+        for row in ROWS
+        for name in row.functions
+    }
     for row in ROWS:
         for name in row.methods:
             if name.endswith("_") and not name.endswith("__"):
                 for home in ("torch", "torch.nn.functional"):
-                    found.setdefault(f"{home}.{name}", Spelling(row, "in-place"))
+                    found.setdefault(
+                        f"{home}.{name}", Spelling(row, "in-place")
+                    )
     return found
 
 
 @cache
 def _methods() -> dict[str, Spelling]:
-    return {name: Spelling(row, _method_form(name)) for row in ROWS for name in row.methods}
+    return {
+        name: Spelling(row, _method_form(name))
+        for row in ROWS
+        for name in row.methods
+    }
 
 
 def _method_form(name: str) -> Form:
-    in_place = name.startswith("__i") and name != "__invert__" if name.endswith("__") else False
-    return "in-place" if in_place or name.endswith("_") and not name.endswith("__") else "method"
+    in_place = (
+        name.startswith("__i") and name != "__invert__"
+        if name.endswith("__")
+        else False
+    )
+    return (
+        "in-place"
+        if in_place or name.endswith("_") and not name.endswith("__")
+        else "method"
+    )
 
 
 def named(name: str) -> Op:
@@ -110,7 +137,11 @@ def function(canonical: str | None) -> Spelling | None:
     if canonical is None:
         return None
     method = canonical.removeprefix("torch.Tensor.")
-    return _methods().get(method) if method != canonical else _functions().get(canonical)
+    return (
+        _methods().get(method)
+        if method != canonical
+        else _functions().get(canonical)
+    )
 
 
 def method(name: str) -> Spelling | None:

@@ -15,8 +15,15 @@ ROWS: tuple[Op, ...] = (
         policy="fp32",
         tensors=(0, 1),
     ),
-    Op("nn.functional.cross_entropy", "F.cross_entropy", policy="fp32", aten=""),
-    Op("nn.functional.nll_loss", "F.nll_loss", policy="fp32", aten="nll_loss nll_loss2d"),
+    Op(
+        "nn.functional.cross_entropy", "F.cross_entropy", policy="fp32", aten=""
+    ),
+    Op(
+        "nn.functional.nll_loss",
+        "F.nll_loss",
+        policy="fp32",
+        aten="nll_loss nll_loss2d",
+    ),
     Op(
         "nn.functional.gaussian_nll_loss",
         "F.gaussian_nll_loss",
@@ -24,12 +31,33 @@ ROWS: tuple[Op, ...] = (
         tensors=(0, 1, 2),
         aten="",
     ),
-    Op("nn.functional.poisson_nll_loss", "F.poisson_nll_loss", policy="fp32", tensors=(0, 1)),
+    Op(
+        "nn.functional.poisson_nll_loss",
+        "F.poisson_nll_loss",
+        policy="fp32",
+        tensors=(0, 1),
+    ),
     Op("nn.functional.kl_div", "F.kl_div", policy="fp32", tensors=(0, 1)),
     Op("nn.functional.l1_loss", "F.l1_loss", policy="fp32", tensors=(0, 1)),
-    Op("nn.functional.mse_loss", "F.mse_loss", policy="fp32", tensors=(0, 1), traits=Trait.SQUARES),
-    Op("nn.functional.smooth_l1_loss", "F.smooth_l1_loss", policy="fp32", tensors=(0, 1)),
-    Op("nn.functional.huber_loss", "F.huber_loss", policy="fp32", tensors=(0, 1)),
+    Op(
+        "nn.functional.mse_loss",
+        "F.mse_loss",
+        policy="fp32",
+        tensors=(0, 1),
+        traits=Trait.SQUARES,
+    ),
+    Op(
+        "nn.functional.smooth_l1_loss",
+        "F.smooth_l1_loss",
+        policy="fp32",
+        tensors=(0, 1),
+    ),
+    Op(
+        "nn.functional.huber_loss",
+        "F.huber_loss",
+        policy="fp32",
+        tensors=(0, 1),
+    ),
     Op(
         "nn.functional.hinge_embedding_loss",
         "F.hinge_embedding_loss",
@@ -43,7 +71,11 @@ ROWS: tuple[Op, ...] = (
         tensors=(0, 1, 2),
     ),
     Op("nn.functional.multi_margin_loss", "F.multi_margin_loss", policy="fp32"),
-    Op("nn.functional.multilabel_margin_loss", "F.multilabel_margin_loss", policy="fp32"),
+    Op(
+        "nn.functional.multilabel_margin_loss",
+        "F.multilabel_margin_loss",
+        policy="fp32",
+    ),
     Op(
         "nn.functional.multilabel_soft_margin_loss",
         "F.multilabel_soft_margin_loss",
@@ -51,7 +83,12 @@ ROWS: tuple[Op, ...] = (
         tensors=(0, 1),
         aten="",
     ),
-    Op("nn.functional.soft_margin_loss", "F.soft_margin_loss", policy="fp32", tensors=(0, 1)),
+    Op(
+        "nn.functional.soft_margin_loss",
+        "F.soft_margin_loss",
+        policy="fp32",
+        tensors=(0, 1),
+    ),
     Op(
         "nn.functional.cosine_embedding_loss",
         "F.cosine_embedding_loss",

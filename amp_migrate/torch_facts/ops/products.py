@@ -3,7 +3,12 @@
 from amp_migrate.torch_facts.ops.row import EVERY, NONE, Op
 
 ROWS: tuple[Op, ...] = (
-    Op("matmul", "* L.matmul .__matmul__ .__rmatmul__", policy="lower", tensors=(0, 1)),
+    Op(
+        "matmul",
+        "* L.matmul .__matmul__ .__rmatmul__",
+        policy="lower",
+        tensors=(0, 1),
+    ),
     Op("mm", "*", policy="lower", tensors=(0, 1)),
     Op("mv", "*", policy="lower", tensors=(0, 1)),
     Op("bmm", "*", policy="lower", tensors=(0, 1)),
@@ -18,9 +23,24 @@ ROWS: tuple[Op, ...] = (
     Op("einsum", "t.einsum", policy="lower", tensors=EVERY),
     Op("nn.functional.linear", "F.linear", policy="lower", tensors=(0, 1, 2)),
     Op("nn.functional.prelu", "F.prelu", policy="lower", tensors=(0, 1)),
-    Op("nn.functional.conv1d", "F.conv1d t.conv1d", policy="lower", tensors=(0, 1, 2)),
-    Op("nn.functional.conv2d", "F.conv2d t.conv2d", policy="lower", tensors=(0, 1, 2)),
-    Op("nn.functional.conv3d", "F.conv3d t.conv3d", policy="lower", tensors=(0, 1, 2)),
+    Op(
+        "nn.functional.conv1d",
+        "F.conv1d t.conv1d",
+        policy="lower",
+        tensors=(0, 1, 2),
+    ),
+    Op(
+        "nn.functional.conv2d",
+        "F.conv2d t.conv2d",
+        policy="lower",
+        tensors=(0, 1, 2),
+    ),
+    Op(
+        "nn.functional.conv3d",
+        "F.conv3d t.conv3d",
+        policy="lower",
+        tensors=(0, 1, 2),
+    ),
     Op("conv_tbc", "t.conv_tbc F.conv_tbc", policy="lower", tensors=(0, 1, 2)),
     Op(
         "nn.functional.conv_transpose1d",
@@ -69,7 +89,12 @@ ROWS: tuple[Op, ...] = (
         result="tuple",
         aten="lstm_cell _thnn_fused_lstm_cell",
     ),
-    Op("gru_cell", "t.gru_cell", policy="lower", aten="gru_cell _thnn_fused_gru_cell"),
+    Op(
+        "gru_cell",
+        "t.gru_cell",
+        policy="lower",
+        aten="gru_cell _thnn_fused_gru_cell",
+    ),
     Op("rnn_tanh_cell", "t.rnn_tanh_cell", policy="lower"),
     Op("rnn_relu_cell", "t.rnn_relu_cell", policy="lower"),
     Op("lstm", "t.lstm", policy="lower", result="tuple", aten="_cudnn_rnn"),
@@ -79,9 +104,26 @@ ROWS: tuple[Op, ...] = (
     Op("cov", "*", policy="lower", aten=""),
     Op("corrcoef", "*", policy="lower", aten=""),
     Op("matrix_exp", "* L.matrix_exp", always_breaks=True),
-    Op("linalg.pinv", "L.pinv t.pinverse .pinverse", kernels=NONE, always_breaks=True),
-    Op("pca_lowrank", "t.pca_lowrank", kernels=NONE, result="tuple", always_breaks=True),
-    Op("svd_lowrank", "t.svd_lowrank", kernels=NONE, result="tuple", always_breaks=True),
+    Op(
+        "linalg.pinv",
+        "L.pinv t.pinverse .pinverse",
+        kernels=NONE,
+        always_breaks=True,
+    ),
+    Op(
+        "pca_lowrank",
+        "t.pca_lowrank",
+        kernels=NONE,
+        result="tuple",
+        always_breaks=True,
+    ),
+    Op(
+        "svd_lowrank",
+        "t.svd_lowrank",
+        kernels=NONE,
+        result="tuple",
+        always_breaks=True,
+    ),
     Op(
         "nn.functional.bilinear",
         "F.bilinear",

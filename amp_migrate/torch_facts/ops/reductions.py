@@ -27,8 +27,18 @@ ROWS: tuple[Op, ...] = (
     Op("mode", "*", result="values"),
     Op("var", "*", traits=Trait.REDUCES | Trait.SQUARES, bounds=NON_NEGATIVE),
     Op("std", "*", traits=Trait.REDUCES | Trait.SQUARES, bounds=NON_NEGATIVE),
-    Op("var_mean", "t.var_mean", result="tuple", traits=Trait.REDUCES | Trait.SQUARES),
-    Op("std_mean", "t.std_mean", result="tuple", traits=Trait.REDUCES | Trait.SQUARES),
+    Op(
+        "var_mean",
+        "t.var_mean",
+        result="tuple",
+        traits=Trait.REDUCES | Trait.SQUARES,
+    ),
+    Op(
+        "std_mean",
+        "t.std_mean",
+        result="tuple",
+        traits=Trait.REDUCES | Trait.SQUARES,
+    ),
     Op("max", "*", result="either"),
     Op("min", "*", result="either"),
     Op("amax", "*"),
@@ -47,7 +57,14 @@ ROWS: tuple[Op, ...] = (
         bounds=NON_NEGATIVE,
         aten="norm frobenius_norm nuclear_norm",
     ),
-    Op("linalg.norm", "L.norm", policy="fp32", aten="", traits=Trait.SQUARES, bounds=NON_NEGATIVE),
+    Op(
+        "linalg.norm",
+        "L.norm",
+        policy="fp32",
+        aten="",
+        traits=Trait.SQUARES,
+        bounds=NON_NEGATIVE,
+    ),
     Op(
         "linalg.vector_norm",
         "L.vector_norm",
@@ -67,7 +84,14 @@ ROWS: tuple[Op, ...] = (
         aten="linalg_matrix_norm",
     ),
     Op("renorm", "*_", policy="fp32"),
-    Op("dist", "*", policy="fp32", tensors=(0, 1), traits=Trait.SQUARES, bounds=NON_NEGATIVE),
+    Op(
+        "dist",
+        "*",
+        policy="fp32",
+        tensors=(0, 1),
+        traits=Trait.SQUARES,
+        bounds=NON_NEGATIVE,
+    ),
     Op(
         "cdist",
         "t.cdist",
@@ -101,7 +125,13 @@ ROWS: tuple[Op, ...] = (
         tensors=(0, 1),
         bounds=SIGNED_UNIT,
     ),
-    Op("nn.functional.normalize", "F.normalize", policy="fp32", aten="", bounds=SIGNED_UNIT),
+    Op(
+        "nn.functional.normalize",
+        "F.normalize",
+        policy="fp32",
+        aten="",
+        bounds=SIGNED_UNIT,
+    ),
     Op(
         "softmax",
         "* F.softmax S.softmax",
@@ -153,7 +183,9 @@ ROWS: tuple[Op, ...] = (
     Op("histc", "*", kernels=NONE),
     Op("histogram", "*", result="tuple"),
     Op("trapz", "t.trapz t.trapezoid", policy="fp32", aten=""),
-    Op("cumulative_trapezoid", "t.cumulative_trapezoid", policy="fp32", aten=""),
+    Op(
+        "cumulative_trapezoid", "t.cumulative_trapezoid", policy="fp32", aten=""
+    ),
     Op("diff", "*"),
     Op("gradient", "t.gradient", result="tuple"),
     Op("bernoulli", "*_"),

@@ -123,9 +123,15 @@ class Op:
         last = self.name.rpartition(".")[2]
         star = words[0] if words[0].startswith("*") else ""
         if star:
-            words[:1] = [f"t.{last}", f".{last}", *([f".{last}_"] if star == "*_" else [])]
+            words[:1] = [
+                f"t.{last}",
+                f".{last}",
+                *([f".{last}_"] if star == "*_" else []),
+            ]
         methods = tuple(word[1:] for word in words if word.startswith("."))
-        functions = tuple(_canonical(word) for word in words if not word.startswith("."))
+        functions = tuple(
+            _canonical(word) for word in words if not word.startswith(".")
+        )
         object.__setattr__(self, "methods", methods)
         object.__setattr__(self, "functions", functions)
 
@@ -137,7 +143,12 @@ class Op:
         return (self.name.removeprefix("nn.functional.").replace(".", "_"),)
 
 
-_HEADS = {"t": "torch", "F": "torch.nn.functional", "L": "torch.linalg", "S": "torch.special"}
+_HEADS = {
+    "t": "torch",
+    "F": "torch.nn.functional",
+    "L": "torch.linalg",
+    "S": "torch.special",
+}
 
 
 def _canonical(word: str) -> str:
