@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.model.reach import Reach
 from amp_migrate.model.syntax import Binding, Module
+from tests.cost import growth
 from tests.model.questions import asked
 
 ORDER = {
@@ -449,12 +450,10 @@ def test_a_global_of_another_file() -> None:
     assert program.reaching.at(place, "device").certain
 
 
-def spent(source: str, name: str = "x") -> float:
-    """Seconds to answer at the last statement of a module."""
+def asking(source: str, name: str = "x") -> Callable[[], object]:
+    """The question what reaches the last statement of a module."""
     program = Program(source, "long.py")
-    start = time.process_time()
-    program.reaching.at(program.module.root.body[-1], name)
-    return time.process_time() - start
+    return lambda: program.reaching.at(program.module.root.body[-1], name)
 
 
 LONG = {
@@ -467,25 +466,28 @@ LONG = {
 
 @pytest.mark.parametrize("shape", LONG)
 def test_the_cost_grows_with_the_code(shape: str) -> None:
-    assert spent(LONG[shape](900)) < 1
+    assert growth(lambda size: asking(LONG[shape](size)), 200) < 2.5
 
 
 def test_nested_loops_cost_one_pass() -> None:
-    depth = 18
-    lines = [f"{'    ' * i}for i{i} in r:" for i in range(depth)]
-    source = "\n".join([*lines, f"{'    ' * depth}x = 1", "ask(x)", ""])
-    assert spent(source) < 1
+    def nested(depth: int) -> Callable[[], object]:
+        lines = [f"{'    ' * i}for i{i} in r:" for i in range(depth)]
+        return asking("\n".join([*lines, f"{'    ' * depth}x = 1", "ask(x)", ""]))
+
+    assert growth(nested, 8) < 3
 
 
 def test_methods_that_call_each_other_are_bounded() -> None:
-    names = [f"m{i}" for i in range(40)]
-    calls = "".join(f"        self.{name}()\n" for name in names)
-    methods = "".join(
-        f"    def {name}(self):\n{calls}        self.{name}_x = 1\n" for name in names
-    )
-    source = f"class A:\n{methods}    def ask(self):\n{calls}        print(self.m0_x)\nA().ask()\n"
-    program = Program(source, "methods.py")
-    start = time.process_time()
-    place = of_first_statement(program.module, "ask")
-    program.reaching.at(place, "self.m0_x")
-    assert time.process_time() - start < 2
+    def each_other(count: int) -> Callable[[], object]:
+        names = [f"m{i}" for i in range(count)]
+        run = "".join(f"        self.{name}()\n" for name in names)
+        methods = "".join(f"    def {one}(self):\n{run}        self.{one}_x = 1\n" for one in names)
+        source = (
+            f"class A:\n{methods}    def ask(self):\n{run}        print(self.m0_x)\nA().ask()\n"
+        )
+        program = Program(source, "methods.py")
+        place = of_first_statement(program.module, "ask")
+        return lambda: program.reaching.at(place, "self.m0_x")
+
+    # Twice the methods are four times the calls.
+    assert growth(each_other, 20) < 5
