@@ -16,7 +16,8 @@ from amp_migrate.pipeline.existing_amp import repaired
 from amp_migrate.pipeline.models import forget, program_of
 from amp_migrate.pipeline.prove import Blocked, new_mistakes, unstable
 from amp_migrate.pipeline.write import all_or_none, written
-from amp_migrate.planner.plan import Plan, Planner, planned
+from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.plan import Planner, planned
 from amp_migrate.project.module_graph import Project
 
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module
 from amp_migrate.outcome import FileOutcome, FileStatus
-from amp_migrate.planner.plan import Plan
+from amp_migrate.planner.file_plan import Plan
 from amp_migrate.rewrite.proof import check
 
 

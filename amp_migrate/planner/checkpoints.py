@@ -146,7 +146,7 @@ class Checkpoints:
         assert isinstance(call.func, ast.Attribute)
         if not self.wiring.steps_root(call.func.value, scope):
             return None  # an optimizer of a loop that was not migrated
-        if own := self.wiring.own(scope):
+        if own := self.wiring.scalers.own(scope):
             return own
         before = self.wiring.snapshot()
         try:
@@ -159,7 +159,7 @@ class Checkpoints:
                 f"the scaler's state is not saved or loaded here: {refusal.message}",
             )
             return None
-        if set(self.wiring.homes) - set(before.homes):
+        if set(self.wiring.scalers.homes) - set(before.scalers.homes):
             self.wiring.restore(before)
             self._note(
                 call,
@@ -169,8 +169,8 @@ class Checkpoints:
                 ),
             )
             return None
-        self.wiring.homes = (
-            before.homes
+        self.wiring.scalers.homes = (
+            before.scalers.homes
         )  # places of constructions are the loops' to choose
         return name
 

@@ -14,6 +14,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, Scope, shallow
 from amp_migrate.planner.loss_flow import Step, flow_of, header
+from amp_migrate.planner.missing_forward import MissingForward
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import (
     Hoist,
@@ -74,7 +75,12 @@ class RegionFinder:
         for call, found, inline in behind:
             at = self.program.module.statement_of(call)
             if not found and not inline and not self._late_forward(call, at):
-                self._check_penalty(call, at, any(f or i for _, f, i in behind))
+                missing = MissingForward(
+                    self.program, self.scope, self._losses(call)
+                )
+                beside = any(f or i for _, f, i in behind)
+                if not beside or not missing.is_penalty(at):
+                    raise missing.refusal(call)
             for statement in found:
                 top, block = self._top(statement, at)
                 members.setdefault(
@@ -111,39 +117,6 @@ class RegionFinder:
             if found or inline:
                 break
         return found, inline
-
-    def _check_penalty(
-        self, call: ast.Call, at: ast.stmt, beside_forward: bool
-    ) -> None:
-        """Refuse a loss without a forward, but for a penalty on parameters beside one with it."""
-        steps = (
-            s for expr in self._losses(call) for s in self.flow.slice(expr, at)
-        )
-        roots = [
-            *self._losses(call),
-            *(r for s in steps for r in header(s.statement)),
-        ]
-        if not beside_forward or not any(
-            self._reads_parameters(r) for r in roots
-        ):
-            raise self._no_forward(call)
-
-    def _reads_parameters(self, root: ast.AST) -> bool:
-        """`model.parameters()`, `model.fc.weight`, `penalty(model)`."""
-        values = self.program.values
-        for node in shallow(root):
-            if isinstance(node, ast.Attribute) and values.is_model(
-                node.value, self.scope
-            ):
-                return True
-            given = (
-                [*node.args, *(k.value for k in node.keywords)]
-                if isinstance(node, ast.Call)
-                else []
-            )
-            if any(values.is_model(one, self.scope) for one in given):
-                return True
-        return False
 
     def _late_forward(self, call: ast.Call, at: ast.stmt) -> bool:
         """Whether every forward behind a backward is one that must stay in float32: then it needs
@@ -271,39 +244,6 @@ class RegionFinder:
     def _trains(self, statement: ast.stmt) -> bool:
         """A fitting with backwards and steps of its own: what it gives is no part of this graph."""
         return any(self._effect(root) & TRAINING for root in header(statement))
-
-    def _no_forward(self, call: ast.Call) -> Refusal:
-        loss = (
-            " + ".join(ast.unparse(one) for one in self._losses(call))
-            or "the loss"
-        )
-        why = f"nothing that computes `{loss}` in `{self.scope.qualname}` is known to run a model, "
-        why += "so there is nothing to put under autocast"
-        for attribute, method in self._set_elsewhere(call):
-            name = method.qualname.rpartition(".")[2]
-            why = f"`{attribute}`, of which the loss is made, is set in `{name}`: "
-            why += "compute the loss where its backward is called"
-        return Refusal("loss-computed-elsewhere", call, why)
-
-    def _set_elsewhere(self, call: ast.Call) -> Iterator[tuple[str, Scope]]:
-        """`self.loss` of a backward, and the only other method of the class that sets it."""
-        cls = self.program.graph.class_around(self.scope)
-        held = (
-            self.program.module.scopes[cls].bindings if cls is not None else {}
-        )
-        for node in (n for expr in self._losses(call) for n in shallow(expr)):
-            if not isinstance(node, ast.Attribute):
-                continue
-            head, _, rest = (dotted_name(node) or "").partition(".")
-            if head == self.scope.self_name:
-                statements = [
-                    one.statement for one in held.get(f"self.{rest}", ())
-                ]
-                where = {
-                    self.program.module.scope_of(one) for one in statements
-                }
-                if len(where) == 1 and self.scope not in where:
-                    yield ast.unparse(node), where.pop()
 
     def _top(
         self, member: ast.stmt, at: ast.stmt

@@ -53,7 +53,9 @@ def _paths(made: LoopEdits) -> set[str]:
     """How the scalers are read: as names, and as attributes of their objects."""
     name = made.wiring.name
     return {name} | {
-        f"{h.attribute}.{name}" for h in made.wiring.homes if h.attribute
+        f"{h.attribute}.{name}"
+        for h in made.wiring.scalers.homes
+        if h.attribute
     }
 
 
@@ -77,7 +79,7 @@ def _switch_names(made: LoopEdits, paths: set[str]) -> set[str]:
 def _set_elsewhere(made: LoopEdits, file: Module) -> bool:
     return any(
         home.attribute and home.scope.module is not file
-        for home in made.wiring.homes
+        for home in made.wiring.scalers.homes
     )
 
 

@@ -75,7 +75,7 @@ class LoopEdits:
                 self.wrap(region, self._of_region(scope, region, plan.scaler))
             )
         for where, region in plan.above:
-            visible = self.wiring.visible(where)
+            visible = self.wiring.scalers.visible(where)
             edits.append(
                 self.wrap(region, self._of_region(where, region, visible))
             )
@@ -99,7 +99,9 @@ class LoopEdits:
         return [
             self.wrap(
                 region,
-                self._header(scope, region.first, self.wiring.visible(scope)),
+                self._header(
+                    scope, region.first, self.wiring.scalers.visible(scope)
+                ),
             )
             for scope, region in found
         ]
@@ -161,7 +163,8 @@ class LoopEdits:
             enabled = here.enabled
         else:
             switched = id(scope.node) in self.wiring.optional or any(
-                s.enabled is not None for s in self.wiring.switches_for(scope)
+                s.enabled is not None
+                for s in self.wiring.scalers.switches_for(scope)
             )
             enabled = f"{scaler}.is_enabled()" if switched else None
         header = self.spellings.of(scope).autocast(

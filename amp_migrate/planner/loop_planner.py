@@ -232,12 +232,13 @@ class LoopPlanner:
         be given to both.
         """
         own = self.switches.own
-        for home, anchor, before in self.wiring.places(scope):
+        for home, anchor, before in self.wiring.scalers.places(scope):
             self.switches.check_read(node, home, anchor, after=not before)
             if own is not None:
                 own.text(home, anchor)
         made = {
-            s.device_type == '"cuda"' for s in self.wiring.switches_for(scope)
+            s.device_type == '"cuda"'
+            for s in self.wiring.scalers.switches_for(scope)
         }
         used = {
             self.switches.at(scope, r.first).device_type == '"cuda"'

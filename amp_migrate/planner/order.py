@@ -22,7 +22,7 @@ def check_order(
     """Refuse a scope with a backward that always runs before the scaler is made in it."""
     anchors = [
         a
-        for home, made in wiring.homes.items()
+        for home, made in wiring.scalers.homes.items()
         if home.scope is scope and not home.attribute
         for a in made
     ]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from amp_migrate.model.calls import argument
 from amp_migrate.model.kinds import Kind
@@ -15,12 +14,11 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_stored, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
+from amp_migrate.planner.move_order import MoveOrder
 
 _PARAMETERS = ("parameters", "named_parameters")
 _DEEP = 3
 _HOPS = 3
-Place: TypeAlias = tuple[int, int]
-"""A line, and a column in it."""
 
 
 class TrainedModels:
@@ -28,7 +26,7 @@ class TrainedModels:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._leading: dict[Scope, frozenset[Scope]] = {}
+        self.order = MoveOrder(program)
 
     def at(self, scope: Scope, place: ast.stmt) -> list[ast.expr]:
         """How they are called there: what `.parameters()` is asked of, else what else is handed
@@ -313,103 +311,10 @@ class TrainedModels:
         its = [m for m in moves if self.is_moved(m, model, scope)]
         if its:
             return all(
-                self.runs_before(m, scope, place, after=after) for m in its
+                self.order.runs_before(m, scope, place, after=after)
+                for m in its
             )
         others = (m for m in moves if m.of_model)
         return not any(
-            self.runs_later(m, scope, place, after=after) for m in others
+            self.order.runs_later(m, scope, place, after=after) for m in others
         )
-
-    def runs_before(
-        self, move: Move, scope: Scope, place: ast.stmt, *, after: bool
-    ) -> bool:
-        """Whether a move has run before `place` does (or `after` it): by their order in the scopes
-        that lead to both.
-        """
-        if self._is_constructed(move.scope, scope):
-            return True
-        late = self._orders(move, scope, place, after)
-        return not any(late) if late else _is_constructor(move.scope)
-
-    def runs_later(
-        self, move: Move, scope: Scope, place: ast.stmt, *, after: bool
-    ) -> bool:
-        """Whether a move is seen to run behind a place on some way that leads to both."""
-        return any(self._orders(move, scope, place, after))
-
-    def _orders(
-        self, move: Move, scope: Scope, place: ast.stmt, after: bool
-    ) -> list[bool]:
-        """Whether a move runs behind a place, in each scope that leads to both."""
-        ours: dict[Scope, Place] = {}
-        for where, at in self._ways(
-            scope, _end(place) if after else _begin(place), _HOPS
-        ):
-            ours[where] = min(at, ours.get(where, at))
-        theirs = self._ways(move.scope, _end(move.call), _HOPS)
-        return [at > ours[where] for where, at in theirs if where in ours]
-
-    def _is_constructed(self, first: Scope, scope: Scope) -> bool:
-        """Whether `first` is a constructor of the object whose method `scope` is, one that no
-        constructor calls: other objects of the class are made whenever they are.
-        """
-        made, cls = map(self.program.graph.class_around, (first, scope))
-        if made is None or cls is None or not _is_constructor(first):
-            return False
-        of_object = {*self.program.graph.lineage(cls), cls}
-        return made in of_object and not any(
-            _is_constructor(one)
-            and self.program.graph.class_around(one) in of_object
-            for one in self._leading_to(scope)
-        )
-
-    def leads(self, first: Scope, second: Scope) -> bool:
-        """Whether one of two scopes leads to the other, or both are of one class."""
-        one, other = map(self.program.graph.class_around, (first, second))
-        if one is not None and other is not None:
-            lineage = self.program.graph.lineage
-            if one in lineage(other) or other in lineage(one):
-                return True
-        return first in self._leading_to(second) or second in self._leading_to(
-            first
-        )
-
-    def _leading_to(self, scope: Scope) -> frozenset[Scope]:
-        """The scope, its callers and theirs; each once, for many ways may lead through one, and
-        remembered, for every move of data asks.
-        """
-        if scope not in self._leading:
-            found = near = {scope}
-            for _ in range(_HOPS):
-                near = {
-                    where
-                    for one in near
-                    for where, _ in self._ways(one, (0, 0), 1)
-                } - found
-                found = found | near
-            self._leading[scope] = frozenset(found)
-        return self._leading[scope]
-
-    def _ways(
-        self, scope: Scope, at: Place, hops: int
-    ) -> Iterator[tuple[Scope, Place]]:
-        """The scope and its callers, each with the place that runs."""
-        yield scope, at
-        if hops and isinstance(scope.node, FUNCTIONS):
-            for call, caller, _ in self.program.reaching.entry.sites(
-                scope.node
-            ):
-                if caller is not scope and call in self.program.module.parents:
-                    yield from self._ways(caller, _end(call), hops - 1)
-
-
-def _is_constructor(scope: Scope) -> bool:
-    return isinstance(scope.node, FUNCTIONS) and scope.node.name == "__init__"
-
-
-def _begin(node: ast.stmt | ast.expr) -> Place:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.stmt | ast.expr) -> Place:
-    return node.end_lineno or node.lineno, node.end_col_offset or 0

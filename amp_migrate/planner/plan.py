@@ -5,8 +5,7 @@ about each of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from amp_migrate.config import Settings
@@ -16,10 +15,10 @@ from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.planner import half_done as halfdone
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.checkpoints import Checkpoints
-from amp_migrate.planner.frameworks import framework_loops, switched
+from amp_migrate.planner.file_additions import FileAdditions
+from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.frameworks import framework_loops
 from amp_migrate.planner.groups import Group, groups
-from amp_migrate.planner.half_safety.autograd_functions import Custom, functions
-from amp_migrate.planner.half_safety.custom_functions import decorations
 from amp_migrate.planner.introduced import introduced
 from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
 from amp_migrate.planner.loop_planner import LoopPlanner
@@ -42,18 +41,6 @@ from amp_migrate.rewrite.edits import (
     moved,
     place,
 )
-from amp_migrate.rewrite.proof import Introduced
-
-
-@dataclass
-class Plan:
-    """The decisions about one file."""
-
-    loops: list[LoopOutcome] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    edits: list[Edit] = field(default_factory=list)
-    introduced: Introduced = field(default_factory=Introduced)
-
 
 Blocked: TypeAlias = "Mapping[tuple[str, str], Refusal]"
 """Loops whose rewrite was judged wrong, by path and scope, with the refusal to give instead."""
@@ -99,6 +86,7 @@ class Planner:
         self.edits = LoopEdits(
             program, self.spellings, self.switches, self.wiring
         )
+        self.additions = FileAdditions(program, settings, self.edits)
         self.loops = LoopPlanner(
             program, self.spellings, self.switches, self.wiring
         )
@@ -121,9 +109,10 @@ class Planner:
             )
             self.company |= dict.fromkeys(hidden)
         for file in self.program.module.files:
-            self._complete(plans[file.path], file)
-            self._decorate(plans[file.path], file)
-            self._switch_frameworks(plans[file.path], file)
+            plan = plans[file.path]
+            self.additions.complete(plan, file, self.completions)
+            self.additions.decorate(plan, file, self.planned)
+            self.additions.switch_frameworks(plan, file)
         return plans
 
     def _conflicts(self) -> bool:
@@ -143,28 +132,6 @@ class Planner:
             if refusal is not None:
                 self.conflicts[scope.module.path, scope.qualname] = refusal
         return bool(self.conflicts)
-
-    def _switch_frameworks(self, plan: Plan, file: Module) -> None:
-        """With `--unsafe`, the settings of frameworks that are literals in the code."""
-        torch = self.spellings.of(file.root).torch
-        for one in switched(self.program, file, self.settings, torch):
-            plan.edits += self._own(one.edits)
-            adds = self.spellings.imports_torch(file) and any(
-                f"{torch}." in change.new for change in one.changes
-            )
-            plan.edits += (
-                [AddImport("torch")]
-                if adds and AddImport("torch") not in plan.edits
-                else []
-            )
-            known = plan.introduced.settings | frozenset(one.changes)
-            imports = plan.introduced.imports_torch or adds
-            plan.introduced = replace(
-                plan.introduced,
-                settings=known,
-                imports_torch=imports,
-                torch=torch,
-            )
 
     def _decide_all(self, scope: Scope) -> list[LoopOutcome]:
         """A verdict for each group of backwards of a scope."""
@@ -235,89 +202,6 @@ class Planner:
         self.completions += [found] if found is not None else []
         return found is not None
 
-    def _complete(self, plan: Plan, file: Module) -> None:
-        """The regions of the file's half-done loops."""
-        done = [c for c in self.completions if c.scope.module is file]
-        edits = [
-            self.edits.wrap(region, c.header)
-            for c in done
-            for region in c.regions
-        ]
-        casts = list(dict.fromkeys(cast for c in done for cast in c.casts))
-        adds = (
-            bool(done)
-            and self.spellings.imports_torch(file)
-            and AddImport("torch") not in plan.edits
-        )
-        plan.edits += [
-            *self._own([*edits, *casts]),
-            *([AddImport("torch")] if adds else []),
-        ]
-        known = (plan.introduced.regions or frozenset()) | {
-            c.header for c in done
-        }
-        count = plan.introduced.float_casts + len(casts)
-        torch = self.spellings.of(file.root).torch
-        imports = plan.introduced.imports_torch or adds
-        plan.introduced = replace(
-            plan.introduced,
-            regions=known,
-            float_casts=count,
-            imports_torch=imports,
-            torch=torch,
-        )
-
-    def _decorate(self, plan: Plan, file: Module) -> None:
-        """The custom autograd functions of a program in which autocast is new, or already is."""
-        if (
-            self.switches.use.other
-            or len(self.program.module.files) == 1
-            and not plan.edits
-        ):
-            return
-        wanted = self._functions(file)
-        found = list(
-            decorations(self.program, wanted, self.spellings.of(file.root))
-        )
-        if not found:
-            return
-        adds = (
-            self.spellings.imports_torch(file)
-            and AddImport("torch") not in plan.edits
-        )
-        plan.edits += [
-            *self._own(one.edit for one in found),
-            *([AddImport("torch")] if adds else []),
-        ]
-        plan.introduced = replace(
-            plan.introduced,
-            decorators=frozenset(one.decorator for one in found),
-            imports_torch=plan.introduced.imports_torch or adds,
-            torch=self.spellings.of(file.root).torch,
-        )
-
-    def _functions(self, file: Module) -> list[Custom]:
-        """Those of the only file; of several files, those that the regions run."""
-        if len(self.program.module.files) == 1:
-            return list(functions(self.program))
-        reached = [one for loop in self.planned for one in loop.functions]
-        home = self.program.module.scope_of
-        return [
-            one
-            for one in dict.fromkeys(reached)
-            if home(one.node).module is file
-        ]
-
-    def _own(self, edits: Iterable[Edit]) -> list[Edit]:
-        """Edits of one file, by their places in it."""
-        base = self.program.module.place
-        return [
-            moved(edit, -base(where)[1])
-            if (where := place(edit)) is not None
-            else edit
-            for edit in edits
-        ]
-
     def _located(self, refusal: Refusal, scope: Scope, line: int) -> str:
         file = self.program.module.file_of(refusal.node)
         if file is not None and file is not scope.module:
@@ -356,7 +240,7 @@ class Planner:
             own = self.switches.own
             if own is not None:
                 own.edits.clear()  # loops that are refused after all need none
-            made = [*self.wiring.constructions(), *self.wiring.edits]
+            made = [*self.wiring.scalers.constructions(), *self.wiring.edits]
             made += own.edits if own is not None else ()
             # First what makes the scaler, then what uses it: both may stand above one statement.
             edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
@@ -408,6 +292,3 @@ def planned(
         if not planner.conflicts.keys() - barred.keys():
             return planner, plans
         barred |= planner.conflicts
-
-
-__all__ = ["Plan", "Planner", "planned"]

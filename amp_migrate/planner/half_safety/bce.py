@@ -8,42 +8,28 @@ CUDA autocast bans the loss, and a half sigmoid has saturated before any cast (a
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TypeGuard
 
 from amp_migrate.model.calls import argument
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.losses import Behind, bce_behind, body_of, callables
-from amp_migrate.model.precision import says_float
+from amp_migrate.model.losses import bce_behind, body_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import (
-    FUNCTIONS,
     Binding,
     Function,
     Scope,
-    returned,
     shallow,
 )
-from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.planner.half_safety.bce_refusal import (
+    loss_in,
+    place_of_definition,
+    unsafe,
+)
 from amp_migrate.planner.half_safety.hazards import Hazards
-from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
+from amp_migrate.planner.half_safety.sigmoids import Sigmoids, unshaped
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
-from amp_migrate.torch_facts import layers, ops
-
-_SIGMOIDS = {
-    "torch.sigmoid",
-    "torch.nn.functional.sigmoid",
-    "torch.special.expit",
-}
-_SHAPES = frozenset(
-    name
-    for row in ops.shapes.ROWS
-    if row.result == "same"
-    for name in row.methods
-) | {"clamp", "clip"}
 
 
 class ProbabilityLosses:
@@ -61,6 +47,7 @@ class ProbabilityLosses:
         self.backwards = backwards
         self.hazards = hazards
         self.flow = flow_of(scope, program)
+        self.sigmoids = Sigmoids(program, scope, hazards)
 
     def late(self) -> frozenset[ast.stmt]:
         """Loss statements that must stay in float32, outside of autocast; their sigmoids are
@@ -80,7 +67,7 @@ class ProbabilityLosses:
                     self.program.effects.of_statement(expr, self.scope)
                     & EventKind.BCE
                 ):
-                    raise self._refuse(
+                    raise self._unsafe(
                         call,
                         (
                             "the loss is computed inside backward's receiver: give it, and the "
@@ -92,7 +79,7 @@ class ProbabilityLosses:
                     if direct or step.uses & changed:
                         if self._runs_model(step.statement):
                             why = self._in_one(step.statement)
-                            raise self._refuse(step.statement, why)
+                            raise self._unsafe(step.statement, why)
                         late[step.statement] = None
                         changed |= step.defines
                     if direct:
@@ -125,7 +112,9 @@ class ProbabilityLosses:
                 & EventKind.FORWARD
             ):
                 behind = bce_behind(self.program, call, self.scope)
-                places = ", ".join(_place(_loss_in(one)) for one in behind)
+                places = ", ".join(
+                    place_of_definition(loss_in(one)) for one in behind
+                )
                 where = f" ({places})" if places else ""
                 return (
                     f"`{ast.unparse(call.func)}` runs the model and computes the loss{where}: "
@@ -148,25 +137,15 @@ class ProbabilityLosses:
             )
         )
 
-    def _refuse(self, node: ast.AST, why: str) -> Refusal:
-        file = self.program.module.scope_of(node).module
-        place = (
-            f" ({Path(file.path).name})"
-            if file is not self.scope.module
-            else ""
-        )
-        return Refusal(
-            "bce-on-probabilities",
-            node,
-            f"BCELoss on probabilities is unsafe in half precision{place}; {why}",
-        )
+    def _unsafe(self, node: ast.AST, why: str) -> Refusal:
+        return unsafe(self.program, self.scope, node, why)
 
     def _mend(self, statement: ast.stmt) -> None:
         for root in header(statement):
             for node in shallow(root):
                 if self._computes_bce(node, self.scope):
                     for probability in self._probabilities(node, self.scope):
-                        self._trace(probability, statement)
+                        self.sigmoids.mend(probability, statement)
                     self._cast_others(node)
 
     def _computes_bce(self, node: ast.AST, scope: Scope) -> TypeGuard[ast.Call]:
@@ -191,7 +170,7 @@ class ProbabilityLosses:
                     for expr in self._probabilities(nested, inner):
                         found.append(self._argument_of(expr, call, inner))
         if not found:
-            raise self._refuse(call, "it is computed in code out of sight")
+            raise self._unsafe(call, "it is computed in code out of sight")
         return found
 
     def _bodies(
@@ -207,8 +186,9 @@ class ProbabilityLosses:
         for behind in bce_behind(self.program, call, scope):
             body = body_of(behind)
             if body is not None and behind[0] is not self.program:
-                raise self._refuse(
-                    call, f"it is computed in {_place(behind)}, out of reach"
+                raise self._unsafe(
+                    call,
+                    f"it is computed in {place_of_definition(behind)}, out of reach",
                 )
             found.append(body)
         return [body for body in dict.fromkeys(found) if body is not None]
@@ -228,7 +208,7 @@ class ProbabilityLosses:
         self, expr: ast.expr, call: ast.Call, inner: Scope
     ) -> ast.expr:
         """What the caller passed for the parameter that `expr` is in the body of `inner`."""
-        expr = _unshaped(expr)
+        expr = unshaped(expr)
         bound = inner.self_name is not None
         is_given = isinstance(expr, ast.Name) and all(
             one.how == "parameter" or _is_reshaped(one, expr.id)
@@ -240,157 +220,10 @@ class ProbabilityLosses:
             else None
         )
         if given is None:
-            raise self._refuse(
+            raise self._unsafe(
                 call, "its input cannot be followed to a sigmoid"
             )
         return given
-
-    def _trace(self, expr: ast.expr, statement: ast.stmt) -> None:
-        """Find the sigmoid behind `expr` and give it float32."""
-        self._trace_in(expr, self.scope, statement, 8)
-
-    def _trace_in(
-        self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
-    ) -> None:
-        expr = _unshaped(expr)
-        if says_float(expr) and depth < 8:
-            return
-        if depth == 0:
-            raise self._refuse(expr, "the sigmoid is out of sight")
-        if isinstance(expr, ast.Name):
-            for value, index in self._definitions(expr, scope, at):
-                self._trace_value(value, index, scope, depth - 1)
-        else:
-            self._trace_value(expr, None, scope, depth - 1)
-
-    def _definitions(
-        self, name: ast.Name, scope: Scope, at: ast.stmt | None
-    ) -> list[tuple[ast.expr, int | None]]:
-        home = scope.lookup(name.id)
-        if home is not scope:
-            raise self._refuse(name, "its input is made in another function")
-        bindings = self.program.reaching.at(name, name.id).bindings
-        values = [
-            (b.value, b.index)
-            for b in bindings
-            if b.value is not None and b.how == "assign"
-        ]
-        if not values or len(values) < len(bindings):
-            raise self._refuse(
-                name, f"nothing shows where `{name.id}` gets its sigmoid"
-            )
-        return values
-
-    def _trace_value(
-        self, value: ast.expr, index: int | None, scope: Scope, depth: int
-    ) -> None:
-        value = _unshaped(value)
-        if (
-            isinstance(value, (ast.Tuple, ast.List))
-            and index is not None
-            and index < len(value.elts)
-        ):
-            return self._trace_in(value.elts[index], scope, None, depth)
-        if isinstance(value, ast.Name):
-            return self._trace_in(value, scope, None, depth)
-        if not isinstance(value, ast.Call):
-            raise self._refuse(value, "its input is no plain sigmoid")
-        sigmoid = self._sigmoid_input(value, scope)
-        if sigmoid is not None:
-            return self.hazards.cast(sigmoid)
-        if self._is_float32(value, scope):
-            return None
-        sequence = ends_in_sigmoid(self.program, value, scope)
-        if sequence is not None:
-            return self.hazards.split(value, sequence)
-        for function in self._functions(value, scope):
-            for result in returned(function):
-                self._trace_result(
-                    result, index, self.program.scope(function), depth
-                )
-        return None
-
-    def _trace_result(
-        self, result: ast.expr, index: int | None, scope: Scope, depth: int
-    ) -> None:
-        if isinstance(result, ast.Tuple) and index is not None:
-            result = result.elts[index]
-        self._trace_in(
-            result, scope, self.program.module.statement_of(result), depth
-        )
-
-    def _sigmoid_input(self, call: ast.Call, scope: Scope) -> ast.expr | None:
-        if self.program.canonical(call.func) in _SIGMOIDS:
-            return call.args[0] if call.args else None
-        if self.program.values.of(call.func, scope).name == "torch.nn.Sigmoid":
-            return call.args[0] if call.args else None
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("sigmoid", "sigmoid_")
-            and not call.args
-        ):
-            return call.func.value
-        return None
-
-    def _is_float32(self, call: ast.Call, scope: Scope) -> bool:
-        """A softmax, which autocast runs in float32."""
-        found = spelled(self.hazards.asked.inference, call, scope)
-        row = layers.layer(self.program.values.of(call.func, scope).name)
-        op = (
-            found.op
-            if found is not None
-            else row.op
-            if row is not None
-            else None
-        )
-        return op is not None and op.policy == "fp32"
-
-    def _functions(self, call: ast.Call, scope: Scope) -> list[Function]:
-        found = self._models(call, scope)
-        function = self.program.values.callee(call, scope)
-        if function is not None and not found:
-            return [function]
-        value = self.program.values.of(call.func, scope)
-        forward = (
-            self.program.graph.method(value.cls, "forward")
-            if value.cls is not None
-            else None
-        )
-        if found:
-            return found
-        if forward is None:
-            where = (
-                "in an nn.Sequential"
-                if value.kind is Kind.MODEL
-                and value.name == "torch.nn.Sequential"
-                else "out of sight"
-            )
-            raise self._refuse(call, f"the sigmoid is {where}")
-        return [forward]
-
-    def _models(self, call: ast.Call, scope: Scope) -> list[Function]:
-        """`forward` of every class that may be behind `model(x)` or `model.forward(x)`. Raises
-        Refusal where one of several is out of sight.
-        """
-        behind = callables(self.program, call, scope)
-        found: list[Function] = []
-        for one in behind:
-            body = body_of(one)
-            if body is not None and one[0] is not self.program:
-                raise self._refuse(
-                    call, f"the sigmoid is in {_place(one)}, out of reach"
-                )
-            if isinstance(body, FUNCTIONS):
-                found.append(body)
-        for program, node in behind if found else ():
-            if isinstance(node, ast.expr) and not _is_wrapper(
-                program.canonical(node) or ""
-            ):
-                raise self._refuse(
-                    call,
-                    f"the sigmoid of `{ast.unparse(node)}` is out of sight",
-                )
-        return list(dict.fromkeys(found))
 
     def _cast_others(self, call: ast.Call) -> None:
         """Other outputs of the model that the late statement computes with (mu, logvar) leave the
@@ -419,56 +252,11 @@ class ProbabilityLosses:
         )
 
 
-def _is_wrapper(name: str) -> bool:
-    """A function or class of torch that hands back, or runs, the model that it is given."""
-    is_layer = name == "torch.nn.Sequential" or layers.layer(name) is not None
-    return name.startswith(("torch.", "copy.")) and not is_layer
-
-
-def _loss_in(behind: Behind) -> Behind:
-    """The call in a body that computes the loss; the body itself where none stands in it."""
-    program, body = behind[0], body_of(behind)
-    if not isinstance(body, FUNCTIONS):
-        return behind
-    scope = program.scope(body)
-    computing = (
-        one
-        for one in scope.calls
-        if program.effects.of_node(one, scope) & EventKind.BCE
-    )
-    return program, next(computing, behind[1])
-
-
-def _place(behind: Behind) -> str:
-    """Where a definition stands, of this program or of another."""
-    program, node = behind
-    file = program.module.file_of(node) or program.module
-    return f"{Path(file.path).name}:{node.lineno}"
-
-
 def _is_reshaped(binding: Binding, name: str) -> bool:
     """`p = p.view(-1)`"""
-    inner = _unshaped(binding.value) if binding.value is not None else None
+    inner = unshaped(binding.value) if binding.value is not None else None
     return (
         binding.how == "assign"
         and isinstance(inner, ast.Name)
         and inner.id == name
     )
-
-
-def _unshaped(expr: ast.expr) -> ast.expr:
-    """The tensor behind `x.view(-1)`, `x[:, 0]`, `torch.squeeze(x)`."""
-    while True:
-        if (
-            isinstance(expr, ast.Call)
-            and isinstance(expr.func, ast.Attribute)
-            and expr.func.attr in _SHAPES
-        ):
-            plain = isinstance(
-                expr.func.value, ast.Name
-            ) and expr.func.value.id in ("torch", "th")
-            expr = expr.args[0] if plain and expr.args else expr.func.value
-        elif isinstance(expr, ast.Subscript):
-            expr = expr.value
-        else:
-            return expr

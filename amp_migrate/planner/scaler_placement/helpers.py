@@ -17,8 +17,8 @@ from amp_migrate.rewrite.edits import AddArgument, AddParameter
 
 def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
     """The scaler's name in a helper that a stepping scope calls."""
-    wiring.access.setdefault(id(helper), []).extend(
-        wiring.access.get(id(stepper), ())
+    wiring.scalers.access.setdefault(id(helper), []).extend(
+        wiring.scalers.access.get(id(stepper), ())
     )
     if (
         name.partition(".")[0] == stepper.self_name
@@ -26,7 +26,7 @@ def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
         and helper.owner is not None
     ):
         return f"{helper.self_name}.{name.partition('.')[2]}"
-    home = wiring.access.get(id(stepper), [])
+    home = wiring.scalers.access.get(id(stepper), [])
     if "." not in name and all(h.scope is helper.root for h in home):
         return name
     if not isinstance(helper.node, FUNCTIONS):
@@ -47,8 +47,8 @@ def reach_step(
     name: str,
 ) -> str:
     """The scaler's name in a helper that makes the steps of `calls` in a stepping scope."""
-    wiring.access.setdefault(id(helper), []).extend(
-        wiring.access.get(id(stepper), ())
+    wiring.scalers.access.setdefault(id(helper), []).extend(
+        wiring.scalers.access.get(id(stepper), ())
     )
     function = helper.node
     if not isinstance(function, FUNCTIONS):
@@ -69,7 +69,7 @@ def reach_step(
         wiring.make_optional(
             function, f"`{function.name}` is called elsewhere, too"
         )
-    wiring.threaded.add(id(function))
+    wiring.scalers.threaded.add(id(function))
     holder = name.rpartition(".")[0]
     for one in wiring.names:
         wiring.edits[
@@ -103,7 +103,9 @@ def _shared(
         return (
             f"{helper.self_name}.{rest}" if own and helper.self_name else None
         )
-    homes = {id(home.scope) for home in wiring.access.get(id(stepper), ())}
+    homes = {
+        id(home.scope) for home in wiring.scalers.access.get(id(stepper), ())
+    }
     here = (
         helper.parent if helper.owner is None else None
     )  # a class outlives its script

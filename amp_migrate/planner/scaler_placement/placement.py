@@ -18,23 +18,21 @@ from amp_migrate.planner.scaler_placement.callers import (
     passes_none,
     refuse_locked,
 )
-from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
-from amp_migrate.planner.scaler_placement.later import LaterPlaces
 from amp_migrate.planner.scaler_placement.makers import (
     attribute_makers,
     is_none,
     makers,
 )
+from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import sources_of
-from amp_migrate.planner.spelling import Spellings, Switch
+from amp_migrate.planner.spelling import Spellings
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import (
     AddArgument,
     AddParameter,
     Edit,
-    InsertAfter,
     InsertBefore,
     Template,
 )
@@ -51,24 +49,23 @@ class Wiring:
     spellings: Spellings
     name: str
     project: Project = field(default_factory=Project)
-    anchors: Anchors = field(init=False)
+    scalers: Scalers = field(init=False)
     epochs: Epochs = field(init=False)
-    later: LaterPlaces = field(init=False)
-    homes: dict[Home, list[ast.stmt]] = field(default_factory=dict)
-    """Where each scaler may be made: the statements that make its optimizers."""
-    access: dict[int, list[Home]] = field(default_factory=dict)
-    """Which scalers a scope may see, by id of the scope."""
     edits: dict[Edit, None] = field(default_factory=dict)
-    threaded: set[int] = field(default_factory=set)
     optional: dict[int, tuple[Function, str]] = field(default_factory=dict)
     """Functions that may be called without a scaler, and why, by id."""
     stepped: set[str] = field(default_factory=set)
     """Last parts of the names of the optimizers that migrated loops step."""
 
     def __post_init__(self) -> None:
-        self.anchors = Anchors(self.program)
+        self.scalers = Scalers(
+            self.program,
+            self.switches,
+            self.spellings,
+            self.name,
+            self.project,
+        )
         self.epochs = Epochs(self.program)
-        self.later = LaterPlaces(self.anchors, self.switches)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,27 +78,19 @@ class Wiring:
 
     def snapshot(self) -> Wiring:
         """A copy to go back to when a loop turns out to be refused."""
-        homes = {home: list(anchors) for home, anchors in self.homes.items()}
-        access = {scope: list(found) for scope, found in self.access.items()}
-        return replace(
+        copy = replace(
             self,
-            homes=homes,
-            access=access,
             edits=dict(self.edits),
-            threaded=set(self.threaded),
             optional=dict(self.optional),
             stepped=set(self.stepped),
         )
+        copy.scalers = self.scalers.copy()
+        return copy
 
     def restore(self, earlier: Wiring) -> None:
         """Forget what was planned since `earlier`."""
-        self.homes, self.access = earlier.homes, earlier.access
-        self.edits, self.threaded, self.stepped = (
-            earlier.edits,
-            earlier.threaded,
-            earlier.stepped,
-        )
-        self.optional = earlier.optional
+        self.scalers, self.edits = earlier.scalers, earlier.edits
+        self.optional, self.stepped = earlier.optional, earlier.stepped
 
     def steps_root(self, optimizer: ast.expr, scope: Scope) -> bool:
         """Whether a migrated loop steps an optimizer of this name (parameters may rename it;
@@ -161,7 +150,7 @@ class Wiring:
 
     def _before_call(self, optimizers: list[ast.expr], scope: Scope) -> str:
         statements = [self.program.module.statement_of(o) for o in optimizers]
-        self._make(Home(scope, top=True), statements[:1], scope)
+        self.scalers.make(Home(scope, top=True), statements[:1], scope)
         return self.name
 
     def _where(self, name: str, scope: Scope, node: ast.expr) -> str | None:
@@ -199,8 +188,10 @@ class Wiring:
         ]
         if self.epochs.called_per_epoch(home):
             return self._above_function(home, scope, optimizers)
-        self._make(
-            Home(home), self.anchors.of(bindings, home, scope, loops), scope
+        self.scalers.make(
+            Home(home),
+            self.scalers.anchors.of(bindings, home, scope, loops),
+            scope,
         )
         return self.name
 
@@ -214,7 +205,7 @@ class Wiring:
                 optimizers[0],
                 "the optimizer is built anew for every call; build it once, beside the model",
             )
-        self._make(Home(home.root, top=True), [home.node], scope)
+        self.scalers.make(Home(home.root, top=True), [home.node], scope)
         return self.name
 
     # -- an attribute of the object
@@ -232,7 +223,7 @@ class Wiring:
             for name in names
         ]
         by_method: dict[int, list[Binding]] = {}
-        for binding in self.anchors.lasting(
+        for binding in self.scalers.anchors.lasting(
             [b for bindings in made for b in bindings]
         ):
             by_method.setdefault(
@@ -240,9 +231,9 @@ class Wiring:
             ).append(binding)
         for bindings in by_method.values():
             where = self.program.module.scope_of(bindings[0].statement)
-            self._make(
+            self.scalers.make(
                 Home(where, where.self_name or "self"),
-                self.anchors.of(bindings, where, scope, []),
+                self.scalers.anchors.of(bindings, where, scope, []),
                 scope,
             )
         return f"{method.self_name}.{self.name}"
@@ -264,15 +255,15 @@ class Wiring:
                 optimizers[0],
                 "the optimizer is a lambda's parameter",
             )
-        if id(function) in self.threaded:
+        if id(function) in self.scalers.threaded:
             return self.name
-        if Home(home, top=True) in self.homes:
+        if Home(home, top=True) in self.scalers.homes:
             return self.name  # made at its top already, for a loop of it
         if self.epochs.holds_everything(function, scope, loops):
             top = self.epochs.top_of(function, home)
             own = self.switches.own
             if own is None or own.found(home, top) is not None:
-                self._make(Home(home, top=True), [top], scope)
+                self.scalers.make(Home(home, top=True), [top], scope)
                 return self.name
         self.thread(function, names)
         return self.name
@@ -281,13 +272,13 @@ class Wiring:
         """Give `function` a parameter for the scaler and pass it at every call, making it where
         the optimizer is made.
         """
-        if id(function) in self.threaded:
+        if id(function) in self.scalers.threaded:
             return
         found = callers_of(self.program, self.project, function, names)
         refuse_locked(
             self.project, self.program.scope(function).module, function
         )
-        self.threaded.add(id(function))
+        self.scalers.threaded.add(id(function))
         inner = self.program.scope(function)
         without = any(passes_none(site, inner, names) for site in found.sites)
         why = (
@@ -360,8 +351,8 @@ class Wiring:
             if id(function) in self.optional and not refusal.files:
                 return  # this caller stays in float32
             raise
-        self.access.setdefault(id(inner), []).extend(
-            self.access.get(id(site.scope), ())
+        self.scalers.access.setdefault(id(inner), []).extend(
+            self.scalers.access.get(id(site.scope), ())
         )
         holder = value.rpartition(".")[0]
         for name in self.names:
@@ -384,7 +375,7 @@ class Wiring:
         """
         if names and not self._given_none(site, inner, names):
             return self.provide(given, site.scope, [site.call])
-        value = self.visible(site.scope)
+        value = self.scalers.visible(site.scope)
         if value is None:
             raise Refusal(
                 "callers-unknown",
@@ -402,88 +393,3 @@ class Wiring:
             for n in names
         ]
         return bool(given) and all(is_none(g) for g in given)
-
-    def own(self, scope: Scope) -> str | None:
-        """The scaler's name in a function whose loop got a scaler of its own, at its top."""
-        made = any(home.top and home.scope is scope for home in self.homes)
-        return self.name if made and scope.is_function else None
-
-    def visible(self, scope: Scope) -> str | None:
-        """The scaler's name in `scope` if it can be read there without being passed."""
-        for home in [h for h in self.homes if not h.top]:
-            if home.attribute and self.program.graph.class_around(
-                scope
-            ) is self.program.graph.class_around(home.scope):
-                method = scope
-                while method.owner is None and method.parent is not None:
-                    method = method.parent
-                return (
-                    f"{method.self_name}.{self.name}"
-                    if method.self_name
-                    else None
-                )
-            here: Scope | None = scope
-            while here is not None and not home.attribute:
-                if here is home.scope:
-                    return self.name
-                here = here.parent
-        own = (
-            id(scope.node) in self.threaded
-            or Home(scope, top=True) in self.homes
-        )
-        return self.name if own else None
-
-    # -- making it
-
-    def _make(self, home: Home, anchors: list[ast.stmt], scope: Scope) -> None:
-        refuse_locked(self.project, home.scope.module, home.scope.node)
-        self.homes.setdefault(home, []).extend(anchors)
-        for seen in (scope, home.scope):
-            if home not in self.access.setdefault(id(seen), []):
-                self.access[id(seen)].append(home)
-
-    def constructions(self) -> list[Edit]:
-        """The statements that make the scalers."""
-        return [
-            self._construction(home, anchor)
-            for home, anchors in self.homes.items()
-            for anchor in self.anchors.lasts(anchors)
-        ]
-
-    def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
-        anchor, before = self.later.placed(home, anchor)
-        switch = self.switches.at(home.scope, anchor, after=not before)
-        own = self.switches.own
-        option = own.text(home.scope, anchor) if own is not None else None
-        name = f"{home.attribute}.{self.name}" if home.attribute else self.name
-        lines = self.spellings.of(home.scope).made(name, switch, option)
-        statements = tuple(map(Template, lines))
-        span = self.program.module.span(anchor)
-        above = not isinstance(
-            anchor, FUNCTIONS
-        )  # a comment stays with its statement
-        return (
-            InsertBefore(span, statements, above)
-            if before
-            else InsertAfter(span, statements)
-        )
-
-    def switches_for(self, scope: Scope) -> list[Switch]:
-        """The switches of the scalers that `scope` may use."""
-        places = self.places(scope)
-        return [
-            self.switches.at(s, anchor, after=not before)
-            for s, anchor, before in places
-        ]
-
-    def places(self, scope: Scope) -> list[tuple[Scope, ast.stmt, bool]]:
-        """Where they are made: the scope, the statement, and whether before it."""
-        here: Scope | None = scope
-        while here is not None and id(here) not in self.access:
-            here = here.parent
-        homes = self.access.get(id(here), []) if here is not None else []
-        return [
-            (home.scope, *self.later.placed(home, anchor))
-            for home in homes
-            for anchor in self.anchors.lasts(self.homes[home])
-        ]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.rewrite.proof.checkpoint_forms import CheckpointForms
 from amp_migrate.rewrite.proof.forms import (
     Forms,
     dotted,
     is_none,
-    only_of,
-    same,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ class Eraser(ast.NodeTransformer):
     def __init__(self, introduced: Introduced) -> None:
         self.introduced = introduced
         self.forms = Forms(introduced)
+        self.checkpoints = CheckpointForms(introduced, self.forms)
         self.lines: list[int] = []
         self.backwards: set[str] = set()
         """The plain names of `torch.autograd.backward`."""
@@ -139,17 +139,12 @@ class Eraser(ast.NodeTransformer):
             )
         if self.forms.is_new_name(target):
             return self.forms.is_value_of_name(value)
-        is_entry = (
-            isinstance(target, ast.Subscript)
-            and self._is_key(target.slice)
-            and self.forms.is_pure(target.value)
-        )
-        return is_entry and self._is_state(value)
+        return self.checkpoints.is_entry(target, value)
 
     def visit_If(self, node: ast.If) -> ast.AST | Statements:
         """The prologue of an optional scaler, the restored checkpoint, the guarded scheduler."""
         if not node.orelse and (
-            self.forms.is_prologue(node) or self._is_restore(node)
+            self.forms.is_prologue(node) or self.checkpoints.is_restore(node)
         ):
             return self._gone(node)
         if not node.orelse and self._is_scheduler_guard(node.test):
@@ -162,33 +157,6 @@ class Eraser(ast.NodeTransformer):
         ):
             return self._gone(node)
         return self.generic_visit(node)
-
-    def _is_restore(self, node: ast.If) -> bool:
-        only, test = only_of(node.body), node.test
-        state = (
-            self.forms.method(only.value, "load_state_dict", 1)
-            if isinstance(only, ast.Expr)
-            else None
-        )
-        if (
-            not state
-            or not isinstance(test, ast.Call)
-            or not isinstance(test.func, ast.Attribute)
-        ):
-            return False
-        asks = (
-            test.func.attr == "get"
-            and not test.keywords
-            and len(test.args) == 1
-            and self._is_key(test.args[0])
-        )
-        entry = state[0]
-        reads = (
-            isinstance(entry, ast.Subscript)
-            and self._is_key(entry.slice)
-            and same(entry.value, test.func.value)
-        )
-        return asks and reads and self.forms.is_pure(test.func.value)
 
     def _is_scheduler_guard(self, test: ast.expr) -> bool:
         if (
@@ -346,7 +314,7 @@ class Eraser(ast.NodeTransformer):
         if is_dict:
             return (
                 entry.arg == self.introduced.checkpoint_key
-                and self._is_state(entry.value)
+                and self.checkpoints.is_state(entry.value)
             )
         known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(
             entry.value
@@ -359,7 +327,10 @@ class Eraser(ast.NodeTransformer):
         kept = [
             (key, value)
             for key, value in pairs
-            if not (self._is_key(key) and self._is_state(value))
+            if not (
+                self.checkpoints.is_key(key)
+                and self.checkpoints.is_state(value)
+            )
             and not (
                 isinstance(key, ast.Constant)
                 and self.forms.is_option(key.value, value)
@@ -372,15 +343,6 @@ class Eraser(ast.NodeTransformer):
                 [value for _, value in kept],
             )
         return self.generic_visit(node)
-
-    def _is_key(self, node: ast.expr | None) -> bool:
-        return (
-            isinstance(node, ast.Constant)
-            and node.value == self.introduced.checkpoint_key
-        )
-
-    def _is_state(self, node: ast.expr) -> bool:
-        return self.forms.method(node, "state_dict", 0) is not None
 
 
 def _hides_docstring(tree: ast.Module) -> bool:

@@ -1,0 +1,199 @@
+"""What to ask of the device that something is moved to, and the flags under which it is moved."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.devices import DeviceValue, Form
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.device_moves import DeviceUse, Move
+from amp_migrate.planner.project_flag import is_condition
+from amp_migrate.planner.reading_place import ReadingPlace
+from amp_migrate.planner.spelling import Spellings, Switch
+
+_ASKS = ("torch.cuda.is_available", "torch.accelerator.is_available")
+
+
+class DeviceQuestions:
+    """Switches that read a name of the program for its device, in a form that cannot fail."""
+
+    def __init__(
+        self, program: Program, spellings: Spellings, use: DeviceUse
+    ) -> None:
+        self.program = program
+        self.spellings = spellings
+        self.use = use
+
+    def from_move(self, move: Move, here: ReadingPlace) -> Switch | None:
+        """The question to ask of the device that something is moved to."""
+        text = dotted_name(move.device) if move.device is not None else None
+        names = [text, *self._sources(text, here)] if text is not None else []
+        found = (self._from_name(name, move, here) for name in names)
+        return next((switch for switch in found if switch is not None), None)
+
+    def _from_name(
+        self, text: str, move: Move, here: ReadingPlace
+    ) -> Switch | None:
+        value = self.use.devices.at(
+            here.node, text, here.scope, after=here.after
+        )
+        if _is_index(value) or _is_index(move.value):
+            return None if move.tests else Switch('"cuda"', None)
+        if not here.is_bound(text):
+            return self._elsewhere(move)
+        torch = self.spellings.of(here.scope).torch
+        if value.form is Form.DEVICE | Form.NONE and not value.names:
+            return Switch(
+                f'{text}.type if {text} is not None else "cuda"',
+                f"{text} is not None",
+            )
+        was_asked = not value.form & ~(Form.DEVICE | Form.UNKNOWN)
+        if value.is_device or was_asked and here.is_bound(f"{text}.type"):
+            return self._asked(f"{text}.type", value, indexed=False)
+        if value.is_string:
+            indexed = not value.closed or any(
+                name.endswith(":") for name in value.names
+            )
+            if indexed and (self.use.other or "cpu:" in value.names):
+                return self._asked(
+                    f"{torch}.device({text}).type", value, indexed=False
+                )
+            return self._asked(text, value, indexed=indexed)
+        named = value.form and not value.form & ~(Form.DEVICE | Form.STRING)
+        if named or self._has_run(move, here):
+            return self._asked(
+                f"{torch}.device({text}).type", value, indexed=False
+            )
+        return None
+
+    def _asked(self, text: str, value: DeviceValue, *, indexed: bool) -> Switch:
+        """`text` compared with what it may be."""
+        if self.use.other:
+            return Switch(text, f'{text} != "cpu"')
+        if value.is_string and value.closed and not _may_be_cpu(value):
+            return Switch('"cuda"', None)
+        return Switch(
+            '"cuda"', f'{text} != "cpu"' if indexed else f'{text} == "cuda"'
+        )
+
+    def _elsewhere(self, move: Move) -> Switch | None:
+        """A device that has no name here, but never is the CPU."""
+        sure = (
+            move.value.closed
+            and move.value.names
+            and not _may_be_cpu(move.value)
+        )
+        if (
+            sure
+            and not move.tests
+            and move.value.is_string
+            and not self.use.other
+        ):
+            return Switch('"cuda"', None)
+        return None
+
+    def held(self, here: ReadingPlace) -> Iterator[Switch]:
+        """A `torch.device` that has a name here, where the one of the model has none."""
+        scope: Scope | None = here.scope
+        while scope is not None:
+            for name, bindings in scope.bindings.items():
+                made = any(
+                    isinstance(b.value, (ast.Call, ast.IfExp)) for b in bindings
+                )
+                if made and here.is_bound(name):
+                    value = self.use.devices.at(
+                        here.node, name, here.scope, after=here.after
+                    )
+                    if value.is_device and not value.is_cpu:
+                        yield self._asked(f"{name}.type", value, indexed=False)
+            scope = scope.parent
+
+    def _has_run(self, move: Move, here: ReadingPlace) -> bool:
+        """Whether the move itself has run before the place, with the same device."""
+        text = dotted_name(move.device) if move.device is not None else None
+        if text is None or move.scope is not here.scope or move.device is None:
+            return False
+        bindings = self.program.reaching.at(move.device, text).bindings
+        return here.follows(move.call) and here.bindings(text) == bindings
+
+    def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
+        """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""
+        tests = [move.tests[0] for move in moves if move.tests]
+        if len(tests) < len(moves):
+            return
+        texts = dict.fromkeys(map(self.program.module.source, tests))
+        for text in texts if len(texts) == 1 else ():
+            plain = ast.parse(text, mode="eval").body
+            dotted = dotted_name(plain)
+            for name in (
+                (text, *self._sources(dotted, here)) if dotted else (text,)
+            ):
+                if is_condition(
+                    ast.parse(name, mode="eval").body
+                ) and here.can_read(name):
+                    yield name
+
+    def _sources(self, text: str, here: ReadingPlace) -> Iterator[str]:
+        """`args.x` for a later `self.x = args.x`."""
+        owner = here.scope.owner
+        if owner is None or text.partition(".")[0] != here.scope.self_name:
+            return
+        for binding in owner.bindings.get(f"self.{text.partition('.')[2]}", ()):
+            origin = (
+                dotted_name(binding.value)
+                if binding.value is not None
+                else None
+            )
+            if (
+                origin
+                and self.program.module.scope_of(binding.statement)
+                is here.scope
+            ):
+                yield origin
+
+    def are_unconditional(self, moves: list[Move]) -> bool:
+        """Whether CUDA is used without asking: `.cuda()` or `.to("cuda")` under no condition."""
+        for move in moves:
+            literal = move.device is None or not dotted_name(move.device)
+            cuda = (
+                move.value.closed
+                and not _may_be_cpu(move.value)
+                and move.value.names
+            )
+            if (
+                literal
+                and cuda
+                and not move.tests
+                and not self._asks(move.scope)
+            ):
+                return True
+        return False
+
+    def _asks(self, scope: Scope) -> bool:
+        """Whether the file asks anywhere whether there is a GPU."""
+        scopes = (
+            s
+            for s in self.program.module.scopes.values()
+            if s.module is scope.module
+        )
+        return any(
+            self.program.canonical(c.func) in _ASKS
+            for s in scopes
+            for c in s.calls
+        )
+
+
+def _is_index(value: DeviceValue) -> bool:
+    """A rank, as far as anything is known: `torch.device` of it raises without an accelerator."""
+    return bool(value.form & Form.INDEX) and not value.form & (
+        Form.DEVICE | Form.STRING
+    )
+
+
+def _may_be_cpu(value: DeviceValue) -> bool:
+    return not value.closed or any(
+        name.rstrip(":") == "cpu" for name in value.names
+    )

@@ -1,0 +1,233 @@
+"""Steps that may find no gradients, or gradients of two scales: `scaler.step` raises there, or the
+optimizer steps by what is no gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import holds
+from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.loss_flow import header
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.step_calls import check_value
+from amp_migrate.planner.turn import OptimizerStep
+from amp_migrate.planner.unscaling import Unscaling
+
+EXITS = (ast.Continue, ast.Break, ast.Return)
+
+_CLEARING = ("zero_grad", "grad")
+"""What stands wherever gradients are cleared: a call, or `p.grad = None`."""
+
+
+class GradientsAtStep(Unscaling):
+    """What the steps of one scope find, by the order and the conditions of its statements."""
+
+    def check_gradients(self) -> None:
+        """Refuse steps that may find no gradients: `scaler.step` raises there."""
+        for step in self.steps:
+            self._check_evaluated(step)
+            check_value(self.program, step.made)
+            self._check_found(step)
+            self._check_cleared(step)
+            self._check_never_cleared(step)
+            self._check_swallowed(step)
+
+    def _check_evaluated(self, step: OptimizerStep) -> None:
+        """`ready and optimizer.step()` may not step, and nothing can follow it where it does."""
+        below: ast.AST = step.call
+        for parent in self.program.module.ancestors(step.call):
+            if isinstance(parent, ast.stmt):
+                return
+            always = (
+                isinstance(parent, ast.BoolOp) and parent.values[0] is below
+            )
+            always |= isinstance(parent, ast.IfExp) and parent.test is below
+            if isinstance(parent, (ast.BoolOp, ast.IfExp)) and not always:
+                raise Refusal(
+                    "unsupported-shape",
+                    step.call,
+                    "the step is a part of an expression that may leave it out: write an `if` "
+                    "around it",
+                )
+            below = parent
+
+    def _check_found(self, step: OptimizerStep) -> None:
+        """`if loss > 0: loss.backward()` and an unconditional step: without gradients
+        `scaler.step` raises.
+        """
+        around = [self.program.module.statement_of(b) for b in self.backwards]
+        self._check_first_turn(step, around)
+        mine = self._of_turn(step, around)
+        if mine and not self._is_covered(step, mine):
+            raise Refusal(
+                "step-without-gradients",
+                step.call,
+                "the step runs where backward may not have: GradScaler.step does not accept an "
+                "optimizer without gradients",
+            )
+
+    def _check_first_turn(
+        self, step: OptimizerStep, around: list[ast.stmt]
+    ) -> None:
+        """A step before the backward of its turn has no gradients in the first."""
+        end = self.flow.step(step.statement).order
+        late = all(self.flow.step(s).order >= end for s in around)
+        if around and not self.entered and late:
+            raise Refusal(
+                "step-without-gradients",
+                step.call,
+                "this step comes before the backward of its turn: in the first turn there are no "
+                "gradients, which GradScaler.step does not accept",
+            )
+
+    def _of_turn(
+        self, step: OptimizerStep, around: list[ast.stmt]
+    ) -> list[ast.stmt]:
+        """The statements with a backward that come before a step, in the loop that it ends."""
+        end = self.flow.step(step.statement).order
+        loop = self._loop(step.statement)
+        return [
+            s
+            for s in around
+            if self.flow.step(s).order < end
+            and (loop is self.scope.node or self._inside(s, loop))
+        ]
+
+    def _is_covered(self, step: OptimizerStep, mine: list[ast.stmt]) -> bool:
+        """Whether one of the backwards runs wherever the step does: under no further condition, or
+        under those of which another runs in the other branch.
+        """
+        guards = self._guards(step.statement)
+        missing = [self._guards(s) - guards for s in mine]
+        alternatives = {
+            g.partition(" ")[2]
+            for extra in missing
+            for g in extra
+            if g.startswith("else ")
+        }
+        return any(
+            not extra or all(g.partition(" ")[2] in alternatives for g in extra)
+            for extra in missing
+        )
+
+    def _check_cleared(self, step: OptimizerStep) -> None:
+        """`optimizer.zero_grad()` between backward and step leaves nothing for `scaler.step`, which
+        raises unless unscale_ has seen the gradients.
+        """
+        end, start = (
+            self.flow.step(step.statement).order,
+            self._last_backward(step),
+        )
+        between = self.flow.steps[start + 1 : end] if start >= 0 else []
+        stepped = {s.statement for s in self.steps if s.key == step.key}
+        before = itertools.takewhile(
+            lambda one: one.statement not in stepped, between
+        )
+        cleared = [
+            s.statement for s in before if self._clears(s.statement, step)
+        ]
+        if cleared and self.unscale_place(step) is None:
+            raise Refusal(
+                "step-without-gradients",
+                cleared[0],
+                "gradients are cleared here before the step, and GradScaler.step does not accept "
+                "an optimizer without gradients",
+            )
+
+    def _clears(self, statement: ast.stmt, step: OptimizerStep) -> bool:
+        """Whether a statement clears the step's gradients on a path that leads to it."""
+        if not self._header_effect(statement) & EventKind.ZERO_GRAD:
+            return False
+        calls = [
+            n
+            for root in header(statement)
+            for n in shallow(root)
+            if isinstance(n, ast.Call)
+        ]
+        funcs = [c.func for c in calls if isinstance(c.func, ast.Attribute)]
+        owners = {dotted_name(f.value) for f in funcs if f.attr == "zero_grad"}
+        block = self.program.module.block_of(statement)
+        rest = block[
+            next(i for i, one in enumerate(block) if one is statement) :
+        ]
+        leaves = any(isinstance(one, (*EXITS, ast.Raise)) for one in rest)
+        return bool(owners & self._owners(step)) and not leaves
+
+    def _check_never_cleared(self, step: OptimizerStep) -> None:
+        """Gradients that are cleared before the loop alone are added up over its steps: those that
+        a step has unscaled, and the scaled ones of the next backward.
+        """
+        loop = self._loop(step.statement)
+        flow = (one.statement for one in self.flow.steps)
+        clears = [
+            s for s in flow if self._header_effect(s) & EventKind.ZERO_GRAD
+        ]
+        if loop is self.scope.node or not clears:
+            return
+        assert isinstance(loop, LOOPS)
+        nodes = (
+            node for node, _ in reachable(self.program, loop.body, self.scope)
+        )
+        if not any(
+            isinstance(n, ast.Attribute) and n.attr in _CLEARING for n in nodes
+        ):
+            raise Refusal(
+                "mixed-gradients",
+                step.call,
+                f"gradients are cleared in line {clears[0].lineno} and not in the loop: unscaled "
+                "ones would be added to scaled ones",
+            )
+
+    def _check_swallowed(self, step: OptimizerStep) -> None:
+        """An exception between unscale_ and update that a handler swallows leaves the optimizer
+        unscaled, and the next unscale_ raises.
+        """
+        place = self.unscale_place(step)
+        if place is None or not self._is_caught(
+            place, self._loop(step.statement)
+        ):
+            return
+        start, end = (
+            self.flow.step(place).order,
+            self.flow.step(step.statement).order,
+        )
+        for at in self.flow.steps[start:end]:
+            calls = [n for root in header(at.statement) for n in shallow(root)]
+            for call in (n for n in calls if isinstance(n, ast.Call)):
+                self._refuse_raising(call)
+
+    def _refuse_raising(self, call: ast.Call) -> None:
+        function = self.program.values.callee(call, self.scope)
+        if function is not None and holds(
+            function, lambda n: isinstance(n, ast.Raise)
+        ):
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"`{function.name}` may raise here, between unscale_ and update, and the loop goes "
+                "on: the next unscale_ would raise, too",
+            )
+
+    def _is_caught(self, statement: ast.stmt, loop: ast.AST) -> bool:
+        """Whether a handler around a statement lets the loop go on, whatever was raised."""
+        below: ast.AST = statement
+        for parent in self.program.module.ancestors(statement):
+            if isinstance(parent, ast.Try) and below in parent.body:
+                if any(not _leaves(handler) for handler in parent.handlers):
+                    return True
+            if parent is loop:
+                return False
+            below = parent
+        return False
+
+
+def _leaves(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler raises again, or ends the loop, on some path."""
+    return holds(
+        handler, lambda n: isinstance(n, (ast.Raise, ast.Return, ast.Break))
+    )

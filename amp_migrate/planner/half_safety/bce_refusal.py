@@ -1,0 +1,44 @@
+"""How a loss on probabilities is refused: what is wrong, and in which file."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.losses import Behind, body_of
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.refusal import Refusal
+
+
+def unsafe(program: Program, scope: Scope, node: ast.AST, why: str) -> Refusal:
+    """The refusal of a loop of `scope`."""
+    file = program.module.scope_of(node).module
+    place = f" ({Path(file.path).name})" if file is not scope.module else ""
+    return Refusal(
+        "bce-on-probabilities",
+        node,
+        f"BCELoss on probabilities is unsafe in half precision{place}; {why}",
+    )
+
+
+def place_of_definition(behind: Behind) -> str:
+    """Where a definition stands, of this program or of another."""
+    program, node = behind
+    file = program.module.file_of(node) or program.module
+    return f"{Path(file.path).name}:{node.lineno}"
+
+
+def loss_in(behind: Behind) -> Behind:
+    """The call in a body that computes the loss; the body itself where none stands in it."""
+    program, body = behind[0], body_of(behind)
+    if not isinstance(body, FUNCTIONS):
+        return behind
+    scope = program.scope(body)
+    computing = (
+        one
+        for one in scope.calls
+        if program.effects.of_node(one, scope) & EventKind.BCE
+    )
+    return program, next(computing, behind[1])

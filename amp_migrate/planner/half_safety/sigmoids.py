@@ -1,0 +1,220 @@
+"""The sigmoid behind a probability: it gets float32, wherever in sight it stands."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.losses import body_of, callables
+from amp_migrate.model.precision import says_float
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.planner.half_safety.bce_refusal import (
+    place_of_definition,
+    unsafe,
+)
+from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.torch_facts import layers, ops
+
+_SIGMOIDS = {
+    "torch.sigmoid",
+    "torch.nn.functional.sigmoid",
+    "torch.special.expit",
+}
+
+
+_SHAPES = frozenset(
+    name
+    for row in ops.shapes.ROWS
+    if row.result == "same"
+    for name in row.methods
+) | {"clamp", "clip"}
+
+
+class Sigmoids:
+    """Follows the probabilities of one scope. Raises Refusal where one is out of sight."""
+
+    def __init__(
+        self, program: Program, scope: Scope, hazards: Hazards
+    ) -> None:
+        self.program = program
+        self.scope = scope
+        self.hazards = hazards
+
+    def mend(self, expr: ast.expr, statement: ast.stmt) -> None:
+        """Find the sigmoid behind `expr` and give it float32."""
+        self._trace_in(expr, self.scope, statement, 8)
+
+    def _trace_in(
+        self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
+    ) -> None:
+        expr = unshaped(expr)
+        if says_float(expr) and depth < 8:
+            return
+        if depth == 0:
+            raise self._refuse(expr, "the sigmoid is out of sight")
+        if isinstance(expr, ast.Name):
+            for value, index in self._definitions(expr, scope, at):
+                self._trace_value(value, index, scope, depth - 1)
+        else:
+            self._trace_value(expr, None, scope, depth - 1)
+
+    def _definitions(
+        self, name: ast.Name, scope: Scope, at: ast.stmt | None
+    ) -> list[tuple[ast.expr, int | None]]:
+        home = scope.lookup(name.id)
+        if home is not scope:
+            raise self._refuse(name, "its input is made in another function")
+        bindings = self.program.reaching.at(name, name.id).bindings
+        values = [
+            (b.value, b.index)
+            for b in bindings
+            if b.value is not None and b.how == "assign"
+        ]
+        if not values or len(values) < len(bindings):
+            raise self._refuse(
+                name, f"nothing shows where `{name.id}` gets its sigmoid"
+            )
+        return values
+
+    def _trace_value(
+        self, value: ast.expr, index: int | None, scope: Scope, depth: int
+    ) -> None:
+        value = unshaped(value)
+        if (
+            isinstance(value, (ast.Tuple, ast.List))
+            and index is not None
+            and index < len(value.elts)
+        ):
+            return self._trace_in(value.elts[index], scope, None, depth)
+        if isinstance(value, ast.Name):
+            return self._trace_in(value, scope, None, depth)
+        if not isinstance(value, ast.Call):
+            raise self._refuse(value, "its input is no plain sigmoid")
+        sigmoid = self._sigmoid_input(value, scope)
+        if sigmoid is not None:
+            return self.hazards.cast(sigmoid)
+        if self._is_float32(value, scope):
+            return None
+        sequence = ends_in_sigmoid(self.program, value, scope)
+        if sequence is not None:
+            return self.hazards.split(value, sequence)
+        for function in self._functions(value, scope):
+            for result in returned(function):
+                self._trace_result(
+                    result, index, self.program.scope(function), depth
+                )
+        return None
+
+    def _trace_result(
+        self, result: ast.expr, index: int | None, scope: Scope, depth: int
+    ) -> None:
+        if isinstance(result, ast.Tuple) and index is not None:
+            result = result.elts[index]
+        self._trace_in(
+            result, scope, self.program.module.statement_of(result), depth
+        )
+
+    def _sigmoid_input(self, call: ast.Call, scope: Scope) -> ast.expr | None:
+        if self.program.canonical(call.func) in _SIGMOIDS:
+            return call.args[0] if call.args else None
+        if self.program.values.of(call.func, scope).name == "torch.nn.Sigmoid":
+            return call.args[0] if call.args else None
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("sigmoid", "sigmoid_")
+            and not call.args
+        ):
+            return call.func.value
+        return None
+
+    def _is_float32(self, call: ast.Call, scope: Scope) -> bool:
+        """A softmax, which autocast runs in float32."""
+        found = spelled(self.hazards.asked.inference, call, scope)
+        row = layers.layer(self.program.values.of(call.func, scope).name)
+        op = (
+            found.op
+            if found is not None
+            else row.op
+            if row is not None
+            else None
+        )
+        return op is not None and op.policy == "fp32"
+
+    def _functions(self, call: ast.Call, scope: Scope) -> list[Function]:
+        found = self._models(call, scope)
+        function = self.program.values.callee(call, scope)
+        if function is not None and not found:
+            return [function]
+        value = self.program.values.of(call.func, scope)
+        forward = (
+            self.program.graph.method(value.cls, "forward")
+            if value.cls is not None
+            else None
+        )
+        if found:
+            return found
+        if forward is None:
+            where = (
+                "in an nn.Sequential"
+                if value.kind is Kind.MODEL
+                and value.name == "torch.nn.Sequential"
+                else "out of sight"
+            )
+            raise self._refuse(call, f"the sigmoid is {where}")
+        return [forward]
+
+    def _models(self, call: ast.Call, scope: Scope) -> list[Function]:
+        """`forward` of every class that may be behind `model(x)` or `model.forward(x)`. Raises
+        Refusal where one of several is out of sight.
+        """
+        behind = callables(self.program, call, scope)
+        found: list[Function] = []
+        for one in behind:
+            body = body_of(one)
+            if body is not None and one[0] is not self.program:
+                raise self._refuse(
+                    call,
+                    f"the sigmoid is in {place_of_definition(one)}, out of reach",
+                )
+            if isinstance(body, FUNCTIONS):
+                found.append(body)
+        for program, node in behind if found else ():
+            if isinstance(node, ast.expr) and not _is_wrapper(
+                program.canonical(node) or ""
+            ):
+                raise self._refuse(
+                    call,
+                    f"the sigmoid of `{ast.unparse(node)}` is out of sight",
+                )
+        return list(dict.fromkeys(found))
+
+    def _refuse(self, node: ast.AST, why: str) -> Refusal:
+        return unsafe(self.program, self.scope, node, why)
+
+
+def _is_wrapper(name: str) -> bool:
+    """A function or class of torch that hands back, or runs, the model that it is given."""
+    is_layer = name == "torch.nn.Sequential" or layers.layer(name) is not None
+    return name.startswith(("torch.", "copy.")) and not is_layer
+
+
+def unshaped(expr: ast.expr) -> ast.expr:
+    """The tensor behind `x.view(-1)`, `x[:, 0]`, `torch.squeeze(x)`."""
+    while True:
+        if (
+            isinstance(expr, ast.Call)
+            and isinstance(expr.func, ast.Attribute)
+            and expr.func.attr in _SHAPES
+        ):
+            plain = isinstance(
+                expr.func.value, ast.Name
+            ) and expr.func.value.id in ("torch", "th")
+            expr = expr.args[0] if plain and expr.args else expr.func.value
+        elif isinstance(expr, ast.Subscript):
+            expr = expr.value
+        else:
+            return expr

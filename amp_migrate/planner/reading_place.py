@@ -1,0 +1,81 @@
+"""The place where the switch of AMP is to be read, and what has a value there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import dataclass
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.reach import Reach
+from amp_migrate.model.syntax import Binding, Scope
+
+
+@dataclass(frozen=True)
+class ReadingPlace:
+    """Where the switch is to be read."""
+
+    program: Program
+    scope: Scope
+    node: ast.stmt
+    after: bool
+
+    def bindings(self, text: str) -> tuple[Binding, ...]:
+        """What may have given the dotted name its value here."""
+        return self._reach(text).bindings
+
+    def is_bound(self, text: str) -> bool:
+        """Whether the dotted name has a value here on every path."""
+        return self.program.reaching.is_bound(self.node, text, after=self.after)
+
+    def _reach(self, text: str) -> Reach:
+        reaching = self.program.reaching
+        return (
+            reaching.after(self.node, text)
+            if self.after
+            else reaching.at(self.node, text)
+        )
+
+    def can_read(self, text: str, *, whole: bool = True) -> bool:
+        """Whether all names of an expression have values here, and, where it is read `whole`,
+        their attributes.
+        """
+        names = [
+            name
+            for node in nodes_in(ast.parse(text, mode="eval"))
+            if isinstance(node, (ast.Name, ast.Attribute))
+            and (name := dotted_name(node))
+        ]
+        if whole:
+            names = [
+                n
+                for n in names
+                if not any(o.startswith(f"{n}.") for o in names)
+            ]
+        else:
+            names = [
+                n
+                for n in names
+                if "." not in n or n.startswith(f"{self.scope.self_name}.")
+            ]
+        return all(
+            self.is_bound(name) or hasattr(builtins, name) for name in names
+        )
+
+    def follows(self, node: ast.AST) -> bool:
+        """Whether the statement of `node` has run, unconditionally, when this place is reached."""
+        module = self.program.module
+        statement = module.statement_of(node)
+        around = [self.node, *module.ancestors(self.node)]
+        block = module.block_of(statement)
+        own = next((s for s in block if s in around), None)
+        if own is None or not isinstance(
+            statement, (ast.Assign, ast.Expr, ast.AnnAssign)
+        ):
+            return False
+        return (
+            block.index(statement) < block.index(own)
+            or statement is own is self.node
+        )

@@ -1,0 +1,131 @@
+"""The scalers of a program: where each is made, and who sees it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.planner.scaler_placement.callers import refuse_locked
+from amp_migrate.planner.scaler_placement.construction import Anchors
+from amp_migrate.planner.scaler_placement.homes import Home
+from amp_migrate.planner.scaler_placement.later import LaterPlaces
+from amp_migrate.planner.spelling import Spellings, Switch
+from amp_migrate.project.module_graph import Project
+from amp_migrate.rewrite.edits import Edit, InsertAfter, InsertBefore, Template
+
+
+@dataclass
+class Scalers:
+    """Grows while loops are planned."""
+
+    program: Program
+    switches: SwitchFinder
+    spellings: Spellings
+    name: str
+    project: Project
+    anchors: Anchors = field(init=False)
+    later: LaterPlaces = field(init=False)
+    homes: dict[Home, list[ast.stmt]] = field(default_factory=dict)
+    """Where each scaler may be made: the statements that make its optimizers."""
+    access: dict[int, list[Home]] = field(default_factory=dict)
+    """Which scalers a scope may see, by id of the scope."""
+    threaded: set[int] = field(default_factory=set)
+    """Functions that are given one, by id."""
+
+    def __post_init__(self) -> None:
+        self.anchors = Anchors(self.program)
+        self.later = LaterPlaces(self.anchors, self.switches)
+
+    def copy(self) -> Scalers:
+        """As they are now."""
+        homes = {home: list(anchors) for home, anchors in self.homes.items()}
+        access = {scope: list(found) for scope, found in self.access.items()}
+        threaded = set(self.threaded)
+        return replace(self, homes=homes, access=access, threaded=threaded)
+
+    def make(self, home: Home, anchors: list[ast.stmt], scope: Scope) -> None:
+        """Make one at `home`, beside the statements `anchors`, for `scope`."""
+        refuse_locked(self.project, home.scope.module, home.scope.node)
+        self.homes.setdefault(home, []).extend(anchors)
+        for seen in (scope, home.scope):
+            if home not in self.access.setdefault(id(seen), []):
+                self.access[id(seen)].append(home)
+
+    def constructions(self) -> list[Edit]:
+        """The statements that make the scalers."""
+        return [
+            self._construction(home, anchor)
+            for home, anchors in self.homes.items()
+            for anchor in self.anchors.lasts(anchors)
+        ]
+
+    def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
+        anchor, before = self.later.placed(home, anchor)
+        switch = self.switches.at(home.scope, anchor, after=not before)
+        own = self.switches.own
+        option = own.text(home.scope, anchor) if own is not None else None
+        name = f"{home.attribute}.{self.name}" if home.attribute else self.name
+        lines = self.spellings.of(home.scope).made(name, switch, option)
+        statements = tuple(map(Template, lines))
+        span = self.program.module.span(anchor)
+        above = not isinstance(
+            anchor, FUNCTIONS
+        )  # a comment stays with its statement
+        return (
+            InsertBefore(span, statements, above)
+            if before
+            else InsertAfter(span, statements)
+        )
+
+    def switches_for(self, scope: Scope) -> list[Switch]:
+        """The switches of the scalers that `scope` may use."""
+        places = self.places(scope)
+        return [
+            self.switches.at(s, anchor, after=not before)
+            for s, anchor, before in places
+        ]
+
+    def places(self, scope: Scope) -> list[tuple[Scope, ast.stmt, bool]]:
+        """Where they are made: the scope, the statement, and whether before it."""
+        here: Scope | None = scope
+        while here is not None and id(here) not in self.access:
+            here = here.parent
+        homes = self.access.get(id(here), []) if here is not None else []
+        return [
+            (home.scope, *self.later.placed(home, anchor))
+            for home in homes
+            for anchor in self.anchors.lasts(self.homes[home])
+        ]
+
+    def own(self, scope: Scope) -> str | None:
+        """The scaler's name in a function whose loop got a scaler of its own, at its top."""
+        made = any(home.top and home.scope is scope for home in self.homes)
+        return self.name if made and scope.is_function else None
+
+    def visible(self, scope: Scope) -> str | None:
+        """The scaler's name in `scope` if it can be read there without being passed."""
+        for home in [h for h in self.homes if not h.top]:
+            if home.attribute and self.program.graph.class_around(
+                scope
+            ) is self.program.graph.class_around(home.scope):
+                method = scope
+                while method.owner is None and method.parent is not None:
+                    method = method.parent
+                return (
+                    f"{method.self_name}.{self.name}"
+                    if method.self_name
+                    else None
+                )
+            here: Scope | None = scope
+            while here is not None and not home.attribute:
+                if here is home.scope:
+                    return self.name
+                here = here.parent
+        own = (
+            id(scope.node) in self.threaded
+            or Home(scope, top=True) in self.homes
+        )
+        return self.name if own else None

@@ -1,0 +1,87 @@
+"""Each added `.float()` is called on what can only be a floating-point tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.fact import DType
+from amp_migrate.rewrite.proof.demands import demands_of
+from amp_migrate.rewrite.proof.receivers import receivers_of
+from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
+from amp_migrate.torch_facts.amp_api import DOUBLES
+
+
+class AddedCasts(RewrittenFile):
+    """The casts that a file has more than its original."""
+
+    def casts(self, original: ast.Module) -> Iterator[Unproved]:
+        """Added `.float()` calls on what is known to be no floating-point tensor."""
+        for node in (
+            self._added(original) if self.introduced.float_casts else ()
+        ):
+            scope = self.program.module.scope_of(node)
+            why = self._fault(node, scope)
+            if why is not None:
+                yield self.failure(node, why)
+
+    def _added(self, original: ast.Module) -> Iterator[ast.Call]:
+        """The casts that the original does not have."""
+        before = Counter(
+            ast.unparse(node) for node in ast.walk(original) if _is_cast(node)
+        )
+        for node in ast.walk(self.file.tree):
+            if not isinstance(node, ast.Call) or not _is_cast(node):
+                continue
+            if before[ast.unparse(node)]:
+                before[ast.unparse(node)] -= 1
+            else:
+                yield node
+
+    def _fault(self, node: ast.Call, scope: Scope) -> str | None:
+        """Why a cast may fail, or change a value with AMP off."""
+        assert isinstance(node.func, ast.Attribute)
+        if is_taken_apart(self.program, node, scope):
+            return "it is taken apart, as a tuple is"
+        fact = self.program.precision.of(node.func.value, scope)
+        if fact.dtypes & DType.COMPLEX or fact.dtypes == DType.INTEGER:
+            return "it may be no floating-point tensor"
+        if not fact.dtypes & DType.HALF and self._knows_double:
+            return "it may be float64, which this would round"
+        if demands_of(self.program).demanded(node, scope):
+            return None
+        if fact.container or not fact.may_be_tensor:
+            return "it may be no floating-point tensor"
+        if not receivers_of(self.program).is_tensor(node, scope):
+            return "nothing shows that it is a tensor"
+        return None
+
+    @cached_property
+    def _knows_double(self) -> bool:
+        """Whether the file computes in float64 anywhere: a cast of what is half on no path in sight
+        would take digits away, with AMP off, too.
+        """
+        for node in self.program.module.parents:
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                if self.program.module.scope_of(node).module is not self.file:
+                    continue
+                is_method = (
+                    isinstance(node, ast.Attribute) and node.attr == "double"
+                )
+                if is_method or self.program.canonical(node) in DOUBLES:
+                    return True
+        return False
+
+
+def _is_cast(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and not node.args
+        and not node.keywords
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "float"
+    )

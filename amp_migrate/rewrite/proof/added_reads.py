@@ -1,0 +1,221 @@
+"""Each name, attribute and entry in an added expression has a value at its place, `.type` is asked
+of a `torch.device` only, and `torch.device(x)` made of what is one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.configurations import entries_behind
+from amp_migrate.model.devices import Devices, DeviceValue, Form
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.rewrite.proof.facts import Introduced
+from amp_migrate.rewrite.proof.forms import device
+from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+
+_MOVES = ("to", "cuda")
+
+
+class AddedReads(RewrittenFile):
+    """What added expressions read."""
+
+    def __init__(
+        self,
+        program: Program,
+        file: Module,
+        introduced: Introduced,
+        original: ast.Module,
+    ) -> None:
+        super().__init__(program, file, introduced)
+        self.devices = Devices(program)
+        self._read_before = {
+            n.id for n in ast.walk(original) if isinstance(n, ast.Name)
+        }
+        trees = (ast.parse(text, mode="eval") for text in introduced.evaluated)
+        self._evaluated = {
+            ast.unparse(node) for tree in trees for node in _reads(tree.body)
+        }
+
+    def total(self, expr: ast.expr) -> Iterator[Unproved]:
+        """Why an added expression may raise."""
+        scope = self.program.module.scope_of(expr)
+        yield from self._device_type(expr, scope)
+        for node in _reads(expr):
+            if ast.unparse(node) in self._evaluated:
+                continue
+            if isinstance(node, ast.Call):
+                yield from self._made_device(node, scope)
+            else:
+                yield from self._read(node, scope)
+        for entry in (
+            n for n in ast.walk(expr) if isinstance(n, ast.Subscript)
+        ):
+            if (
+                not self._has_entry(entry)
+                and ast.unparse(entry) not in self._evaluated
+            ):
+                yield self.failure(entry, "the dict may have no such entry")
+
+    def _has_entry(self, entry: ast.Subscript) -> bool:
+        """Whether a dict has the entry by which the program's own switch is read."""
+        name = dotted_name(entry.value)
+        known = (
+            entries_behind(self.program, entry.value, name)
+            if name is not None
+            else None
+        )
+        key = (
+            entry.slice.value if isinstance(entry.slice, ast.Constant) else None
+        )
+        return bool(known) and all(key in keys for keys in known or ())
+
+    def _device_type(self, expr: ast.expr, scope: Scope) -> Iterator[Unproved]:
+        """A name given as the device type holds a bare one: `cuda`, never `cuda:0` or a device."""
+        given = device(expr) if isinstance(expr, ast.Call) else None
+        dotted = dotted_name(given) if given is not None else None
+        if given is None or dotted is None or dotted.endswith(".type"):
+            return
+        value = self.devices.of(given, scope)
+        if not (value.is_string and value.closed) or any(
+            ":" in name for name in value.names
+        ):
+            yield self.failure(
+                given, "it may be something else than the type of a device"
+            )
+
+    def _read(
+        self, node: ast.Name | ast.Attribute, scope: Scope
+    ) -> Iterator[Unproved]:
+        dotted = dotted_name(node)
+        if dotted is None or self._of_library(node, dotted):
+            return
+        if isinstance(node, ast.Attribute) and node.attr == "type":
+            holder = dotted.rpartition(".")[0]
+            value = self.devices.at(node, holder, scope)
+            if not self.is_bound(node, holder):
+                yield self.failure(node, f"`{holder}` may have no value there")
+            elif not self._has_type(value, node, dotted):
+                yield self.failure(
+                    node,
+                    f"`{holder}` may be something else than a torch.device",
+                )
+        elif isinstance(node, ast.Attribute) and node.attr == "is_enabled":
+            yield from self._asked_of_scaler(node.value, scope)
+        elif isinstance(node, ast.Attribute) and node.attr == "parameters":
+            yield from self._asked_of_model(node.value, scope)
+        elif not self.is_bound(node, dotted):
+            yield self.failure(node, f"`{dotted}` may have no value there")
+
+    def _asked_of_scaler(
+        self, holder: ast.expr, scope: Scope
+    ) -> Iterator[Unproved]:
+        """`.is_enabled()` of a declared scaler, or of one that the program had before."""
+        if self.forms.is_scaler(holder):
+            return  # whether it is bound is asked of each scaler that is read
+        if self.program.values.kind(holder, scope) is not Kind.SCALER:
+            yield self.failure(holder, "it may be something else than a scaler")
+        elif not self.is_bound(holder, dotted_name(holder) or ""):
+            yield self.failure(holder, "it may have no value there")
+
+    def _asked_of_model(
+        self, holder: ast.expr, scope: Scope
+    ) -> Iterator[Unproved]:
+        """`next(model.parameters())` of a module whose class leaves that method as it is."""
+        value = self.program.values.of(holder, scope)
+        home, cls = value.foreign or (self.program, value.cls)
+        if cls is None:
+            owns = not value and bool(
+                self.program.graph.methods_named("parameters")
+            )
+        else:
+            owns = home.graph.method(cls, "parameters") is not None
+        if owns or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
+            yield self.failure(
+                holder, "its `parameters` may be something else than a module's"
+            )
+        elif not self.is_bound(holder, dotted_name(holder) or ""):
+            yield self.failure(holder, "it may have no value there")
+
+    def _has_type(
+        self, value: DeviceValue, node: ast.expr, dotted: str
+    ) -> bool:
+        """Whether `.type` is asked of a device, or of what the program itself has asked for it."""
+        asked = not value.form & ~(
+            Form.DEVICE | Form.UNKNOWN
+        ) and self.is_bound(node, dotted)
+        return (
+            value.is_device
+            or asked
+            or self._is_present_device(value.form, node)
+        )
+
+    def _is_present_device(self, form: Form, node: ast.expr) -> bool:
+        """`device.type if device is not None else ...`."""
+        parent = self.program.module.parents.get(node)
+        chosen = isinstance(parent, ast.IfExp) and parent.body is node
+        return chosen and form == Form.DEVICE | Form.NONE
+
+    def _of_library(self, node: ast.expr, dotted: str) -> bool:
+        """`torch.float16`, where torch is imported on every path."""
+        canonical = self.program.canonical(node) or ""
+        head = dotted.partition(".")[0]
+        if not canonical.startswith("torch"):
+            return False
+        # `from utils import *` has brought `torch`, which the original reads as well.
+        starred = head not in self.file.root.bindings and bool(
+            self.file.imports.stars
+        )
+        return (
+            self.is_bound(node, head) or starred and head in self._read_before
+        )
+
+    def _made_device(self, call: ast.Call, scope: Scope) -> Iterator[Unproved]:
+        """`torch.device(x)`, where `x` is a device or a string, or was used as one before."""
+        if self.program.canonical(call.func) != "torch.device" or not call.args:
+            return
+        value = self.devices.of(call.args[0], scope)
+        if value.form & ~(Form.DEVICE | Form.STRING) and not self._was_moved_to(
+            call, scope
+        ):
+            given = ast.unparse(call.args[0])
+            yield self.failure(
+                call, f"`{given}` may be something else than a device"
+            )
+
+    def _was_moved_to(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether something was moved to the same device before, unconditionally."""
+        same = ast.dump(call.args[0])
+        place = self.program.module.statement_of(call)
+        around = [place, *self.program.module.ancestors(place)]
+        for move in scope.calls:
+            is_move = (
+                isinstance(move.func, ast.Attribute)
+                and move.func.attr in _MOVES
+            )
+            if is_move and any(ast.dump(given) == same for given in move.args):
+                statement = self.program.module.statement_of(move)
+                block = self.program.module.block_of(statement)
+                later = [s for s in block if s in around]
+                if later and block.index(statement) < block.index(later[0]):
+                    return True
+        return False
+
+
+def _reads(expr: ast.expr) -> Iterator[ast.Name | ast.Attribute | ast.Call]:
+    """Calls, and names and attributes as long as they are written."""
+    waiting: list[ast.AST] = [expr]
+    while waiting:
+        node = waiting.pop()
+        if (
+            isinstance(node, (ast.Name, ast.Attribute))
+            and dotted_name(node) is not None
+        ):
+            yield node
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        waiting.extend(ast.iter_child_nodes(node))

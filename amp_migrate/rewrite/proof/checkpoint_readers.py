@@ -1,0 +1,54 @@
+"""A checkpoint with a key more: nobody reads it as a whole."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.whole_reads import literal, reader_of, reader_of_files
+from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+
+
+class CheckpointReaders(RewrittenFile):
+    """Who reads the dicts that have got the state of a scaler."""
+
+    def entries(self, original: ast.Module) -> Iterator[Unproved]:
+        """A checkpoint with the scaler's state has a key more: nobody may read it as a whole."""
+        before = [ast.unparse(one) for one in self._states(original)]
+        for made in self._states(self.file.tree):
+            reader = reader_of(self.program, made) or reader_of_files(
+                self.program
+            )
+            if ast.unparse(made) not in before and reader is not None:
+                place = f"line {reader.node.lineno}"
+                yield self.failure(
+                    made, f"{place} may read it as a whole, a new key included"
+                )
+
+    def _states(self, tree: ast.Module) -> Iterator[ast.Dict | ast.Call]:
+        """The dicts that hold the state of a declared scaler under the key of checkpoints."""
+        for node in ast.walk(tree):
+            pairs: list[tuple[object, ast.expr]] = []
+            if isinstance(node, ast.Dict):
+                pairs = list(
+                    zip(map(literal, node.keys), node.values, strict=True)
+                )
+            elif isinstance(node, ast.Call):
+                pairs = [(one.arg, one.value) for one in node.keywords]
+            for key, value in (
+                pairs if isinstance(node, (ast.Dict, ast.Call)) else ()
+            ):
+                if key == self.introduced.checkpoint_key and self._is_state(
+                    value
+                ):
+                    assert isinstance(node, (ast.Dict, ast.Call))
+                    yield node
+
+    def _is_state(self, value: ast.expr) -> bool:
+        func = value.func if isinstance(value, ast.Call) else None
+        is_state = isinstance(func, ast.Attribute) and func.attr == "state_dict"
+        return (
+            is_state
+            and isinstance(func, ast.Attribute)
+            and self.forms.is_scaler(func.value)
+        )
