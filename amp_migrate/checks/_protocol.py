@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, Safety, finding_at
 from amp_migrate.model.program import Program
-from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.mistakes import mistakes
 from amp_migrate.rewrite.edits import Edit
 

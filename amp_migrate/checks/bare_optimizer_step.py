@@ -10,7 +10,7 @@ from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("bare-optimizer-step", severity="error", without_amp=True)

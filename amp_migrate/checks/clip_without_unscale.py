@@ -12,7 +12,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_readers import bounding_hooks
 from amp_migrate.model.program import Program
-from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("clip-without-unscale", severity="error", without_amp=True)

@@ -13,7 +13,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("missing-scaler-update", severity="error", without_amp=True)

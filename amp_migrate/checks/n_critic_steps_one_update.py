@@ -13,7 +13,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.recognition import Trait
 from amp_migrate.model.syntax import LOOPS
-from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("n-critic-steps-one-update", severity="error", without_amp=True)

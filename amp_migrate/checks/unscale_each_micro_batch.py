@@ -11,7 +11,7 @@ from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.protocol.diagnostics import Mistake
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("unscale-each-micro-batch", severity="error", without_amp=True)

@@ -12,8 +12,9 @@ from amp_migrate.model.owners import Owners
 from amp_migrate.model.program import Program
 from amp_migrate.model.recognition import Trait
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.budget import BudgetEndedError
-from amp_migrate.protocol.diagnostics import Diagnostics, Key, Mistake
+from amp_migrate.protocol.diagnostics import Diagnostics, Key
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.exploration import LIMIT, Explorer
 from amp_migrate.protocol.foreign_code import after_unknown_call

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.runtime.instrument import OURS, TORCH
+from amp_migrate.runtime.call_site import OURS, TORCH
 from amp_migrate.runtime.sources import source
 from amp_migrate.runtime.trace import Place
 

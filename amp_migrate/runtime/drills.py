@@ -90,48 +90,22 @@ class Overflow:
 
     def results(self, raised: str) -> Iterator[tuple[str, Result]]:
         """The answer; `raised` is the program's error, if any."""
+        yield self.name, self._result(raised)
+
+    def _result(self, raised: str) -> Result:
         if self._optimizer is None:
-            yield (
-                self.name,
-                result(
-                    "skip",
-                    None,
-                    None,
-                    "no step with a scaler came up for the drill",
-                ),
-            )
-        elif raised:
-            yield (
-                self.name,
-                result(
-                    "fail",
-                    raised.strip().splitlines()[-1],
-                    None,
-                    "an overflow ends the program",
-                ),
-            )
-        elif self._changed is None:
-            yield (
-                self.name,
-                result(
-                    "fail",
-                    None,
-                    None,
-                    "after an overflow the step was not reached",
-                ),
-            )
-        elif self._changed:
-            yield (
-                self.name,
-                result(
-                    "fail",
-                    "changed",
-                    "unchanged",
-                    "a step with inf gradients changed the parameters",
-                ),
-            )
-        else:
-            yield self.name, self._scale_result()
+            message = "no step with a scaler came up for the drill"
+            return result("skip", None, None, message)
+        if raised:
+            last = raised.strip().splitlines()[-1]
+            return result("fail", last, None, "an overflow ends the program")
+        if self._changed is None:
+            message = "after an overflow the step was not reached"
+            return result("fail", None, None, message)
+        if self._changed:
+            message = "a step with inf gradients changed the parameters"
+            return result("fail", "changed", "unchanged", message)
+        return self._scale_result()
 
     def _scale_result(self) -> Result:
         expected = self._scale * self._scaler.get_backoff_factor()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from amp_migrate.runtime.charts import Band, Line, Marks, Row, bars, lines
-from amp_migrate.runtime.checks import bands
 from amp_migrate.runtime.compare import curves
+from amp_migrate.runtime.loss_checks import bands
 from amp_migrate.runtime.report import Report
 
 _MOST_LOSSES = 6

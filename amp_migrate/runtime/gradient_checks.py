@@ -23,8 +23,8 @@ import math
 from collections.abc import Iterator
 
 from amp_migrate.runtime.check import Check, Limits, Verdict
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.distance import Distance, Layer
+from amp_migrate.runtime.runs import Runs
 
 _TOLERANCE = {"float16": 1.0, "bfloat16": 2.0}
 """bfloat16 rounds eight times as coarsely, but what it changes most, the side of a ReLU, does not

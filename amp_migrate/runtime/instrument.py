@@ -8,8 +8,6 @@ touched.
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -22,11 +20,10 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from amp_migrate.runtime.call_site import call_site
 from amp_migrate.runtime.events import Event, Listener, Site
 from amp_migrate.runtime.reads import measuring_lines
 
-OURS = str(Path(__file__).resolve().parents[1]) + os.sep
-TORCH = str(Path(torch.__file__).resolve().parent) + os.sep
 _GRAD: Any = torch._C.TensorBase.grad
 NOWHERE = Site("", 0)
 """Of events that end what another one began: nobody asks for their line."""
@@ -36,16 +33,6 @@ CLIPPERS = (
     "clip_grads_with_norm_",
     "get_total_norm",
 )
-
-
-def call_site() -> Site:
-    """The innermost frame of neither torch nor this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(
-        (OURS, TORCH, "<")
-    ):
-        frame = frame.f_back
-    return Site(frame.f_code.co_filename, frame.f_lineno)
 
 
 class Instrument:

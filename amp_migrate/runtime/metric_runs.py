@@ -9,8 +9,12 @@ from typing import Any
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.endings import how
 from amp_migrate.runtime.metric import equivalent, printed, value
-from amp_migrate.runtime.report import Report
+from amp_migrate.runtime.report import Options, Report
 from amp_migrate.runtime.trace import Trace
+
+
+class _Untold(Exception):
+    """A run that does not tell the number, and why."""
 
 
 def compare_metric(
@@ -21,39 +25,38 @@ def compare_metric(
     ways: dict[str, Any],
 ) -> None:
     """Add the check to `report`. A program that seeds itself is given seeds of its own."""
-    options = report.options
-    assert options.metric is not None
-    label = f"{name}: metric {options.metric}"
+    metric, margin = report.options.metric, report.options.metric_margin
+    label = f"{name}: metric {metric}"
     found: dict[str, list[float]] = {"original": [], name: []}
-    for count in range(options.metric_seeds):
-        seeds = tuple(seed + count for seed in report.runs["original"].seeds)
-        for way, changes in (("original", {}), (name, ways)):
-            told = f"{way} for {name}, seed {count}"
-            trace = run(
-                told,
-                steps=0,
-                metric=options.metric,
-                seed=options.seed + count,
-                seeds=seeds,
-                **changes,
-            )
-            said = (tensors(told).parent / "output.txt").read_text(
-                errors="replace"
-            )
-            values = printed(said, options.metric) or trace.scalars
-            known = value(values, options.epochs)
-            if trace.status != "finished" or known is None:
-                why = (
-                    how(trace)
-                    if trace.status != "finished"
-                    else "does not tell it"
-                )
-                report.checks.append(
-                    Check(label, "fail", None, None, f"the {way} run {why}")
-                )
-                return
-            found[way].append(known)
-    margin = options.metric_margin
-    report.checks.append(
-        equivalent(label, found["original"], found[name], margin)
-    )
+    both: dict[str, dict[str, Any]] = {"original": {}, name: ways}
+    try:
+        for count in range(report.options.metric_seeds):
+            for way, changes in both.items():
+                told = f"{way} for {name}, seed {count}"
+                seeded = {**_seeded(report, count), **changes}
+                trace = run(told, steps=0, metric=metric, **seeded)
+                output = tensors(told).parent / "output.txt"
+                found[way].append(_number(report.options, trace, output, way))
+    except _Untold as error:
+        report.checks.append(Check(label, "fail", None, None, str(error)))
+        return
+    check = equivalent(label, found["original"], found[name], margin)
+    report.checks.append(check)
+
+
+def _seeded(report: Report, count: int) -> dict[str, Any]:
+    own = report.runs["original"].seeds
+    seeds = tuple(seed + count for seed in own)
+    return {"seed": report.options.seed + count, "seeds": seeds}
+
+
+def _number(options: Options, trace: Trace, output: Path, way: str) -> float:
+    """What the run `way` says of the metric."""
+    if trace.status != "finished":
+        raise _Untold(f"the {way} run {how(trace)}")
+    assert options.metric is not None
+    said = printed(output.read_text(errors="replace"), options.metric)
+    known = value(said or trace.scalars, options.epochs)
+    if known is None:
+        raise _Untold(f"the {way} run does not tell it")
+    return known

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.compare import same_parameters
 from amp_migrate.runtime.endings import same_shapes
+from amp_migrate.runtime.runs import Runs
 
 
 def note_differences(runs: Runs, tensors: Callable[[str], Path]) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.compare import median
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.speed import noise_of
 from amp_migrate.runtime.trace import Trace
 

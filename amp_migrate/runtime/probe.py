@@ -15,6 +15,7 @@ import torch
 
 from amp_migrate.runtime.events import Event
 from amp_migrate.runtime.job import Job
+from amp_migrate.runtime.measured import devices, elapsed, now, peak_memory
 from amp_migrate.runtime.naming import parameter_names
 from amp_migrate.runtime.saves import Saves
 from amp_migrate.runtime.trace import Trace
@@ -147,7 +148,7 @@ class Probe:
         self._counts[index] += 1
         self.trace.optimizers.append(index)
         self.trace.taken.append(event.taken)
-        self._stamps.append((index, _now(self._cpu, _devices(event.optimizer))))
+        self._stamps.append((index, now(self._cpu, devices(event.optimizer))))
         self._costs.append((time.perf_counter(), self.cost()))
         self._show()
 
@@ -210,7 +211,7 @@ class Probe:
         ]
         trace.step_seconds = self._seconds()
         trace.saves = self.saves
-        trace.peak_memory_bytes = _peak_memory(self._cpu)
+        trace.peak_memory_bytes = peak_memory(self._cpu)
         self._finish_parameters()
         return trace
 
@@ -223,7 +224,7 @@ class Probe:
             return [after - before for before, after in pairwise(stamps)]
         for device in range(torch.cuda.device_count()):
             torch.cuda.synchronize(device)
-        return [_elapsed(before, after) for before, after in pairwise(stamps)]
+        return [elapsed(before, after) for before, after in pairwise(stamps)]
 
     def _finish_parameters(self) -> None:
         trace, parameters = self.trace, self.parameters()
@@ -337,60 +338,6 @@ def _kept(gradient: torch.Tensor, inverse: Any) -> torch.Tensor:
         torch.float64, copy=True
     )
     return wide if inverse is None else wide / inverse.cpu()
-
-
-def _devices(optimizer: Any) -> set[torch.device]:
-    return {
-        parameter.device
-        for parameter in _parameters(optimizer)
-        if parameter.is_cuda
-    }
-
-
-def _now(cpu: bool, devices: set[torch.device]) -> Any:
-    """On a GPU an event on each device that the optimizer works on."""
-    return (
-        time.perf_counter()
-        if cpu
-        else {device: _event(device) for device in devices}
-    )
-
-
-def _event(device: torch.device) -> Any:
-    with torch.cuda.device(device):
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-    return event
-
-
-def _elapsed(
-    before: dict[torch.device, Any], after: dict[torch.device, Any]
-) -> float:
-    """Seconds, of the device that took longest."""
-    both = before.keys() & after.keys()
-    return max(
-        (before[one].elapsed_time(after[one]) / 1e3 for one in both),
-        default=0.0,
-    )
-
-
-def _peak_memory(cpu: bool) -> int:
-    """Of all devices together."""
-    if not cpu:
-        return sum(
-            map(
-                torch.cuda.max_memory_allocated,
-                range(torch.cuda.device_count()),
-            )
-        )
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
 
 
 def _digest(tensor: torch.Tensor) -> str:

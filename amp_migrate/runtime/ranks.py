@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from amp_migrate.runtime.check import Check
-from amp_migrate.runtime.checks import Runs
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.trace import Trace
 
 

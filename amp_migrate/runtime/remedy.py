@@ -12,12 +12,12 @@ from typing import Any
 
 from amp_migrate.project.text import decode
 from amp_migrate.runtime import checks
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.compare import same_losses, same_parameters
 from amp_migrate.runtime.endings import completed
 from amp_migrate.runtime.float32_search import Search, Texts
 from amp_migrate.runtime.gradient_checks import gradients
 from amp_migrate.runtime.report import Report
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.settling import settle
 from amp_migrate.runtime.trace import Trace
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amp_migrate.runtime.check import Check, Limits
-from amp_migrate.runtime.checks import Runs
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.trace import Trace, finite
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 import torch
 
 from amp_migrate.runtime import simulated_gpu
+from amp_migrate.runtime.call_site import OURS, TORCH
 from amp_migrate.runtime.carried import carry
 from amp_migrate.runtime.changes import LeavingOut, Perturbation, start_scale
 from amp_migrate.runtime.diagnosis import Diagnosis
 from amp_migrate.runtime.drills import Checkpoint, Overflow
 from amp_migrate.runtime.engagement import Engagement
 from amp_migrate.runtime.events import Listener
-from amp_migrate.runtime.instrument import OURS, TORCH, Instrument
+from amp_migrate.runtime.instrument import Instrument
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.masks import same_masks
 from amp_migrate.runtime.monitor import Monitor

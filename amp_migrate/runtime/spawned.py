@@ -47,30 +47,11 @@ def note_trainers(*others: str) -> list[str]:
     """
     workers = os.path.dirname(multiprocessing.__file__)
     foreign = (*others, workers, os.path.dirname(os.__file__), "<")
-    kind: Any = multiprocessing.process.BaseProcess
-    start: Callable[[Any], None] = kind.start
     started: list[str] = []
     starting: list[str] = []
 
     def note(otherwise: str) -> None:
-        frames = reversed(traceback.extract_stack())
-        own = (
-            frame for frame in frames if not frame.filename.startswith(foreign)
-        )
-        started.append(
-            next((f"{one.filename}:{one.lineno}" for one in own), otherwise)
-        )
-
-    def counted(process: Any) -> None:
-        if not getattr(process._target, "__module__", "").startswith(
-            "torch.utils.data"
-        ):
-            note(process.name)
-        starting.append(process.name)
-        try:
-            start(process)
-        finally:
-            starting.pop()
+        started.append(_own_line(foreign) or otherwise)
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if starting or (event != "os.fork" and event not in _COMMANDS):
@@ -78,9 +59,34 @@ def note_trainers(*others: str) -> list[str]:
         if event == "os.fork" or _runs_python(arguments[_COMMANDS[event]]):
             note(event)
 
-    kind.start = counted
+    _count_starts(starting, note)
     sys.addaudithook(heard)
     return started
+
+
+def _own_line(foreign: tuple[str, ...]) -> str:
+    """The innermost line of the program itself."""
+    frames = reversed(traceback.extract_stack())
+    own = (one for one in frames if not one.filename.startswith(foreign))
+    return next((f"{one.filename}:{one.lineno}" for one in own), "")
+
+
+def _count_starts(starting: list[str], note: Callable[[str], None]) -> None:
+    """Note each process that `multiprocessing` starts; `starting` is not empty meanwhile."""
+    kind: Any = multiprocessing.process.BaseProcess
+    start: Callable[[Any], None] = kind.start
+
+    def counted(process: Any) -> None:
+        home = getattr(process._target, "__module__", "")
+        if not home.startswith("torch.utils.data"):
+            note(process.name)
+        starting.append(process.name)
+        try:
+            start(process)
+        finally:
+            starting.pop()
+
+    kind.start = counted
 
 
 def _runs_python(command: Any) -> bool:

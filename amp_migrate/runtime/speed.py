@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.runtime.check import Check, Limits, Verdict
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.compare import median, spread
+from amp_migrate.runtime.runs import Runs
 
 
 def speed_checks(runs: Runs, device: str, limits: Limits) -> Iterator[Check]:

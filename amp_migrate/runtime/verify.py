@@ -15,15 +15,13 @@ from typing import Any
 
 from amp_migrate.runtime import checks
 from amp_migrate.runtime.check import Check
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.endings import (
     completed,
     drilled,
-    how,
     not_verified,
-    same_shapes,
 )
-from amp_migrate.runtime.gradient_checks import COARSER, gradients
+from amp_migrate.runtime.gradient_runs import GradientRuns
+from amp_migrate.runtime.loss_checks import loss_curve
 from amp_migrate.runtime.metric_runs import compare_metric
 from amp_migrate.runtime.parameters import note_differences
 from amp_migrate.runtime.pays import pays
@@ -31,14 +29,14 @@ from amp_migrate.runtime.ranks import agree, merged
 from amp_migrate.runtime.remedy import Remedy
 from amp_migrate.runtime.report import Options, Program, Report
 from amp_migrate.runtime.resumption import compare_resumed
-from amp_migrate.runtime.runner import REFERENCE_STEPS, Runner
+from amp_migrate.runtime.runner import Runner
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.settling import settle
 from amp_migrate.runtime.speed import memory_checks, speed_checks
 from amp_migrate.runtime.supervise import Limits, Supervisor, Watch
 from amp_migrate.runtime.trace import Trace
 
 DRILL_STEPS = 6
-HALF_ROUNDING = 2.0**-11
 MOST_REPEATS = 4
 
 
@@ -63,7 +61,7 @@ class Verifier:
         self._supervisor = supervisor
         self._runner = Runner(program, options, supervisor, Path())
         self._ways: dict[str, dict[str, Any]] = {}
-        self._single = "original"
+        self._gradients = GradientRuns(self.report, self._run, self._tensors)
 
     def run(self) -> Report:
         """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
@@ -253,173 +251,67 @@ class Verifier:
 
     def _amp(self, dtype: str) -> None:
         name = self._name(dtype)
-        rewrites, runs = dict(self.program.rewrites[dtype]), self.report.runs
-        if "perturbed" not in runs and not self.options.quick:
+        ways = {"rewrites": dict(self.program.rewrites[dtype]), "dtype": dtype}
+        if "perturbed" not in self.report.runs and not self.options.quick:
             self._run("perturbed", perturb=2.0**-10)
-        ways: dict[str, Any] = {"rewrites": rewrites, "dtype": dtype}
-        drills = ("checkpoint",) if self.options.drills else ()
-        trace = self._run(name, drills=drills, mark_lines=True, **ways)
-        self._completed(name)
+        trace = self._with_amp(name, ways)
         if not trace.steps:
             return
-        self.report.notes.extend(not_verified(trace))
-        if trace.left_out and not (self.options.quick and self._inside(name)):
-            self._run(f"float32-as-{name}", left_out=tuple(trace.left_out))
-        settle(
-            name,
-            trace,
-            self.options.steps,
-            functools.partial(self._run, **ways),
-        )
+        self._let_scale_settle(name, trace, ways)
         with self._whole(name):
             self._ask(
                 lambda each: checks.amp_on(each, name, self.options.limits)
             )
         if not self.options.quick:
             with self._whole(f"{name}: gradients"):
-                self._gradients(name, ways)
+                self._gradients.compare(name, ways)
         if self.options.drills and trace.dtype == "float16":
-            scale = runs.latest(name).settled_scale
-            drill = self._run(
-                f"{name} drill",
-                steps=DRILL_STEPS,
-                drills=("overflow",),
-                init_scale=scale,
-                **ways,
-            )
-            self.report.checks.extend(drilled(name, drill, "overflow drill"))
+            self._overflow_drill(name, ways)
         if self.options.diagnose and self._failed(name):
-            with self._whole(f"{name}: diagnosis"):
-                Remedy(self.report, self._run, self._tensors, self._error).look(
-                    name, ways
-                )
+            self._diagnose(name, ways)
+
+    def _with_amp(self, name: str, ways: dict[str, Any]) -> Trace:
+        drills = ("checkpoint",) if self.options.drills else ()
+        trace = self._run(name, drills=drills, mark_lines=True, **ways)
+        self._completed(name)
+        if trace.steps:
+            self.report.notes.extend(not_verified(trace))
+        return trace
+
+    def _let_scale_settle(
+        self, name: str, trace: Trace, ways: dict[str, Any]
+    ) -> None:
+        """Where steps were skipped: float32 without these, and AMP with more time for its scale."""
+        if trace.left_out and not (self.options.quick and self._inside(name)):
+            self._run(f"float32-as-{name}", left_out=tuple(trace.left_out))
+        run = functools.partial(self._run, **ways)
+        settle(name, trace, self.options.steps, run)
+
+    def _overflow_drill(self, name: str, ways: dict[str, Any]) -> None:
+        scale = self.report.runs.latest(name).settled_scale
+        drill = self._run(
+            f"{name} drill",
+            steps=DRILL_STEPS,
+            drills=("overflow",),
+            init_scale=scale,
+            **ways,
+        )
+        self.report.checks.extend(drilled(name, drill, "overflow drill"))
+
+    def _diagnose(self, name: str, ways: dict[str, Any]) -> None:
+        with self._whole(f"{name}: diagnosis"):
+            error = self._gradients.error
+            Remedy(self.report, self._run, self._tensors, error).look(
+                name, ways
+            )
 
     def _inside(self, name: str) -> bool:
         """Whether the loss is where it should be though steps were skipped: then the run that would
         excuse them is not needed.
         """
         limits = self.options.limits
-        found = [
-            checks.loss_curve(runs, name, limits) for runs in self.report.ranks
-        ]
+        found = [loss_curve(runs, name, limits) for runs in self.report.ranks]
         return all(check.verdict == "pass" for check in found)
-
-    def _gradients(self, name: str, ways: dict[str, Any]) -> None:
-        from amp_migrate.runtime.gradients import distances
-
-        runs = self.report.runs
-        if not same_shapes(runs["original"], runs[name]):
-            return  # said by its own check; there is no gradient to hold against another
-        if "perturbed" not in runs.distances:
-            runs.distances["perturbed"] = distances(
-                self._tensors("original"), self._tensors("perturbed"), None
-            )
-        self._reference(name, ways)
-        self.report.checks.extend(gradients(runs, name, self.options.limits))
-
-    def _first_gradients(
-        self, name: str, trace: Trace, ways: dict[str, Any]
-    ) -> str:
-        """The run that has them: where a first step was skipped, one at a scale that fits."""
-        from amp_migrate.runtime.gradients import first_steps_kept
-
-        source, scale = name, trace.settled_scale
-        while scale is not None and not first_steps_kept(
-            self._tensors("original"), self._tensors(source)
-        ):
-            if source != name and scale <= 1:
-                break
-            scale = max(scale / 16, 1.0)
-            source = f"{name} gradients at {scale:g}"
-            self._run(source, steps=REFERENCE_STEPS, init_scale=scale, **ways)
-        return source
-
-    def _reference(self, name: str, ways: dict[str, Any]) -> None:
-        """The gradients of the first steps, and what they are held against."""
-        from amp_migrate.runtime.explain import underflow
-
-        runs = self.report.runs
-        source = self._first_gradients(name, runs[name], ways)
-        if not runs.reference:
-            runs.reference = self._float64(self._exact())
-            if runs.reference != "float64":
-                self.report.notes.append(
-                    f"no float64 reference: {runs.reference}; the gradients are held against "
-                    "float32 runs with disturbed parameters"
-                )
-        runs.distances[name] = self._distances(source)
-        runs.underflow[name] = underflow(self._truth(), self._tensors(source))
-
-    def _float64(self, single: Trace) -> str:
-        """`float64`, or why the program's gradients are not to be had in float64."""
-        from amp_migrate.runtime.gradients import (
-            first_loss_agrees,
-            same_gradients,
-        )
-
-        double = self._run(
-            "float64 reference", float64=True, steps=REFERENCE_STEPS
-        )
-        if not double.losses or double.status not in ("stopped", "finished"):
-            return f"the program does not run in float64 ({how(double)})"
-        if not first_loss_agrees(single.losses, double.losses):
-            return "its first loss is not that of float32, so other random numbers were drawn"
-        if not same_gradients(
-            self._tensors(self._single), self._tensors("float64 reference")
-        ):
-            return "it has the gradients of other parameters"
-        return "float64"
-
-    def _exact(self) -> Trace:
-        """The run that tells float32's own error: on a GPU the original's convolutions use TF32
-        unless told not to.
-        """
-        if self.options.device == "cuda":
-            exact = self._run(
-                "float32 gradients", exact=True, steps=REFERENCE_STEPS
-            )
-            if exact.steps:
-                self._single = "float32 gradients"
-                return exact
-        return self.report.runs["original"]
-
-    def _truth(self) -> Path:
-        return self._tensors(
-            "float64 reference"
-            if self.report.runs.reference == "float64"
-            else self._single
-        )
-
-    def _error(
-        self, name: str, trace: Trace, ways: dict[str, Any]
-    ) -> list[Any]:
-        return self._distances(self._first_gradients(name, trace, ways))
-
-    def _distances(self, source: str) -> list[Any]:
-        """From the reference; where there is none, from the float32 run, and its error is that of a
-        run whose parameters were rounded to half before the first step.
-        """
-        from amp_migrate.runtime.gradients import distances, rounded_as
-
-        if self.report.runs.reference == "float64":
-            return distances(
-                self._tensors(self._single),
-                self._tensors(source),
-                self._truth(),
-            )
-        if not self._tensors("float32 rounded").exists():
-            self._run(
-                "float32 rounded",
-                perturb=HALF_ROUNDING,
-                perturb_first=True,
-                steps=1,
-            )
-        rounded, single = (
-            self._tensors("float32 rounded"),
-            self._tensors(self._single),
-        )
-        found = distances(rounded, self._tensors(source), single)
-        return [rounded_as(one, 1 / COARSER) for one in found]
 
     def _failed(self, name: str) -> bool:
         return any(

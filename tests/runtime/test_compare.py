@@ -7,7 +7,7 @@ import math
 import pytest
 
 from amp_migrate.runtime.check import Limits
-from amp_migrate.runtime.checks import Runs, amp_on
+from amp_migrate.runtime.checks import amp_on
 from amp_migrate.runtime.compare import (
     Curve,
     band,
@@ -17,6 +17,7 @@ from amp_migrate.runtime.compare import (
     spread,
 )
 from amp_migrate.runtime.endings import completed
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.settling import settle
 from amp_migrate.runtime.speed import speed_checks
 from amp_migrate.runtime.trace import Trace, finite

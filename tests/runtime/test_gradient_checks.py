@@ -9,9 +9,9 @@ import math
 import pytest
 
 from amp_migrate.runtime.check import Limits
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.distance import Distance, Layer
 from amp_migrate.runtime.gradient_checks import gradients
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.trace import Trace
 
 FINE = Layer("0.weight", 0.05, 2e-7, 1.004)

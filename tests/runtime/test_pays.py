@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.events import Event, Site
 from amp_migrate.runtime.pays import odd_share, pays
 from amp_migrate.runtime.phases import Phases
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.trace import Trace
 from amp_migrate.runtime.waiting import waiting_share
 

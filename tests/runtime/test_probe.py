@@ -12,7 +12,7 @@ import torch
 
 from amp_migrate.runtime.events import Event
 from amp_migrate.runtime.instrument import Instrument
-from amp_migrate.runtime.probe import _elapsed
+from amp_migrate.runtime.measured import elapsed
 from amp_migrate.runtime.supervise import Supervisor
 from tests.runtime.programs import BEFORE
 from tests.runtime.test_supervise import job
@@ -56,9 +56,9 @@ def test_the_device_that_takes_longest_counts() -> None:
         return SimpleNamespace(time=time, elapsed_time=lambda other: other.time - time)
 
     one, other = torch.device("cuda", 0), torch.device("cuda", 1)
-    assert _elapsed({one: at(0), other: at(0)}, {one: at(1000), other: at(3000)}) == 3.0
-    assert _elapsed({one: at(0)}, {one: at(2000), other: at(9000)}) == 2.0
-    assert _elapsed({}, {}) == 0.0
+    assert elapsed({one: at(0), other: at(0)}, {one: at(1000), other: at(3000)}) == 3.0
+    assert elapsed({one: at(0)}, {one: at(2000), other: at(9000)}) == 2.0
+    assert elapsed({}, {}) == 0.0
 
 
 @pytest.mark.parametrize("capturing", [True, False])

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from amp_migrate.runtime.check import Check
-from amp_migrate.runtime.checks import Runs
 from amp_migrate.runtime.ranks import agree, merged
 from amp_migrate.runtime.report import Options, Program
+from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.supervise import Limits, Supervisor
 from amp_migrate.runtime.trace import Trace
 from amp_migrate.runtime.verify import Verifier
