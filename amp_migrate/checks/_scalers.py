@@ -11,7 +11,8 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import asks_for_absence, calls_in
-from amp_migrate.model.recognition import Trait, is_disabled
+from amp_migrate.model.recognition import Trait
+from amp_migrate.model.scalers import is_disabled
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
 
 Often = Literal["batch", "epoch"]

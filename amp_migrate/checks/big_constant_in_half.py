@@ -20,7 +20,7 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
-from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.torch_facts import ops
 

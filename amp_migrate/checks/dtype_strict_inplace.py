@@ -11,8 +11,8 @@ from amp_migrate.model.buffers import is_tensor_index
 from amp_migrate.model.half_safety.writes import written
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
-from amp_migrate.model.tensors.calls import spelled
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.torch_facts.ops import EVERY
 

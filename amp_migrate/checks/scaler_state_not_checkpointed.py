@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.calls import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program

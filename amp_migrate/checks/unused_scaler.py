@@ -12,7 +12,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.recognition import is_disabled
+from amp_migrate.model.scalers import is_disabled
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 RULE = Rule("unused-scaler", severity="warning")

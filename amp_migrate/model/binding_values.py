@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.calls import argument, default_of
+from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.kinds import UNKNOWN, Kind, Value
 from amp_migrate.model.syntax import (
     FUNCTIONS,

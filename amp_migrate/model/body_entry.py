@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.ancestry import ancestry
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.body_events import is_of_same_object
-from amp_migrate.model.calls import argument
 from amp_migrate.model.command_line import declares
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.reach import Reach
@@ -187,23 +187,40 @@ class BodyEntry:
         assert isinstance(cls, ast.ClassDef)
         name, _, deeper = rest.partition(".")
         if deeper:
-            held = self.reaching.on_entry(scope, f"self.{name}")
-            found = [
-                self.of_object(b, f"self.{name}", scope, deeper)
-                for b in held.bindings
-            ]
-            return self._joined(found, held.certain and bool(found))
+            return self._deeper(scope, name, deeper)
         if scope.node.name in ("__init__", "__new__"):
-            bodies = (
-                self.module.scopes[owner].bindings
-                for owner in self.graph.lineage(cls)
-            )
-            own = [
-                binding for names in bodies for binding in names.get(name, ())
-            ]
-            return self._answer(own, self.in_class(cls, name), False)
-        made = [self.of_instance(heir, name) for heir in self.graph.heirs(cls)]
-        calls = self.graph.sites(scope.node)
+            return self._before_constructor(cls, name)
+        lineage, heirs = self.graph.lineage(cls), self.graph.heirs(cls)
+        made = [self.of_instance(heir, name) for heir in heirs]
+        certain = self._set_before(scope.node, name, made)
+        family = dict.fromkeys((*lineage, *heirs))
+        bindings = [b for owner in family for b in self._bindings(owner, name)]
+        known = bool(bindings) or all(one.complete for one in made)
+        return self._answer(bindings, certain, known)
+
+    def _deeper(self, scope: Scope, name: str, deeper: str) -> Reach:
+        """`self.x.y`, by the objects that `self.x` holds."""
+        held = self.reaching.on_entry(scope, f"self.{name}")
+        found = [
+            self.of_object(one, f"self.{name}", scope, deeper)
+            for one in held.bindings
+        ]
+        return self._joined(found, held.certain and bool(found))
+
+    def _before_constructor(self, cls: ast.ClassDef, name: str) -> Reach:
+        """Where a constructor begins, only the classes themselves have attributes."""
+        bodies = [
+            self.module.scopes[owner].bindings
+            for owner in self.graph.lineage(cls)
+        ]
+        own = [one for names in bodies for one in names.get(name, ())]
+        return self._answer(own, self.in_class(cls, name), False)
+
+    def _set_before(
+        self, method: Function, name: str, made: list[Reach]
+    ) -> bool:
+        """Whether an attribute is set whenever a method is called; `made`: by the constructors."""
+        calls = self.graph.sites(method)
         inner = [
             s for s in calls if is_of_same_object(s.call, s.scope.self_name)
         ]
@@ -211,18 +228,9 @@ class BodyEntry:
             self.reaching.at(s.call, f"{s.scope.self_name}.{name}").certain
             for s in inner
         )
-        only_own = (
-            bool(inner)
-            and len(inner) == len(calls)
-            and not self.escapes(scope.node)
-        )
-        certain = sure and (only_own or all(one.certain for one in made))
-        family = dict.fromkeys(
-            (*self.graph.lineage(cls), *self.graph.heirs(cls))
-        )
-        bindings = [b for owner in family for b in self._bindings(owner, name)]
-        known = bool(bindings) or all(one.complete for one in made)
-        return self._answer(bindings, certain, known)
+        is_all = bool(inner) and len(inner) == len(calls)
+        only_own = is_all and not self.escapes(method)
+        return sure and (only_own or all(one.certain for one in made))
 
     def of_instance(self, cls: ast.ClassDef, rest: str) -> Reach:
         """An attribute of an object that was just made."""
@@ -351,7 +359,7 @@ class BodyEntry:
         if (
             not certain
             and top is not None
-            and key not in self.reaching.flow(home).deleted
+            and key not in self.reaching.flow(home).changes.deleted
         ):
             certain = self.reaching.at(
                 top, key

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from amp_migrate.model.child_nodes import children
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.scoping import children
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
 
 _FIELDS_OF_BLOCKS = frozenset(

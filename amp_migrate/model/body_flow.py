@@ -11,35 +11,24 @@ After mypy's `partially_defined.py`: sets joined over statements, no graph of ba
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
-from typing import ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
+from amp_migrate.model.body_changes import BodyChanges, SetBy
+from amp_migrate.model.body_definitions import BodyDefinitions
 from amp_migrate.model.body_events import (
-    Bind,
-    Event,
     Events,
-    Invoke,
-    Read,
-    Unbind,
     is_irrefutable,
-    locals_of,
     parameters_of,
     reads_ahead,
     truth_of,
 )
 from amp_migrate.model.definitions import (
-    ENTRY,
     UNBOUND,
-    Called,
     Items,
-    Journal,
-    OfObject,
     Phi,
-    proved_of,
 )
-from amp_migrate.model.syntax import LOOPS, Binding, Module, Scope, blocks
-
-SetBy: TypeAlias = Callable[[ast.Call, Scope], frozenset[str]]
+from amp_migrate.model.syntax import LOOPS, Module, Scope
 
 _TRIES = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
 _ENDS = frozenset({"sys.exit", "os._exit", "os.abort"})
@@ -56,7 +45,6 @@ class BodyFlow:
         self.module = module
         self.scope = scope
         self.events = events
-        self.set_by = set_by
         self.begins: dict[ast.stmt, int] = {}
         self.heads: dict[ast.stmt, int] = {}
         """Where the test of a `while` is evaluated, after each round as well."""
@@ -64,14 +52,11 @@ class BodyFlow:
         self.exits: list[int] = []
         """Positions at which the body is left without an exception."""
         self.phis: dict[tuple[ast.stmt, str], Items] = {}
-        self.deleted: set[str] = set()
-        self.journal = Journal(self._first)
         self._dead = False
         self._loops: list[_Loop] = []
-        self.headers: dict[ast.stmt, list[Event]] = {}
-        self._changed: dict[ast.stmt, set[str]] = {}
-        self._dotted: dict[str, set[str]] = {}
-        self._local, self._rebound = locals_of(scope)
+        self.changes = BodyChanges(scope, events, set_by)
+        self._definitions = BodyDefinitions(self.changes)
+        self.journal = self._definitions.journal
         self._run()
 
     # -- questions
@@ -88,18 +73,8 @@ class BodyFlow:
         first = next(i for i, one in enumerate(block) if one is statement)
         coming = block[first + 1 if after else first :]
         return reads_ahead(
-            [(one, self.headers.get(one, [])) for one in coming], key
+            [(one, self.changes.headers.get(one, [])) for one in coming], key
         )
-
-    def _first(self, key: str) -> Items:
-        head, dot, _ = key.partition(".")
-        if not dot:
-            return UNBOUND if key in self._local else ENTRY
-        if head in self._rebound and key not in self._dotted.get(head, ()):
-            return frozenset(
-                OfObject(head, binding) for binding in self._rebound[head]
-            )
-        return ENTRY
 
     # -- the pass
 
@@ -107,67 +82,9 @@ class BodyFlow:
         for argument in parameters_of(self.scope):
             for name, binding in self.events.bindings_at(argument):
                 self.journal.set(name, frozenset((binding,)))
-        body = self.scope.body
-        self._prepare(body)
-        self._block(body)
+        self._block(self.scope.body)
         if not self._dead:
             self.exits.append(self.journal.position)
-
-    def _prepare(self, body: list[ast.stmt]) -> None:
-        """Note the events of each statement, and the names that each loop may change."""
-        waiting: list[tuple[list[ast.stmt], tuple[ast.stmt, ...]]] = [
-            (body, ())
-        ]
-        while waiting:
-            block, loops = waiting.pop()
-            for statement in block:
-                events = self.events.header(statement, self.scope.self_name)
-                self.headers[statement] = events
-                around = (
-                    (*loops, statement)
-                    if isinstance(statement, LOOPS)
-                    else loops
-                )
-                self._note([*events, *self._openings(statement)], around)
-                waiting += [(inner, around) for inner in blocks(statement)]
-
-    def _openings(self, statement: ast.stmt) -> list[Event]:
-        """What is bound where the blocks of a statement begin: targets, exceptions, patterns."""
-        nodes: list[ast.AST] = (
-            [statement]
-            if isinstance(statement, (ast.For, ast.AsyncFor))
-            else []
-        )
-        nodes += getattr(statement, "handlers", ())
-        for case in getattr(statement, "cases", ()):
-            nodes += ast.walk(case.pattern)
-        return [event for node in nodes for event in self._opening(node)]
-
-    def _note(
-        self, events: Iterable[Event], loops: tuple[ast.stmt, ...]
-    ) -> None:
-        for event in events:
-            if isinstance(event, Invoke):
-                keys = self.set_by(event.call, self.scope)
-            else:
-                keys = frozenset((event.key,))
-            self.deleted |= keys if isinstance(event, Unbind) else frozenset()
-            for key in keys:
-                head, dot, _ = key.partition(".")
-                if dot:
-                    self._dotted.setdefault(head, set()).add(key)
-            for loop in loops if not isinstance(event, Read) else ():
-                self._changed.setdefault(loop, set()).update(keys)
-
-    def _changed_in(self, loop: ast.stmt) -> set[str]:
-        """The names that a loop may change, and the attributes of what they name."""
-        names = self._changed.get(loop, set())
-        return names | {
-            key for name in names for key in self._dotted.get(name, ())
-        }
-
-    def _opening(self, node: ast.AST) -> list[Event]:
-        return self.events.bound(node, self.scope.self_name)
 
     def _block(self, block: list[ast.stmt]) -> None:
         for statement in block:
@@ -178,57 +95,6 @@ class BodyFlow:
             else:
                 handler(self, statement)
             self.ends[statement] = self.journal.position
-
-    def _apply(self, events: Iterable[Event]) -> None:
-        for event in events:
-            if isinstance(event, Read):
-                self._read(event.key)
-            elif isinstance(event, Bind):
-                self._bind(event)
-            elif isinstance(event, Unbind):
-                self._assign(event.key, UNBOUND)
-            else:
-                self._invoke(event.call)
-
-    def _read(self, key: str) -> None:
-        items = self.journal.get(key)
-        proved = frozenset(
-            p for item in items if (p := proved_of(item)) is not None
-        )
-        if proved != items:
-            self.journal.set(key, proved)
-
-    def _bind(self, event: Bind) -> None:
-        items: Items = frozenset((event.binding,))
-        if not event.always:
-            items |= self.journal.get(event.key)
-        self._assign(event.key, items, event.binding)
-
-    def _assign(
-        self, key: str, items: Items, binding: Binding | None = None
-    ) -> None:
-        """A new object under `key`: what is known of its attributes goes."""
-        self.journal.set(key, items)
-        if "." not in key:
-            fresh = (
-                frozenset((OfObject(key, binding),))
-                if binding is not None
-                else UNBOUND
-            )
-            for attribute in self._dotted.get(key, ()):
-                self.journal.set(attribute, fresh)
-            return
-        for attribute in self._dotted.get(key.partition(".")[0], ()):
-            if attribute.startswith(f"{key}.") and binding is not None:
-                self.journal.set(
-                    attribute, frozenset((OfObject(key, binding),))
-                )
-
-    def _invoke(self, call: ast.Call) -> None:
-        for key in self.set_by(call, self.scope):
-            self.journal.set(
-                key, frozenset((Called(call, key, self.journal.get(key)),))
-            )
 
     def _join(self, positions: list[int], since: int) -> None:
         self._dead = not positions
@@ -242,7 +108,7 @@ class BodyFlow:
     # -- statements
 
     def _simple(self, statement: ast.stmt) -> None:
-        self._apply(self.headers[statement])
+        self._definitions.apply(self.changes.headers[statement])
         if isinstance(statement, ast.Expr) and self._never_returns(
             statement.value
         ):
@@ -259,11 +125,11 @@ class BodyFlow:
 
     def _assert(self, statement: ast.stmt) -> None:
         assert isinstance(statement, ast.Assert)
-        self._apply(self.headers[statement])
+        self._definitions.apply(self.changes.headers[statement])
         self._dead |= truth_of(statement.test) is False
 
     def _return(self, statement: ast.stmt) -> None:
-        self._apply(self.headers[statement])
+        self._definitions.apply(self.changes.headers[statement])
         if isinstance(statement, ast.Return) and not self._dead:
             self.exits.append(self.journal.position)
         self._dead = True
@@ -291,7 +157,7 @@ class BodyFlow:
                 self.begins[branch] = self.journal.position
             else:
                 chain = [branch]
-            self._apply(self.headers[branch])
+            self._definitions.apply(self.changes.headers[branch])
             start, dead, truth = (
                 self.journal.position,
                 self._dead,
@@ -315,19 +181,19 @@ class BodyFlow:
             and truth_of(statement.test) is True
         )
         if not isinstance(statement, ast.While):
-            self._apply(self.headers[statement])
+            self._definitions.apply(self.changes.headers[statement])
         since, dead = self.journal.position, self._dead
-        keys = self._changed_in(statement)
+        keys = self.changes.in_loop(statement)
         before = {key: self.journal.get(key) for key in keys}
         for key in keys:
             self.journal.set(key, frozenset((Phi(statement, key),)))
         self.heads[statement] = self.journal.position
         if isinstance(statement, ast.While):
-            self._apply(self.headers[statement])
+            self._definitions.apply(self.changes.headers[statement])
         head = self.journal.position
         self._loops.append(_Loop([], []))
-        self._apply(
-            self._opening(statement)
+        self._definitions.apply(
+            self.changes.opening(statement)
             if not isinstance(statement, ast.While)
             else ()
         )
@@ -344,7 +210,7 @@ class BodyFlow:
 
     def _with(self, statement: ast.stmt) -> None:
         assert isinstance(statement, (ast.With, ast.AsyncWith))
-        self._apply(self.headers[statement])
+        self._definitions.apply(self.changes.headers[statement])
         since = self.journal.position
         self._block(statement.body)
         made = (
@@ -394,13 +260,13 @@ class BodyFlow:
         self.journal.anywhere(since, raised)
         self._dead = False
         if handler.type is not None:
-            self._apply(
+            self._definitions.apply(
                 self.events.expression(handler.type, self.scope.self_name)
             )
-        self._apply(self._opening(handler))
+        self._definitions.apply(self.changes.opening(handler))
         self._block(handler.body)
         if handler.name and not self._dead:
-            self._assign(handler.name, UNBOUND)
+            self._definitions.assign(handler.name, UNBOUND)
 
     def _finally(
         self, block: list[ast.stmt], outs: list[int], since: int
@@ -437,14 +303,16 @@ class BodyFlow:
 
     def _match(self, statement: ast.stmt) -> None:
         assert isinstance(statement, ast.Match)
-        self._apply(self.headers[statement])
+        self._definitions.apply(self.changes.headers[statement])
         since, outs = self.journal.position, list[int]()
         exhaustive = False
         for case in statement.cases:
             self.journal.goto(since, since)
             dead = self._dead
             for node in ast.walk(case.pattern):
-                self._apply(self.events.bound(node, self.scope.self_name))
+                self._definitions.apply(
+                    self.events.bound(node, self.scope.self_name)
+                )
             self._block(case.body)
             outs += self._position()
             self._dead = dead

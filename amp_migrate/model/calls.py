@@ -13,10 +13,9 @@ from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.handed_calls import all_followed, handed_calls
 from amp_migrate.model.kinds import Kind, library_kind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.object_calls import calls_of_objects, holder_of
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 
-Holder: TypeAlias = tuple[Scope, str]
-"""A variable, by the scope that binds it."""
 Site: TypeAlias = tuple[ast.Call, Scope]
 """A call, and the scope that evaluates it."""
 _TOOLS = {Kind.SCALER, Kind.OPTIMIZER, Kind.SCHEDULER}
@@ -47,6 +46,10 @@ class CallGraph:
                 name = _last_name(call.func)
                 if name is not None:
                     self._calls.setdefault(name, []).append((call, scope))
+
+    def calls(self) -> Iterator[Site]:
+        """Every call of the module whose function has a name."""
+        return (site for sites in self._calls.values() for site in sites)
 
     def classes(self) -> Iterator[ast.ClassDef]:
         """Every class of the module."""
@@ -223,7 +226,7 @@ class CallGraph:
             assert isinstance(owner.node, ast.ClassDef)
             return [
                 CallSite(c, s, bound=True)
-                for c, s in self._calls_of_objects(owner.node)
+                for c, s in calls_of_objects(self, owner.node)
             ]
         if owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
@@ -283,7 +286,7 @@ class CallGraph:
         """Whether all that a variable is given are scalers, optimizers and schedulers of torch,
         whose methods are their own.
         """
-        held = self._holder(holder, caller)
+        held = holder_of(self, holder, caller)
         bindings = held[0].bindings.get(held[1], []) if held is not None else []
         made = [
             b.value for b in bindings if b.how == "assign" and b.index is None
@@ -301,92 +304,6 @@ class CallGraph:
                 for name in names
             )
         )
-
-    def _calls_of_objects(
-        self, cls: ast.ClassDef
-    ) -> list[tuple[ast.Call, Scope]]:
-        """Calls of what holds an object of a class or of an heir, by the names that it is given."""
-        made = {
-            id(call)
-            for heir in self.heirs(cls)
-            for call, _ in self.constructions(heir)
-        }
-        held = self._holders(made)
-        calls = [site for sites in self._calls.values() for site in sites]
-        return [
-            (call, scope)
-            for call, scope in calls
-            if id(call.func) in made or self._holder(call.func, scope) in held
-        ]
-
-    def _holders(self, made: set[int]) -> set[Holder | None]:
-        """The variables and parameters that hold the result of one of some calls."""
-        held: set[Holder | None] = set()
-        before = -1
-        while before != (before := len(held)):
-            for scope in self.module.scopes.values():
-                for name, bindings in scope.bindings.items():
-                    if any(
-                        b.value is not None
-                        and self._holds(b.value, scope, made, held)
-                        for b in bindings
-                    ):
-                        held.add((scope, name))
-                for call in scope.calls:
-                    held |= self._given(call, scope, made, held)
-        return held
-
-    def _holds(
-        self,
-        expr: ast.expr,
-        scope: Scope,
-        made: set[int],
-        held: set[Holder | None],
-    ) -> bool:
-        return id(expr) in made or self._holder(expr, scope) in held
-
-    def _holder(self, expr: ast.expr, scope: Scope) -> Holder | None:
-        """Where a name, or an attribute of `self`, is bound."""
-        name = dotted_name(expr)
-        if name is None:
-            return None
-        head, _, rest = name.partition(".")
-        if not rest:
-            home = scope.lookup(name)
-            return (home, name) if home is not None else None
-        cls = self.class_around(scope) if head == scope.self_name else None
-        return (
-            (self.module.scopes[cls], f"self.{rest}")
-            if cls is not None
-            else None
-        )
-
-    def _given(
-        self,
-        call: ast.Call,
-        scope: Scope,
-        made: set[int],
-        held: set[Holder | None],
-    ) -> set[Holder | None]:
-        """The parameters that a call gives one of the objects to."""
-        if not any(self._holds(a, scope, made, held) for a in _arguments(call)):
-            return set()
-        function = self.function_at(call.func, scope)
-        cls = self.class_named(call.func, scope)
-        if function is None and cls is not None:
-            function = self.method(cls, "__init__")
-        if function is None:
-            return set()
-        inner = self.module.scopes[function]
-        given = {
-            a.arg: argument(call, inner, a.arg, cls is not None)
-            for a in inner.parameters()
-        }
-        return {
-            (inner, name)
-            for name, expr in given.items()
-            if expr is not None and self._holds(expr, scope, made, held)
-        }
 
     def constructions(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
         """Calls `Cls(...)` in this module."""
@@ -446,10 +363,6 @@ class CallGraph:
         )
 
 
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
 def _function(found: list[ast.AST]) -> Function | None:
     return found[-1] if found and isinstance(found[-1], FUNCTIONS) else None
 
@@ -458,30 +371,3 @@ def _last_name(func: ast.expr) -> str | None:
     if isinstance(func, ast.Name):
         return func.id
     return func.attr if isinstance(func, ast.Attribute) else None
-
-
-def argument(
-    call: ast.Call, scope: Scope, parameter: str, bound: bool
-) -> ast.expr | None:
-    """What `call` passes for `parameter` of the function at `scope`; None where it
-    cannot be told.
-    """
-    for keyword in call.keywords:
-        if keyword.arg == parameter:
-            return keyword.value
-    names = [a.arg for a in scope.parameters()][1 if bound else 0 :]
-    index = names.index(parameter) if parameter in names else len(call.args)
-    if any(isinstance(one, ast.Starred) for one in call.args[: index + 1]):
-        return None
-    return call.args[index] if index < len(call.args) else None
-
-
-def default_of(function: Function, name: str) -> ast.expr | None:
-    """The default of a parameter."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs: list[tuple[ast.arg, ast.expr | None]] = [
-        *zip(reversed(positional), reversed(arguments.defaults), strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return next((default for one, default in pairs if one.arg == name), None)

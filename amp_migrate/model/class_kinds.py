@@ -36,40 +36,30 @@ class ClassKinds:
         bases = [
             self.module.canonical(b) or dotted_name(b) or "" for b in unseen
         ]
-        if any(
-            b.startswith("torch.optim.lr_scheduler")
-            or b.endswith("LRScheduler")
-            for b in bases
-        ):
-            return Kind.SCHEDULER
-        if any(
-            library_kind(b) is Kind.OPTIMIZER
-            or b in ("torch.optim.Optimizer", "Optimizer")
-            for b in bases
-        ):
-            return Kind.OPTIMIZER
-        if any(
-            b.startswith("torch.nn.")
-            or b.rpartition(".")[2].endswith(("Module", "Model", "Net"))
-            for b in bases
-        ):
-            return Kind.CRITERION if self._is_loss(cls, bases) else Kind.MODEL
-        inherited = self._inherited_kind(lineage)
-        if inherited is not None:
-            return inherited
-        if (
+        named = self._named_kind(cls, bases) or self._inherited_kind(lineage)
+        if named is not None:
+            return named
+        runs_forward = (
             self.graph.method(cls, "forward") is not None
             and self.graph.method(cls, "__call__") is None
-            and any(bases)
-        ):
-            return (
-                Kind.MODEL
-            )  # its base is out of sight, and calling it runs forward
-        if self.graph.method(cls, "step") is not None and self._wraps_optimizer(
-            cls
-        ):
+        )
+        if runs_forward and any(bases):
+            # Its base is out of sight, and calling it runs forward.
+            return Kind.MODEL
+        steps = self.graph.method(cls, "step") is not None
+        if steps and self._wraps_optimizer(cls):
             return Kind.WRAPPER
         return Kind.OBJECT
+
+    def _named_kind(self, cls: ast.ClassDef, bases: list[str]) -> Kind | None:
+        """What the bases that are out of sight tell by their names."""
+        if any(_is_scheduler(base) for base in bases):
+            return Kind.SCHEDULER
+        if any(_is_optimizer(base) for base in bases):
+            return Kind.OPTIMIZER
+        if any(_is_module(base) for base in bases):
+            return Kind.CRITERION if self._is_loss(cls, bases) else Kind.MODEL
+        return None
 
     def _is_loss(self, cls: ast.ClassDef, bases: list[str]) -> bool:
         """A module that computes a loss of what models gave, rather than one that runs a model."""
@@ -162,3 +152,20 @@ class ClassKinds:
                         else []
                     )
         return False
+
+
+def _is_scheduler(base: str) -> bool:
+    of_torch = base.startswith("torch.optim.lr_scheduler")
+    return of_torch or base.endswith("LRScheduler")
+
+
+def _is_optimizer(base: str) -> bool:
+    of_library = library_kind(base) is Kind.OPTIMIZER
+    return of_library or base in ("torch.optim.Optimizer", "Optimizer")
+
+
+def _is_module(base: str) -> bool:
+    last = base.rpartition(".")[2]
+    return base.startswith("torch.nn.") or last.endswith(
+        ("Module", "Model", "Net")
+    )

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from amp_migrate.model.calls import argument
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.command_line import Followed, options
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import (

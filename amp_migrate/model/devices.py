@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Flag, auto
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.call_values import is_property
-from amp_migrate.model.calls import argument, default_of
 from amp_migrate.model.command_line import option_of
+from amp_migrate.model.device_sources import (
+    of_class_abroad,
+    spawned,
+    stored_values,
+)
+from amp_migrate.model.device_values import (
+    NAMED,
+    UNKNOWN,
+    DeviceValue,
+    Form,
+    bare_names,
+    either,
+    of_constant,
+    of_formatted,
+    present,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
 
@@ -19,49 +33,9 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _DEEP = 12
-_SPAWN = "torch.multiprocessing.spawn"
 _INDICES = frozenset(
     {"torch.cuda.current_device", "torch.distributed.get_rank", "int"}
 )
-
-
-class Form(Flag):
-    """The types that a device may be written as."""
-
-    DEVICE = auto()
-    STRING = auto()
-    INDEX = auto()
-    NONE = auto()
-    UNKNOWN = auto()
-
-
-@dataclass(frozen=True)
-class DeviceValue:
-    """The forms that an expression may have, and the devices that it may name."""
-
-    form: Form
-    names: frozenset[str] = frozenset()
-    """`cuda`, `cpu`, `cuda:` with an index; those that are in sight."""
-    closed: bool = True
-    """Whether `names` are all."""
-
-    @property
-    def is_device(self) -> bool:
-        return self.form is Form.DEVICE
-
-    @property
-    def is_string(self) -> bool:
-        return self.form is Form.STRING
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether it is the CPU by every definition."""
-        named = bool(self.names) and self.names <= {"cpu", "cpu:"}
-        return self.closed and named and not self.form & ~_NAMED
-
-
-_NAMED = Form.DEVICE | Form.STRING
-UNKNOWN = DeviceValue(Form.UNKNOWN, closed=False)
 
 
 class Devices:
@@ -78,30 +52,30 @@ class Devices:
     def of(self, expr: ast.expr, scope: Scope) -> DeviceValue:
         """What `expr` may be where it stands."""
         if isinstance(expr, ast.Constant):
-            return _constant(expr.value)
+            return of_constant(expr.value)
         if isinstance(expr, ast.JoinedStr):
-            return _formatted(expr)
+            return of_formatted(expr)
         if isinstance(expr, ast.IfExp):
             body = self.of(expr.body, scope)
             known = self._asks_for_accelerator(expr.test)
-            return _either(
-                [_present(body) if known else body, self.of(expr.orelse, scope)]
+            return either(
+                [present(body) if known else body, self.of(expr.orelse, scope)]
             )
         if isinstance(expr, ast.BoolOp):
             values = [self.of(value, scope) for value in expr.values]
             first = (
-                map(_present, values[:-1])
+                map(present, values[:-1])
                 if isinstance(expr.op, ast.Or)
                 else values[:-1]
             )
-            return _either([*first, values[-1]])
+            return either([*first, values[-1]])
         if isinstance(expr, ast.Call):
             return self._call(expr, scope)
         if isinstance(expr, ast.Attribute) and expr.attr == "type":
             holder = self.of(expr.value, scope)
             if holder.is_device:
                 return DeviceValue(
-                    Form.STRING, _types(holder.names), holder.closed
+                    Form.STRING, bare_names(holder.names), holder.closed
                 )
         if (
             isinstance(expr, ast.Attribute)
@@ -142,14 +116,14 @@ class Devices:
             if foreign is not None:
                 return foreign
         if reach.bindings and reach.complete:
-            return _either(found)
+            return either(found)
         given = self._property(dotted, scope) if not reach.bindings else None
         if given is not None:
             return given
         option = option_of(self.program, node, dotted)
         if option is not None:
-            return _either([*found, self._option(option, scope)])
-        return _either([*found, UNKNOWN])
+            return either([*found, self._option(option, scope)])
+        return either([*found, UNKNOWN])
 
     def _property(self, dotted: str, scope: Scope) -> DeviceValue | None:
         """What `cfg.device` gives where `device` is a property of the class of `cfg`."""
@@ -178,7 +152,7 @@ class Devices:
                 self if home is self.program else Devices(home),
             )
             given = [asked.of(one, inner) for one in returned(method)]
-            return _either(given) if is_property(method) and given else None
+            return either(given) if is_property(method) and given else None
         for owner in home.graph.lineage(cls) if deep else ():
             scope = home.module.scopes[owner].parent or home.module.root
             for base in owner.bases:
@@ -192,12 +166,9 @@ class Devices:
         writes into it is in sight.
         """
         found = self.program.reaching.imported.variable_named(dotted, scope)
-        bindings = list(found[1]) if found is not None else []
-        home = found[0] if found is not None else self.program
         if found is None:
-            holder = ast.parse(dotted, mode="eval").body
-            held = self._of_class(holder, scope)
-            home, bindings = held if held is not None else (home, [])
+            found = of_class_abroad(self.program, dotted, scope)
+        home, bindings = found if found is not None else (self.program, ())
         known = [
             self._there(home, one, one.value)
             for one in bindings
@@ -205,9 +176,17 @@ class Devices:
         ]
         if not known:
             return None
-        return _either(
+        return either(
             [*known, *(self._written(dotted) if "." in dotted else [])]
         )
+
+    def _written(self, dotted: str) -> Iterator[DeviceValue]:
+        """What the program assigns to an attribute of that name of anything."""
+        for value in stored_values(self.program, dotted.rpartition(".")[2]):
+            if value is None:
+                yield UNKNOWN
+            else:
+                yield self.of(value, self.program.module.scope_of(value))
 
     def _there(
         self, home: Program, binding: Binding, value: ast.expr
@@ -222,39 +201,6 @@ class Devices:
             )
         finally:
             self._busy.discard(binding)
-
-    def _of_class(
-        self, expr: ast.expr, scope: Scope
-    ) -> tuple[Program, list[Binding]] | None:
-        """`Config.device`, or `cfg.device` of an instance, of a class of another file."""
-        if not isinstance(expr, ast.Attribute):
-            return None
-        abroad = self.program.values.abroad(expr.value, scope)
-        foreign = self.program.values.of(expr.value, scope).foreign or abroad
-        if foreign is None or not isinstance(foreign[1], ast.ClassDef):
-            return None
-        held = foreign[0].module.scopes[foreign[1]].bindings
-        found = [*held.get(expr.attr, ()), *held.get(f"self.{expr.attr}", ())]
-        return (foreign[0], found) if found else None
-
-    def _written(self, dotted: str) -> list[DeviceValue]:
-        """What the program assigns to an attribute of that name of anything."""
-        last = dotted.rpartition(".")[2]
-        stores = (
-            self.program.module.parents[node]
-            for node in self.program.module.parents
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            if node.attr == last
-        )
-        values = [getattr(one, "value", None) for one in stores]
-        scope_of = self.program.module.scope_of
-        return [
-            self.of(one, scope_of(one))
-            if isinstance(one, ast.expr)
-            else UNKNOWN
-            for one in values
-        ]
 
     def _bound(
         self, binding: Binding, scope: Scope, dotted: str
@@ -291,7 +237,7 @@ class Devices:
             and isinstance(method, FUNCTIONS)
             and is_property(method)
         ):
-            return _either(
+            return either(
                 [
                     self.of(one, self.program.scope(method))
                     for one in returned(method)
@@ -307,7 +253,7 @@ class Devices:
 
     def _element(self, iterable: ast.expr, scope: Scope) -> DeviceValue:
         if isinstance(iterable, (ast.List, ast.Tuple, ast.Set)):
-            return _either(self.of(element, scope) for element in iterable.elts)
+            return either(self.of(element, scope) for element in iterable.elts)
         ranges = (
             isinstance(iterable, ast.Call)
             and dotted_name(iterable.func) == "range"
@@ -336,7 +282,7 @@ class Devices:
                 if expr is not None
             ]
             known = [one for one in passed if not one.form & Form.UNKNOWN]
-            return _either([*found, annotated, *known])
+            return either([*found, annotated, *known])
         for call, caller, bound in sites:
             expr = argument(call, scope, parameter.arg, bound)
             if expr is not None:
@@ -348,24 +294,11 @@ class Devices:
             found.append(DeviceValue(Form.INDEX))
         if not sites or not self.program.reaching.entry.is_followed(function):
             found.append(UNKNOWN)
-        return _either(found)
+        return either(found)
 
     @cached_property
     def _spawned(self) -> frozenset[ast.AST]:
-        """Functions that `torch.multiprocessing.spawn` runs, each with its rank."""
-        calls = [
-            (c, s)
-            for s in self.program.module.scopes.values()
-            for c in s.calls
-            if c.args
-        ]
-        spawns = [
-            (c, s) for c, s in calls if self.program.canonical(c.func) == _SPAWN
-        ]
-        found = (
-            self.program.graph.function_at(c.args[0], s) for c, s in spawns
-        )
-        return frozenset(function for function in found if function is not None)
+        return spawned(self.program)
 
     def _annotation(self, annotation: ast.expr | None) -> DeviceValue | None:
         if annotation is None:
@@ -395,7 +328,7 @@ class Devices:
         )
         choices = given.get("choices")
         if isinstance(choices, (ast.List, ast.Tuple)):
-            return _either(
+            return either(
                 [value, *(self.of(choice, scope) for choice in choices.elts)]
             )
         forms = {
@@ -408,7 +341,7 @@ class Devices:
         form = forms[named]
         if default is not None and value.form & Form.STRING:
             value = DeviceValue(form, value.names, closed=False)
-        return _either([value, DeviceValue(form, value.names, closed=False)])
+        return either([value, DeviceValue(form, value.names, closed=False)])
 
     def _call(self, expr: ast.Call, scope: Scope) -> DeviceValue:
         name = self.program.canonical(expr.func) or dotted_name(expr.func) or ""
@@ -426,7 +359,7 @@ class Devices:
             for function in functions
             for value in returned(function)
         ]
-        return _either(found or [UNKNOWN])
+        return either(found or [UNKNOWN])
 
     def _device(self, expr: ast.Call, scope: Scope) -> DeviceValue:
         """`torch.device(x)` is a device, whatever `x` is."""
@@ -436,46 +369,10 @@ class Devices:
         if inner.form is Form.INDEX:
             return DeviceValue(Form.DEVICE, frozenset({"cuda:"}))
         return DeviceValue(
-            Form.DEVICE, inner.names, inner.closed and not inner.form & ~_NAMED
+            Form.DEVICE, inner.names, inner.closed and not inner.form & ~NAMED
         )
-
-
-def _constant(value: object) -> DeviceValue:
-    if isinstance(value, str):
-        head, colon, _ = value.partition(":")
-        return DeviceValue(Form.STRING, frozenset({head + colon}))
-    if value is None:
-        return DeviceValue(Form.NONE)
-    return DeviceValue(Form.INDEX) if isinstance(value, int) else UNKNOWN
-
-
-def _formatted(expr: ast.JoinedStr) -> DeviceValue:
-    first = expr.values[0] if expr.values else None
-    if isinstance(first, ast.Constant) and ":" in str(first.value):
-        return DeviceValue(
-            Form.STRING, frozenset({str(first.value).partition(":")[0] + ":"})
-        )
-    return DeviceValue(Form.STRING, closed=False)
 
 
 def _is_tensor(expr: ast.expr) -> bool:
     """`next(model.parameters())`, whose `.device` is one."""
     return isinstance(expr, ast.Call) and dotted_name(expr.func) == "next"
-
-
-def _types(names: frozenset[str]) -> frozenset[str]:
-    return frozenset(name.rstrip(":") for name in names)
-
-
-def _present(value: DeviceValue) -> DeviceValue:
-    """What is left where `x or y` takes `x`."""
-    return DeviceValue(value.form & ~Form.NONE, value.names, value.closed)
-
-
-def _either(values: Iterable[DeviceValue]) -> DeviceValue:
-    form, names, closed = Form(0), frozenset[str](), True
-    for value in values:
-        form |= value.form
-        names |= value.names
-        closed &= value.closed
-    return DeviceValue(form, names, closed) if form else UNKNOWN

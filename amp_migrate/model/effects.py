@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.events import TRAINING, EventKind
+from amp_migrate.model.called_effects import CalledEffects
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.forwards import Forwards
 from amp_migrate.model.gradient_effects import (
     last_name,
@@ -18,10 +19,9 @@ from amp_migrate.model.gradient_effects import (
     writes_gradients,
 )
 from amp_migrate.model.kinds import Kind, optimizer_name, scheduler_name
-from amp_migrate.model.late_bound_calls import of_dispatch, of_property
+from amp_migrate.model.late_bound_calls import of_property
 from amp_migrate.model.losses import (
     BCE,
-    body_effects,
     callables,
     is_library_bce,
 )
@@ -31,15 +31,6 @@ from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
-
-# What a function of another module does is seen in its caller, but for backward and step: those
-# loops are that module's, and all that the caller knows is that it trains.
-_CARRIED = (
-    EventKind.BCE
-    | EventKind.READS_GRADIENTS
-    | EventKind.FORWARD
-    | EventKind.CALLABLE
-)
 
 _BUILTINS = {
     "print", "len", "range", "int", "float", "str", "zip", "enumerate", "list", "dict",
@@ -76,6 +67,7 @@ class Effects:
         self._functions: dict[int, EventKind] = {}
         self._statements: dict[ast.AST, EventKind] = {}
         self._forwards = Forwards(self)
+        self._called = CalledEffects(self)
 
     def is_backward(self, call: ast.Call, scope: Scope) -> bool:
         """`loss.backward(...)` of a tensor, or `torch.autograd.backward(...)`."""
@@ -211,95 +203,8 @@ class Effects:
             return EventKind.ZERO_GRAD
         if self.is_bce(call, scope):
             effect |= EventKind.BCE
-        function = self.values.callee(call, scope)
-        if function is not None:
-            effect |= self.of_function(function) | self._of_overrides(
-                call, function, scope
-            )
-        else:
-            effect |= self._of_object_call(call, scope)
-            effect |= self._of_callables(call, scope) | self._of_any_method(
-                call, scope
-            )
-            effect |= of_dispatch(self.program, call, scope)
+        effect |= self._called.of(call, scope)
         return effect | self._forwards.of_call(call, scope)
-
-    def _of_overrides(
-        self, call: ast.Call, function: Function, scope: Scope
-    ) -> EventKind:
-        """`self.loss(x)` runs the method of whichever heir the object is of."""
-        others = [
-            one
-            for one in self.values.callees(call, scope)
-            if one is not function
-        ]
-        effect = EventKind.NONE
-        for one in others:
-            effect |= self.of_function(one) & _CARRIED
-        return effect
-
-    def _of_callables(self, call: ast.Call, scope: Scope) -> EventKind:
-        """What a variable may hold, lambdas and classes included, does to gradients, and whether
-        it is a binary cross-entropy.
-        """
-        behind = callables(self.program, call, scope)
-        effect = (
-            EventKind.BCE
-            if any(map(is_library_bce, behind))
-            else EventKind.NONE
-        )
-        for one in behind:
-            effect |= body_effects(one) & (
-                EventKind.BCE | EventKind.READS_GRADIENTS
-            )
-        return effect
-
-    def _of_any_method(self, call: ast.Call, scope: Scope) -> EventKind:
-        """`callback.after_backward()` of an object that nothing tells about may read gradients if
-        any method of that name does.
-        """
-        func = call.func
-        if (
-            not isinstance(func, ast.Attribute)
-            or self.module.canonical(func) is not None
-        ):
-            return EventKind.NONE
-        if self.values.of(func.value, scope):
-            return EventKind.NONE
-        effect = EventKind.NONE
-        for method in self.graph.methods_named(func.attr):
-            effect |= self.of_function(method) & EventKind.READS_GRADIENTS
-        return effect
-
-    def _handed_function(
-        self, func: ast.expr, scope: Scope, hops: int = 3
-    ) -> EventKind:
-        """Effects of the functions that callers (or a plain assignment) put behind a name:
-        `criterion=dice_loss`.
-        """
-        if (
-            not isinstance(func, ast.Name)
-            or hops == 0
-            or (home := scope.lookup(func.id)) is None
-        ):
-            return EventKind.NONE
-        effect = EventKind.NONE
-        for expr, where in self.values.given(func.id, home):
-            definition = self.values.abroad(expr, where)
-            own = (
-                self.graph.function_named(expr.id, where)
-                if isinstance(expr, ast.Name)
-                else None
-            )
-            if own is not None:
-                effect |= self.of_function(own)
-            elif definition is not None and not isinstance(
-                definition[1], ast.ClassDef
-            ):
-                effect |= definition[0].effects.of_function(definition[1])
-            else:
-                effect |= self._handed_function(expr, where, hops - 1)
-        return effect
 
     def is_harmless(self, call: ast.Call, scope: Scope) -> bool:
         """Calls of builtins, NumPy and tensor methods, told by name: most calls of a program, and
@@ -320,45 +225,6 @@ class Effects:
     def _own_methods(self) -> set[str]:
         """Names of everything that the module defines."""
         return {getattr(node, "name", "") for node in self.module.scopes}
-
-    def _of_object_call(self, call: ast.Call, scope: Scope) -> EventKind:
-        """`model(x)` runs `forward` of its class, `obj(x)` its `__call__`, an imported function
-        its body.
-        """
-        abroad = self.values.abroad(call.func, scope)
-        if abroad is not None:
-            program, node = abroad
-            return (
-                EventKind.NONE
-                if isinstance(node, ast.ClassDef)
-                else _carried(program.effects.of_function(node))
-            )
-        handed = self._handed_function(call.func, scope)
-        if handed:
-            return _carried(handed)
-        value = self.values.of(call.func, scope)
-        if value.foreign is not None:
-            program, cls = value.foreign
-            found = program.graph.method(
-                cls, "forward"
-            ) or program.graph.method(cls, "__call__")
-            return (
-                _carried(program.effects.of_function(found))
-                if found is not None
-                else EventKind.NONE
-            )
-        if (
-            value.cls is None
-            or isinstance(call.func, ast.Name)
-            and self.graph.class_named(call.func, scope) is value.cls
-        ):
-            return EventKind.NONE
-        method = self.graph.method(value.cls, "forward") or self.graph.method(
-            value.cls, "__call__"
-        )
-        return (
-            self.of_function(method) if method is not None else EventKind.NONE
-        )
 
     def of_function(self, function: Function) -> EventKind:
         """Effects of calling a function in sight, transitively."""
@@ -407,11 +273,6 @@ class Effects:
             (c for c in scope.calls if self.is_backward(c, scope)),
             key=_position,
         )
-
-
-def _carried(effect: EventKind) -> EventKind:
-    trains = EventKind.TRAINS if effect & TRAINING else EventKind.NONE
-    return effect & _CARRIED | trains
 
 
 def is_reducer(call: ast.Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.scoping import children
+from amp_migrate.model.child_nodes import children
 from amp_migrate.model.syntax import FUNCTIONS
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.calls import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Function, Scope
 
@@ -223,36 +223,45 @@ class _Walk:
         table: Table,
     ) -> None:
         """An argument: the function's parameter, at all of its calls."""
-        call = (
-            self.program.module.parents[parent]
-            if isinstance(parent, ast.keyword)
-            else parent
-        )
-        callee = (
-            self.program.values.callee(call, scope)
-            if isinstance(call, ast.Call)
-            else None
-        )
-        if callee is None or self.program.graph.escapes(callee):
-            raise _LostError
+        callee = self._called_with(parent, scope)
         inner = self.program.scope(callee)
         sites = self.program.graph.sites(callee)
-        names = [
-            a.arg
-            for a in inner.parameters()
-            if any(
-                argument(s.call, inner, a.arg, s.bound) is node for s in sites
-            )
-        ]
-        if len(names) != 1:
-            raise _LostError
-        if (id(inner), names[0]) in self._variables:
+        name = _parameter_given(node, inner, sites)
+        if (id(inner), name) in self._variables:
             return
-        self._variables.add((id(inner), names[0]))
+        self._variables.add((id(inner), name))
         for site in sites:
-            given = argument(site.call, inner, names[0], site.bound)
+            given = argument(site.call, inner, name, site.bound)
             if given is None or table:
                 raise _LostError
             self._peer(given)
-        for read in self._reads(names[0], inner):
+        for read in self._reads(name, inner):
             self._value(read, table)
+
+    def _called_with(
+        self, parent: ast.Call | ast.keyword, scope: Scope
+    ) -> Function:
+        """The function in sight that gets an argument."""
+        call: ast.AST = parent
+        if isinstance(parent, ast.keyword):
+            call = self.program.module.parents[parent]
+        if not isinstance(call, ast.Call):
+            raise _LostError
+        callee = self.program.values.callee(call, scope)
+        if callee is None or self.program.graph.escapes(callee):
+            raise _LostError
+        return callee
+
+
+def _parameter_given(
+    node: ast.expr, inner: Scope, sites: list[CallSite]
+) -> str:
+    """The one parameter that `node` is given for."""
+    names = [
+        one.arg
+        for one in inner.parameters()
+        if any(argument(s.call, inner, one.arg, s.bound) is node for s in sites)
+    ]
+    if len(names) != 1:
+        raise _LostError
+    return names[0]

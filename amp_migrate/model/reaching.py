@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
 
 from amp_migrate.model.body_entry import BodyEntry
 from amp_migrate.model.body_events import Bind, Events, normal_key
+from amp_migrate.model.body_exit import Found, Left
 from amp_migrate.model.body_flow import BodyFlow
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.definitions import (
@@ -38,18 +38,6 @@ _NONE = 1_000_000
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-class _Left(NamedTuple):
-    """What a body leaves in a name, apart from what it found there."""
-
-    bindings: tuple[Binding, ...]
-    certain: bool
-    complete: bool
-    entry: bool
-    """Whether the value that the body found may be there still."""
-    proved: bool
-    """Whether that value has been read since."""
-
-
 class Reaching:
     """Answers `at` and `after` for the files of one program."""
 
@@ -61,7 +49,7 @@ class Reaching:
         self._flows: dict[Scope, BodyFlow] = {}
         self._scopes: dict[ast.AST, Scope] = {}
         self._named: dict[ast.stmt, list[Bind]] = {}
-        self._left: dict[tuple[Scope, str], _Left] = {}
+        self._left: dict[tuple[Scope, str], Left] = {}
         self._entries: dict[tuple[Scope, str], Reach] = {}
         self._busy: dict[tuple[Scope, str], int] = {}
         self._assumed = _NONE
@@ -243,7 +231,9 @@ class Reaching:
     ) -> list[Bind]:
         """What `:=` binds in the header around `node`; few have any, and all are asked often."""
         if statement not in self._named:
-            events = self.flow(self.scope_at(node)).headers.get(statement, ())
+            events = self.flow(self.scope_at(node)).changes.headers.get(
+                statement, ()
+            )
             self._named[statement] = [
                 event
                 for event in events
@@ -286,56 +276,50 @@ class Reaching:
         self._assumed = min(self._assumed, outside)
         return found
 
-    def left(self, scope: Scope, key: str, items: Items) -> _Left:
+    def left(self, scope: Scope, key: str, items: Items) -> Left:
         """Follow loops, calls and objects back to bindings."""
         plain = [item for item in items if isinstance(item, Binding)]
         if len(plain) == len(items):
-            return _Left(
+            return Left(
                 tuple(reversed(plain)), True, True, entry=False, proved=False
             )
-        flow = self.flow(scope)
-        bindings: dict[Binding, None] = {}
-        certain = complete = True
-        entries: set[bool] = set()
+        found = Found()
         seen: set[Item] = set()
         waiting = list(items)
         while waiting:
             item = waiting.pop()
-            if item in seen:
-                continue
-            seen.add(item)
-            if isinstance(item, Binding):
-                bindings[item] = None
-            elif isinstance(item, Unbound):
-                certain = False
-            elif isinstance(item, Entry):
-                entries.add(item.proved)
-            elif isinstance(item, Phi):
-                waiting += _as_proved(
-                    flow.phis[item.loop, item.key], item.proved
-                )
-            else:
-                part = (
-                    self._of_call(scope, item)
-                    if isinstance(item, Called)
-                    else (self._of_object(scope, key, item))
-                )
-                bindings |= dict.fromkeys(part.bindings)
-                certain &= item.proved or part.certain
-                complete &= part.complete
-                if isinstance(item, Called) and part.entry:
-                    waiting += _as_proved(
-                        item.before, item.proved or part.proved
-                    )
-        return _Left(
-            tuple(bindings), certain, complete, bool(entries), entries == {True}
-        )
+            if item not in seen:
+                seen.add(item)
+                waiting += self._behind(scope, key, item, found)
+        return found.left()
 
-    def _of_object(self, scope: Scope, key: str, item: OfObject) -> _Left:
+    def _behind(
+        self, scope: Scope, key: str, item: Item, found: Found
+    ) -> list[Item]:
+        """Note what an item tells; what it stands for is to be asked next."""
+        if isinstance(item, Binding):
+            found.bindings[item] = None
+        elif isinstance(item, Unbound):
+            found.certain = False
+        elif isinstance(item, Entry):
+            found.entries.add(item.proved)
+        elif isinstance(item, Phi):
+            rounds = self.flow(scope).phis[item.loop, item.key]
+            return _as_proved(rounds, item.proved)
+        elif isinstance(item, OfObject):
+            found.add(self._of_object(scope, key, item), item.proved)
+        else:
+            part = self._of_call(scope, item)
+            found.add(part, item.proved)
+            if part.entry:
+                return _as_proved(item.before, item.proved or part.proved)
+        return []
+
+    def _of_object(self, scope: Scope, key: str, item: OfObject) -> Left:
         found = self.entry.of_object(
             item.binding, item.holder, scope, key[len(item.holder) + 1 :]
         )
-        return _Left(
+        return Left(
             found.bindings,
             found.certain,
             found.complete,
@@ -343,13 +327,13 @@ class Reaching:
             proved=False,
         )
 
-    def _of_call(self, scope: Scope, item: Called) -> _Left:
+    def _of_call(self, scope: Scope, item: Called) -> Left:
         """What any of the methods that a call may run leaves in an attribute."""
         found = [
             method.reaching.left_at_exit(method.scope, item.key)
             for method in self.calls.methods(item.call, scope)
         ]
-        return _Left(
+        return Left(
             tuple(b for one in found for b in one.bindings),
             all(one.certain for one in found),
             all(one.complete for one in found),
@@ -357,13 +341,13 @@ class Reaching:
             all(one.proved for one in found if one.entry) and bool(found),
         )
 
-    def left_at_exit(self, scope: Scope, key: str) -> _Left:
+    def left_at_exit(self, scope: Scope, key: str) -> Left:
         """What a method leaves in an attribute of its object; nothing of its own where it calls
         itself.
         """
         question = (scope, key)
         if question not in self._left:
-            self._left[question] = _Left(
+            self._left[question] = Left(
                 (), True, True, entry=False, proved=False
             )
             self._left[question] = self.left(

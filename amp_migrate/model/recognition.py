@@ -16,6 +16,7 @@ from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.gradient_uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.scalers import SCALER_METHODS, Scalers
 from amp_migrate.model.syntax import (
     FUNCTIONS,
     Function,
@@ -28,23 +29,6 @@ from amp_migrate.model.syntax import (
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_SCALER_METHODS: dict[str, EventKind] = {
-    "scale": EventKind.SCALE,
-    "unscale_": EventKind.UNSCALE,
-    "step": EventKind.SCALER_STEP,
-    "update": EventKind.UPDATE,
-}
-_SCALER_NAME = re.compile(r"(?i)scaler")
-_PROTOCOL = {"scale", "step", "update"}
-"""What is called on nothing but a scaler, whatever its name is."""
-_OTHER_SCALERS = {
-    "fit",
-    "transform",
-    "fit_transform",
-    "inverse_transform",
-    "minimize",
-    "partial_fit",
-}
 _OWN_CLIPPERS = re.compile(r"(?i)accelerat|fabric|engine|scaler")
 
 
@@ -81,89 +65,19 @@ class Events:
         self._traits: dict[int, Trait] = {}
         self._functions: dict[Function, Trait] = {}
         self._owns: dict[Function, _Own] = {}
-        self._scalers: dict[tuple[int, int], bool] = {}
+        self.scalers = Scalers(program)
 
     def scaler_scopes(self) -> list[Scope]:
         """Functions, and the module, that call a method of a scaler themselves."""
         return [
-            s
-            for s in self.program.module.scopes.values()
-            if any(self._on_scaler(c, s) for c in s.calls)
+            scope
+            for scope in self.program.module.scopes.values()
+            if any(self.scalers.has_method(c, scope) for c in scope.calls)
         ]
 
-    def _on_scaler(self, call: ast.Call, scope: Scope) -> bool:
-        func = call.func
-        return (
-            isinstance(func, ast.Attribute)
-            and func.attr in _SCALER_METHODS
-            and self.is_scaler(func.value, scope)
-        )
-
     def is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
-        """Whether `expr` is a GradScaler that may be enabled: by what it is; failing that, by name
-        and use.
-        """
-        key = (id(expr), id(scope))
-        if key not in self._scalers:
-            self._scalers[key] = self._is_scaler(expr, scope)
-        return self._scalers[key]
-
-    def _is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
-        value = self.program.values.of(expr, scope)
-        if value.kind is Kind.SCALER:
-            return not (
-                isinstance(value.origin, ast.Call) and is_disabled(value.origin)
-            ) or self._handed(expr, scope)
-        if value or self._is_other_scaler(expr, scope):
-            return False
-        named = expr
-        while isinstance(named, ast.Subscript):
-            named = named.value
-        name = dotted_name(named)
-        if name is None or "torch" not in self.program.module.text:
-            return False
-        used = self.program.values.methods_used(name, scope)
-        if not _SCALER_NAME.search(name.rpartition(".")[2]):
-            return used >= _PROTOCOL
-        return not used & _OTHER_SCALERS
-
-    def _handed(self, expr: ast.expr, scope: Scope) -> bool:
-        """A parameter `scaler=None` that is disabled only where it is absent."""
-        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
-        return (
-            home is not None
-            and isinstance(expr, ast.Name)
-            and home.bindings[expr.id][0].how == "parameter"
-        )
-
-    def _is_other_scaler(self, expr: ast.expr, scope: Scope) -> bool:
-        """Made by a class in sight of the imports that is no GradScaler: `DynamicLossScaler()`."""
-        name = dotted_name(expr)
-        around = self.program.graph.class_around(scope)
-        home = scope.lookup(name) if name else None
-        if (
-            name
-            and around is not None
-            and name.partition(".")[0] == scope.self_name
-        ):
-            home, name = (
-                self.program.module.scopes[around],
-                "self." + name.partition(".")[2],
-            )
-        made = (
-            [
-                b.value
-                for b in home.bindings.get(name, ())
-                if isinstance(b.value, ast.Call)
-            ]
-            if home and name
-            else []
-        )
-        makers = [_last(call.func) for call in made]
-        return any(
-            maker[:1].isupper() and "GradScaler" not in maker
-            for maker in makers
-        )
+        """Whether `expr` is a GradScaler that may be enabled."""
+        return self.scalers.is_one(expr, scope)
 
     def what(self, call: ast.AST, scope: Scope) -> EventKind | None:
         """The event that a call (or a `.grad` read) is, if any; helpers in sight are none
@@ -179,7 +93,7 @@ class Events:
             return read_of_values(self.program, node)
         if not isinstance(node, ast.Call):
             return None
-        if self._on_scaler(node, scope):
+        if self.scalers.has_method(node, scope):
             return self._of_scaler(node)
         effects = self.program.effects
         if effects.is_backward(node, scope):
@@ -225,7 +139,7 @@ class Events:
 
     def _of_scaler(self, call: ast.Call) -> EventKind | None:
         assert isinstance(call.func, ast.Attribute)
-        found = _SCALER_METHODS[call.func.attr]
+        found = SCALER_METHODS[call.func.attr]
         if (
             found in {EventKind.SCALER_STEP, EventKind.UNSCALE, EventKind.SCALE}
             and not call.args
@@ -441,16 +355,6 @@ def ends_program(call: ast.Call, program: Program) -> bool:
     """`sys.exit(...)` and its like."""
     name = program.canonical(call.func) or dotted_name(call.func)
     return name in {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
-
-
-def is_disabled(call: ast.Call) -> bool:
-    """`GradScaler(..., enabled=False)`, `autocast(..., enabled=False)`."""
-    return any(
-        k.arg == "enabled"
-        and isinstance(k.value, ast.Constant)
-        and not k.value.value
-        for k in call.keywords
-    )
 
 
 def _is_scaled(node: ast.AST) -> bool:

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.child_nodes import child_fields
 from amp_migrate.model.scopes import Binding, Scope, Stored
 
 if TYPE_CHECKING:
     from amp_migrate.model.syntax import Module
 
-# Contexts and operators are left out; the others hold text and numbers in every type of node.
-_NO_NODES = frozenset(
-    {
-        "ctx",
-        "op",
-        "attr",
-        "id",
-        "type_comment",
-        "asname",
-        "level",
-        "module",
-        "simple",
-        "is_async",
-    }
-)
-_CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.Name: (),
-    ast.Constant: (),
-}
 _DEEPEST = 1_500
 """Levels of nesting: enough for a thousand `elif`, each of which is one."""
+_Waiting: TypeAlias = tuple[ast.AST, Scope, int]
+"""A node to visit, the scope that evaluates it, and how deep it stands."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -45,18 +29,15 @@ class ScopeBuilder:
 
         Raises RecursionError where it is nested more deeply than other analyses can bear.
         """
-        stack: list[tuple[ast.AST, Scope, int]] = [
-            (self.module.tree, self.module.root, 0)
-        ]
+        stack: list[_Waiting] = [(self.module.tree, self.module.root, 0)]
         handlers = {
             getattr(ast, kind): getattr(self, name) for kind, name in _HANDLERS
         }
-        parents, identifiers = self.module.parents, self.module.identifiers
+        identifiers = self.module.identifiers
         while stack:
             node, scope, depth = stack.pop()
-            if (
-                type(node) is ast.Name
-            ):  # most nodes are names, which have no children
+            if type(node) is ast.Name:
+                # Most nodes are names, which have no children.
                 identifiers.add(node.id)
                 continue
             handler = handlers.get(type(node))
@@ -65,23 +46,25 @@ class ScopeBuilder:
             children = self._children(node)
             if not children:
                 continue
-            for child in children:
-                parents[child] = node
-            children.reverse()
-            below = depth + 1
-            if below > _DEEPEST:
+            if depth == _DEEPEST:
                 raise RecursionError("nested too deeply")
-            if isinstance(node, _SCOPES):
-                inner, outside = (
-                    self.module.scopes[node],
-                    _evaluated_outside(node),
-                )
-                stack.extend(
-                    (c, scope if c in outside else inner, below)
-                    for c in children
-                )
-            else:
-                stack.extend((child, scope, below) for child in children)
+            stack += self._waiting(node, children, scope, depth + 1)
+
+    def _waiting(
+        self, node: ast.AST, children: list[ast.AST], scope: Scope, depth: int
+    ) -> list[_Waiting]:
+        """The children of a node, the last one first, each with the scope that evaluates it."""
+        parents = self.module.parents
+        for child in children:
+            parents[child] = node
+        children.reverse()
+        if not isinstance(node, _SCOPES):
+            return [(child, scope, depth) for child in children]
+        inner, outside = self.module.scopes[node], _evaluated_outside(node)
+        return [
+            (child, scope if child in outside else inner, depth)
+            for child in children
+        ]
 
     def _children(self, node: ast.AST) -> list[ast.AST]:
         """Child nodes in source order, without contexts and operators; their blocks are noted on
@@ -376,33 +359,6 @@ _HANDLERS = tuple(
     for name in vars(ScopeBuilder)
     if name.startswith("_on_")
 )
-
-
-def child_fields(node: ast.AST) -> tuple[str, ...]:
-    """The fields of a node that can hold others, without contexts and operators; looked up once
-    for each type.
-    """
-    kind = type(node)
-    found = _CHILD_FIELDS.get(kind)
-    if found is None:
-        found = _CHILD_FIELDS[kind] = tuple(
-            name for name in kind._fields if name not in _NO_NODES
-        )
-    return found
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one, in source order, without contexts and operators: what
-    `ast.iter_child_nodes` gives, for a third of its time.
-    """
-    found: list[ast.AST] = []
-    for name in child_fields(node):
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [child for child in value if isinstance(child, ast.AST)]
-    return found
 
 
 def _evaluated_outside(node: ast.AST) -> set[ast.AST]:

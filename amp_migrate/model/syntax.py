@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.child_nodes import child_fields, children
 from amp_migrate.model.names import Imports, imports_of
 from amp_migrate.model.scopes import (
     FUNCTIONS,
@@ -16,7 +17,7 @@ from amp_migrate.model.scopes import (
     Scope,
     ScopeNode,
 )
-from amp_migrate.model.scoping import ScopeBuilder, child_fields, children
+from amp_migrate.model.scoping import ScopeBuilder
 from amp_migrate.model.span import Span
 
 if TYPE_CHECKING:

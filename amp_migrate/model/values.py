@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.answers import Answers
+from amp_migrate.model.attribute_values import AttributeValues
 from amp_migrate.model.binding_values import BindingValues
-from amp_migrate.model.call_values import CallValues, is_property
+from amp_migrate.model.call_values import CallValues
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.class_kinds import ClassKinds
 from amp_migrate.model.contents import Contents
@@ -31,8 +32,6 @@ from amp_migrate.model.syntax import (
     Function,
     Module,
     Scope,
-    fields_of,
-    returned,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +68,7 @@ class Values:
         self.classes = ClassKinds(self)
         self._class_kinds: dict[ast.ClassDef, Kind] = {}
         self.contents = Contents(self)
+        self.attributes = AttributeValues(self)
         self.uses = MethodUses(module)
 
     def of(self, expr: ast.expr, scope: Scope) -> Value:
@@ -85,7 +85,7 @@ class Values:
         if isinstance(expr, ast.Name):
             return self._name_at(expr, scope)
         if isinstance(expr, ast.Attribute):
-            return self._attribute(expr, scope)
+            return self.attributes.of(expr, scope)
         if isinstance(expr, ast.Call):
             return self.calls.of(expr, scope)
         if isinstance(expr, ast.Subscript):
@@ -201,10 +201,12 @@ class Values:
     def _name_at(self, expr: ast.Name, scope: Scope) -> Value:
         """A name where it stands: what reaches it from its own body, else any of its bindings."""
         itself = expr.id == scope.self_name
-        found = self._reaching(expr, expr.id, scope) if not itself else None
+        found = (
+            self.reaching_value(expr, expr.id, scope) if not itself else None
+        )
         return self._name(expr.id, scope) if found is None else found
 
-    def _reaching(
+    def reaching_value(
         self, expr: ast.expr, dotted: str, scope: Scope
     ) -> Value | None:
         """What the bindings of the same body leave in a name or attribute; None where it may
@@ -216,11 +218,11 @@ class Values:
         here = self.reaching.scope_at(expr)
         last = dotted.rpartition(".")[2] if "." in dotted else dotted
         return self.join(
-            self.bindings.of(b, last, self._around(b, here))
+            self.bindings.of(b, last, self.scope_around(b, here))
             for b in reach.bindings
         )
 
-    def _around(self, binding: Binding, here: Scope) -> Scope:
+    def scope_around(self, binding: Binding, here: Scope) -> Scope:
         """The scope that evaluates what a binding assigns."""
         node = binding.statement
         return (
@@ -241,91 +243,18 @@ class Values:
         return self.join(
             self.bindings.of(binding, name, home)
             for binding in home.bindings[name]
-        ) or self._linked(name, scope)
+        ) or self.linked(name, scope)
 
-    def _linked(self, dotted: str, scope: Scope) -> Value:
+    def linked(self, dotted: str, scope: Scope) -> Value:
         """A variable of another file of this program."""
         origin = self.module.elsewhere(dotted, scope)
         return (
             self._name(origin[1], origin[0]) if origin is not None else UNKNOWN
         )
 
-    def _attribute(self, expr: ast.Attribute, scope: Scope) -> Value:
-        canonical = self.module.canonical(expr)
-        library = canonical is not None and canonical.startswith("torch.")
-        if library and self.reaching.imported.is_import(expr, scope):
-            return OTHER
-        if canonical is not None and (
-            linked := self._linked(dotted_name(expr) or "", scope)
-        ):
-            return linked
-        dotted = dotted_name(expr)
-        reaching = (
-            self._reaching(expr, dotted, scope) if dotted is not None else None
-        )
-        if reaching:
-            return reaching
-        holder = self.of(expr.value, scope)
-        if holder.cls is not None:
-            found = self.class_attribute(holder.cls, expr.attr)
-            if found:
-                return found
-        if holder.kind is Kind.MODEL and expr.attr == "module":
-            return holder
-        if holder.kind is Kind.DEVICE and expr.attr == "type":
-            return Value(Kind.DEVICE_NAME, expr)
-        if found := self._stored(expr, scope) or self.contents.attribute(
-            expr, scope
-        ):
-            return found
-        if expr.attr == "device" and not _is_settings(expr):
-            return Value(Kind.DEVICE, expr)
-        return UNKNOWN
-
-    def _stored(self, expr: ast.Attribute, scope: Scope) -> Value:
-        """`args.device = torch.device(...)`: an attribute set in plain sight on a name."""
-        dotted = dotted_name(expr)
-        here: Scope | None = scope
-        while here is not None and dotted is not None:
-            if dotted in here.bindings:
-                return self.join(
-                    self.bindings.of(b, dotted, here)
-                    for b in here.bindings[dotted]
-                )
-            here = here.parent
-        return UNKNOWN
-
     def class_attribute(self, cls: ast.ClassDef, name: str) -> Value:
         """What `self.<name>` holds in a class, its bases and its heirs."""
-        family = [*self.graph.lineage(cls), *self.graph.heirs(cls)]
-        found = []
-        for owner in dict.fromkeys(family):
-            scope = self.module.scopes[owner]
-            for binding in [
-                *scope.bindings.get(f"self.{name}", ()),
-                *scope.bindings.get(name, ()),
-            ]:
-                found.append(self._attribute_binding(binding, name, scope))
-            found += [
-                self.bindings.annotated(one, scope)
-                for one in fields_of(owner, name)
-            ]
-        return self.join(found) or self._property(cls, name)
-
-    def _property(self, cls: ast.ClassDef, name: str) -> Value:
-        """What a property returns."""
-        method = self.graph.method(cls, name)
-        if method is None or not is_property(method):
-            return UNKNOWN
-        inner = self.module.scopes[method]
-        return self.join(self.of(value, inner) for value in returned(method))
-
-    def _attribute_binding(
-        self, binding: Binding, name: str, scope: Scope
-    ) -> Value:
-        if binding.value is None:
-            return UNKNOWN
-        return self.bindings.of(binding, name, self._around(binding, scope))
+        return self.attributes.of_class(cls, name)
 
     def instance(self, cls: ast.ClassDef, origin: ast.expr | None) -> Value:
         """An object of a class of this program, made by `origin`."""
@@ -399,21 +328,3 @@ def _alike(models: list[Value]) -> Value | None:
         for v in (m.held or m for m in models)
     )
     return first if same and any(told) else None
-
-
-def _is_settings(expr: ast.Attribute) -> bool:
-    """`args.device` is whatever the command line says, not a tensor's device."""
-    name = (dotted_name(expr.value) or "").rpartition(".")[2].lower()
-    return name in ("self", "cls") or any(
-        part in name
-        for part in (
-            "arg",
-            "opt",
-            "config",
-            "cfg",
-            "conf",
-            "params",
-            "hparams",
-            "flags",
-        )
-    )

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from amp_migrate.model.calls import argument
-from amp_migrate.model.devices import Devices, DeviceValue, Form
+from amp_migrate.model.arguments import argument
+from amp_migrate.model.device_values import DeviceValue, Form
+from amp_migrate.model.devices import Devices
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program

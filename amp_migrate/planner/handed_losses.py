@@ -8,8 +8,8 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.calls import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program

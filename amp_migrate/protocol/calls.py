@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from amp_migrate.model.calls import argument
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import NOTHING, Path, Val

@@ -9,7 +9,7 @@ from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.literals import number
 from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling
 

@@ -11,7 +11,7 @@ from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.literals import number
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.calls import operands, spelled
+from amp_migrate.model.tensors.spelling import operands, spelled
 
 _SUMS = ("sum",)
 _SQUARES = ("pow", "square")

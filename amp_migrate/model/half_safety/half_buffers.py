@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope
-from amp_migrate.model.tensors.calls import spelled
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.spelling import spelled
 
 _RULE = "dtype-strict-inplace"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.calls import operands
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.spelling import operands
 from amp_migrate.torch_facts.ops import Kernels, Spelling, Trait
 
 _RULE = "ops-without-half-kernel"

@@ -9,7 +9,7 @@ from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.calls import operands
+from amp_migrate.model.tensors.spelling import operands
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Binding, Function, Scope, returned
+from amp_migrate.model.syntax import Function, Scope, returned
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -24,9 +24,14 @@ from amp_migrate.model.tensors.fact import (
     promoted,
 )
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
+from amp_migrate.model.tensors.spelling import (
+    operands,
+    operands_and_others,
+    spelled,
+)
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
-from amp_migrate.torch_facts.ops import EVERY, Op, Policy, Spelling
+from amp_migrate.torch_facts.ops import Op, Policy, Spelling
 from amp_migrate.torch_facts.ops.row import Bounds
 
 if TYPE_CHECKING:
@@ -65,71 +70,6 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         made = inference.of(call.args[0], scope) if call.args else FLOAT
         return made if made.dtypes == DType.COMPLEX else FLOAT
     return _object(inference, call, scope)
-
-
-def spelled(
-    inference: Inference, call: ast.Call, scope: Scope
-) -> Spelling | None:
-    """The operator of torch that a call spells."""
-    program = inference.program
-    canonical = program.canonical(call.func)
-    if canonical is not None:
-        return ops.function(canonical)
-    func = call.func
-    if not isinstance(func, ast.Attribute):
-        return None
-    found = ops.method(func.attr)
-    if found is None or program.values.callee(call, scope) is not None:
-        return None
-    held = inference.of(func.value, scope)
-    value = program.values.of(func.value, scope)
-    objects = (
-        Kind.MODEL,
-        Kind.OBJECT,
-        Kind.CRITERION,
-        Kind.OPTIMIZER,
-        Kind.SCALER,
-    )
-    is_object = value.kind in objects or held.is_no_tensor
-    return None if is_object or held.container else found
-
-
-def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:
-    """The tensors that a call of an operator works on, the method's own first."""
-    op = found.op
-    if not _is_method(found, call):
-        given: list[ast.expr] = list(call.args)
-    else:
-        assert isinstance(call.func, ast.Attribute)
-        given = [call.func.value, *call.args]
-    if op.sequence:
-        first = given[0] if given else None
-        return (
-            list(first.elts)
-            if isinstance(first, (ast.List, ast.Tuple))
-            else given[:1]
-        )
-    if op.tensors == EVERY:
-        return [one for one in given if not isinstance(one, ast.Constant)]
-    places = (0,) if op.result == "like" else op.tensors
-    return [
-        given[place]
-        for place in places
-        if isinstance(place, int) and place < len(given)
-    ]
-
-
-def _is_method(found: Spelling, call: ast.Call) -> bool:
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    root = call.func.value
-    return found.form != "function" and not _is_module_path(root, call)
-
-
-def _is_module_path(root: ast.expr, call: ast.Call) -> bool:
-    """`torch.relu_(x)` is in place, and a function."""
-    name = root.id if isinstance(root, ast.Name) else getattr(root, "attr", "")
-    return bool(call.args) and name in ("torch", "functional", "F")
 
 
 def operator(
@@ -201,14 +141,6 @@ def _limit(
     if named is None and place is not None and place < len(given):
         named = given[place]
     return None if named is None else number(named, scope)
-
-
-def operands_and_others(found: Spelling, call: ast.Call) -> list[ast.expr]:
-    """All arguments in the order of the function form."""
-    if not _is_method(found, call):
-        return list(call.args)
-    assert isinstance(call.func, ast.Attribute)
-    return [call.func.value, *call.args]
 
 
 _SAME_VALUES = frozenset(
@@ -389,51 +321,3 @@ def _sequential(
         else:
             fact = inference.unseen(call)
     return fact if origin.args else inference.unseen(call)
-
-
-def iterated(
-    inference: Inference, binding: Binding, fact: Fact, scope: Scope
-) -> Fact:
-    """What a loop gives its variable."""
-    value = binding.value
-    if value is None:
-        return UNKNOWN
-    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
-        return _rows(inference, value, scope)
-    place = _place(inference, binding)
-    if value.func.id == "range":
-        return NUMBER
-    if value.func.id == "enumerate" and value.args:
-        return NUMBER if place == 0 else _rows(inference, value.args[0], scope)
-    if value.func.id == "zip" and place is not None and place < len(value.args):
-        return _rows(inference, value.args[place], scope)
-    return _rows(inference, value, scope)
-
-
-def _place(inference: Inference, binding: Binding) -> int | None:
-    """The place of a name in the target of its loop, on the outermost level: 1 for `x` in
-    `for index, (x, y) in ...`.
-    """
-    target = getattr(binding.statement, "target", None)
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        return None
-    scope = inference.program.module.scope_of(target)
-    names = {
-        name
-        for name, held in scope.bindings.items()
-        if any(b is binding for b in held)
-    }
-    for place, element in enumerate(target.elts):
-        if any(
-            isinstance(n, ast.Name) and n.id in names for n in ast.walk(element)
-        ):
-            return place
-    return None
-
-
-def _rows(inference: Inference, expr: ast.expr, scope: Scope) -> Fact:
-    """The elements of a list, or the rows of a tensor; of anything else they are unseen."""
-    fact = inference.of(expr, scope)
-    if fact.dtypes == DType.OTHER:
-        return inference.unseen(expr)
-    return fact.element(None)

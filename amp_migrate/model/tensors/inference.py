@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
-from amp_migrate.model.tensors import calls, parameters
+from amp_migrate.model.tensors import bindings, calls, parameters
 from amp_migrate.model.tensors.bounds import negated, of_operation
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -324,98 +324,26 @@ class Inference:
 
     def bound(self, binding: Binding) -> Fact:
         """What a binding gives its name."""
-        return self._facts.of(binding, lambda: self._of_binding(binding))
-
-    def _of_binding(self, binding: Binding) -> Fact:
-        statement = binding.statement
-        if binding.how == "parameter":
-            return parameters.passed(self, binding)
-        if (
-            binding.value is None
-            or statement not in self.program.module.parents
-        ):
-            # Nested targets have no value of their own: `for index, (x, y) in enumerate(loader)`.
-            return (
-                OTHER
-                if binding.how in ("import", "def")
-                else self.unseen(statement)
-            )
-        scope = self.program.module.scope_of(binding.value)
-        fact = self.of(binding.value, scope)
-        if binding.how == "augmented" and isinstance(statement, ast.AugAssign):
-            return self._augmented(statement, fact, scope)
-        if binding.how == "for":
-            return calls.iterated(self, binding, fact, scope)
-        if binding.how in ("assign", "walrus"):
-            whole = (
-                fact if binding.index is None else self._unpacked(fact, binding)
-            )
-            return self._filled(binding, whole) if fact.container else whole
-        return self.unseen(binding.value)
-
-    def _filled(self, binding: Binding, made: Fact) -> Fact:
-        """A list with what is appended to it later."""
-        value = binding.value
-        if not isinstance(value, (ast.List, ast.Call)):
-            return made
-        added = self.program.remembered("appended", self._appended)
-        scope = self.program.module.scope_of(binding.statement)
-        found = [
-            self.of(one, where)
-            for name in _targets(binding.statement)
-            for one, where in added.get(name, ())
-            if _same_home(name, scope, where)
-        ]
-        if not found:
-            return made
-        held = join(
-            [replace(one, elements=(), container=False) for one in found]
+        return self._facts.of(
+            binding, lambda: bindings.of_binding(self, binding)
         )
-        before = (
-            made.dtypes
-            if isinstance(value, ast.List) and value.elts
-            else DType.NONE
-        )
-        return Fact(held.dtypes | before, container=True)
-
-    def _appended(self) -> dict[str, list[tuple[ast.expr, Scope]]]:
-        """What is appended to each name and attribute."""
-        found: dict[str, list[tuple[ast.expr, Scope]]] = {}
-        for scope in self.program.module.scopes.values():
-            for call in scope.calls:
-                func = call.func
-                if (
-                    isinstance(func, ast.Attribute)
-                    and func.attr == "append"
-                    and call.args
-                ):
-                    name = dotted_name(func.value) or ""
-                    found.setdefault(name, []).append((call.args[0], scope))
-        return found
-
-    def _unpacked(self, fact: Fact, binding: Binding) -> Fact:
-        return fact.element(binding.index)
-
-    def _augmented(
-        self, statement: ast.AugAssign, added: Fact, scope: Scope
-    ) -> Fact:
-        """`x += y` keeps the dtype of a tensor; a number becomes what is added."""
-        name = dotted_name(statement.target)
-        before = (
-            self.program.reaching.at(statement, name).bindings
-            if name is not None
-            else ()
-        )
-        held = join([self.bound(one) for one in before]) if before else UNKNOWN
-        if held.dtypes & (DType.NUMBER | DType.OTHER):
-            return replace(promoted([held, added]), bounds=None)
-        return replace(held, bounds=None)
 
 
 def _signed(op: ast.unaryop, fact: Fact) -> Fact:
     if isinstance(op, ast.USub):
         return replace(fact, bounds=negated(fact.bounds))
     return fact if isinstance(op, ast.UAdd) else replace(fact, bounds=None)
+
+
+def _under(display: ast.expr | None, key: str) -> ast.expr | None:
+    """The value of `{"key": value}`."""
+    if not isinstance(display, ast.Dict):
+        return None
+    pairs = zip(display.keys, display.values, strict=True)
+    return next(
+        (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
+        None,
+    )
 
 
 def _buffers(
@@ -438,37 +366,6 @@ def _buffers(
         and call.func.attr == "register_buffer"
         and len(call.args) > 1
     ]
-
-
-def _targets(statement: ast.AST) -> list[str]:
-    """The names and attributes that an assignment gives a list; of `a, b = [], []` both, each of
-    which is as long as what is appended to it.
-    """
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    parts = [
-        e
-        for t in targets
-        for e in (t.elts if isinstance(t, ast.Tuple) else [t])
-    ]
-    return [name for one in parts if (name := dotted_name(one)) is not None]
-
-
-def _same_home(name: str, scope: Scope, other: Scope) -> bool:
-    """Whether a name means the same in two scopes; an attribute does in one class."""
-    if "." in name:
-        return scope.owner is other.owner
-    return scope.lookup(name) is other.lookup(name)
-
-
-def _under(display: ast.expr | None, key: str) -> ast.expr | None:
-    """The value of `{"key": value}`."""
-    if not isinstance(display, ast.Dict):
-        return None
-    pairs = zip(display.keys, display.values, strict=True)
-    return next(
-        (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
-        None,
-    )
 
 
 def _is_parameter(expr: ast.Attribute) -> bool:

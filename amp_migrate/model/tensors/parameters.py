@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.calls import argument
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import (

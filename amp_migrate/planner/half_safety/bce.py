@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from amp_migrate.model.calls import argument
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.losses import bce_behind, body_of
 from amp_migrate.model.program import Program

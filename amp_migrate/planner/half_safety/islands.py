@@ -8,7 +8,7 @@ from collections.abc import Collection
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.model.tensors.spelling import spelled
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 

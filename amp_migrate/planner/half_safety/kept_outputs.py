@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.model.uses import viewed
 from amp_migrate.planner.half_safety.hazards import Hazards
 

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.calls import argument
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Scope

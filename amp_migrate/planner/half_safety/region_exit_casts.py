@@ -10,7 +10,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.calls import operands, spelled
+from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.numpy_casts import array_casts
 from amp_migrate.planner.half_safety.reach import reachable

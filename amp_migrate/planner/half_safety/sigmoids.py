@@ -9,7 +9,7 @@ from amp_migrate.model.losses import body_of, callables
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
-from amp_migrate.model.tensors.calls import spelled
+from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.planner.half_safety.bce_refusal import (
     place_of_definition,
     unsafe,

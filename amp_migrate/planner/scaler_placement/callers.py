@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.calls import argument
 from amp_migrate.model.decorators import strict_wrapper
 from amp_migrate.model.function_values import follow
 from amp_migrate.model.names import dotted_name

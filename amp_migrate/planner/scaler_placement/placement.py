@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.calls import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder

@@ -8,7 +8,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.configurations import entries_behind
-from amp_migrate.model.devices import Devices, DeviceValue, Form
+from amp_migrate.model.device_values import DeviceValue, Form
+from amp_migrate.model.devices import Devices
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program

@@ -1,0 +1,56 @@
+"""Where devices come from that no binding in reach tells: classes of other files, attributes set
+anywhere, the ranks of spawned processes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.syntax import Binding, Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_SPAWN = "torch.multiprocessing.spawn"
+
+
+def of_class_abroad(
+    program: Program, dotted: str, scope: Scope
+) -> tuple[Program, tuple[Binding, ...]] | None:
+    """`Config.device`, or `cfg.device` of an instance, of a class of another file."""
+    expr = ast.parse(dotted, mode="eval").body
+    if not isinstance(expr, ast.Attribute):
+        return None
+    abroad = program.values.abroad(expr.value, scope)
+    foreign = program.values.of(expr.value, scope).foreign or abroad
+    if foreign is None or not isinstance(foreign[1], ast.ClassDef):
+        return None
+    held = foreign[0].module.scopes[foreign[1]].bindings
+    found = (*held.get(expr.attr, ()), *held.get(f"self.{expr.attr}", ()))
+    return (foreign[0], found) if found else None
+
+
+def stored_values(program: Program, name: str) -> Iterator[ast.expr | None]:
+    """What the program assigns to an attribute of that name of anything; None where that is not
+    one value.
+    """
+    parents = program.module.parents
+    for node, statement in list(parents.items()):
+        if isinstance(node, ast.Attribute) and node.attr == name:
+            if isinstance(node.ctx, ast.Store):
+                value = getattr(statement, "value", None)
+                yield value if isinstance(value, ast.expr) else None
+
+
+def spawned(program: Program) -> frozenset[ast.AST]:
+    """Functions that `torch.multiprocessing.spawn` runs, each with its rank."""
+    calls = (
+        (call, scope)
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if call.args and program.canonical(call.func) == _SPAWN
+    )
+    found = (program.graph.function_at(c.args[0], s) for c, s in calls)
+    return frozenset(function for function in found if function is not None)

@@ -1,0 +1,130 @@
+"""What bindings give their names: assignments, loops, parameters, and what is added later."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.tensors import parameters
+from amp_migrate.model.tensors.fact import (
+    OTHER,
+    UNKNOWN,
+    DType,
+    Fact,
+    join,
+    promoted,
+)
+from amp_migrate.model.tensors.iteration import iterated
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+    from amp_migrate.model.tensors.inference import Inference
+
+
+def of_binding(inference: Inference, binding: Binding) -> Fact:
+    """What a binding gives its name."""
+    statement = binding.statement
+    if binding.how == "parameter":
+        return parameters.passed(inference, binding)
+    if (
+        binding.value is None
+        or statement not in inference.program.module.parents
+    ):
+        # Nested targets have no value of their own: `for index, (x, y) in enumerate(loader)`.
+        return (
+            OTHER
+            if binding.how in ("import", "def")
+            else inference.unseen(statement)
+        )
+    scope = inference.program.module.scope_of(binding.value)
+    fact = inference.of(binding.value, scope)
+    if binding.how == "augmented" and isinstance(statement, ast.AugAssign):
+        return _augmented(inference, statement, fact, scope)
+    if binding.how == "for":
+        return iterated(inference, binding, fact, scope)
+    if binding.how in ("assign", "walrus"):
+        place = binding.index
+        whole = fact if place is None else fact.element(place)
+        return _filled(inference, binding, whole) if fact.container else whole
+    return inference.unseen(binding.value)
+
+
+def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:
+    """A list with what is appended to it later."""
+    value = binding.value
+    if not isinstance(value, (ast.List, ast.Call)):
+        return made
+    added = inference.program.remembered(
+        "appended", lambda: _appended(inference.program)
+    )
+    scope = inference.program.module.scope_of(binding.statement)
+    found = [
+        inference.of(one, where)
+        for name in _targets(binding.statement)
+        for one, where in added.get(name, ())
+        if _same_home(name, scope, where)
+    ]
+    if not found:
+        return made
+    held = join([replace(one, elements=(), container=False) for one in found])
+    before = (
+        made.dtypes
+        if isinstance(value, ast.List) and value.elts
+        else DType.NONE
+    )
+    return Fact(held.dtypes | before, container=True)
+
+
+def _appended(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
+    """What is appended to each name and attribute."""
+    found: dict[str, list[tuple[ast.expr, Scope]]] = {}
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            func = call.func
+            if (
+                isinstance(func, ast.Attribute)
+                and func.attr == "append"
+                and call.args
+            ):
+                name = dotted_name(func.value) or ""
+                found.setdefault(name, []).append((call.args[0], scope))
+    return found
+
+
+def _augmented(
+    inference: Inference, statement: ast.AugAssign, added: Fact, scope: Scope
+) -> Fact:
+    """`x += y` keeps the dtype of a tensor; a number becomes what is added."""
+    name = dotted_name(statement.target)
+    before = (
+        inference.program.reaching.at(statement, name).bindings
+        if name is not None
+        else ()
+    )
+    held = join([inference.bound(one) for one in before]) if before else UNKNOWN
+    if held.dtypes & (DType.NUMBER | DType.OTHER):
+        return replace(promoted([held, added]), bounds=None)
+    return replace(held, bounds=None)
+
+
+def _targets(statement: ast.AST) -> list[str]:
+    """The names and attributes that an assignment gives a list; of `a, b = [], []` both, each of
+    which is as long as what is appended to it.
+    """
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = [
+        e
+        for t in targets
+        for e in (t.elts if isinstance(t, ast.Tuple) else [t])
+    ]
+    return [name for one in parts if (name := dotted_name(one)) is not None]
+
+
+def _same_home(name: str, scope: Scope, other: Scope) -> bool:
+    """Whether a name means the same in two scopes; an attribute does in one class."""
+    if "." in name:
+        return scope.owner is other.owner
+    return scope.lookup(name) is other.lookup(name)

@@ -1,0 +1,65 @@
+"""What a loop gives its variable: rows of tensors, elements of lists, numbers."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.tensors.fact import (
+    NUMBER,
+    UNKNOWN,
+    DType,
+    Fact,
+)
+
+if TYPE_CHECKING:
+    from amp_migrate.model.tensors.inference import Inference
+
+
+def iterated(
+    inference: Inference, binding: Binding, fact: Fact, scope: Scope
+) -> Fact:
+    """What a loop gives its variable."""
+    value = binding.value
+    if value is None:
+        return UNKNOWN
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+        return _rows(inference, value, scope)
+    place = _place(inference, binding)
+    if value.func.id == "range":
+        return NUMBER
+    if value.func.id == "enumerate" and value.args:
+        return NUMBER if place == 0 else _rows(inference, value.args[0], scope)
+    if value.func.id == "zip" and place is not None and place < len(value.args):
+        return _rows(inference, value.args[place], scope)
+    return _rows(inference, value, scope)
+
+
+def _place(inference: Inference, binding: Binding) -> int | None:
+    """The place of a name in the target of its loop, on the outermost level: 1 for `x` in
+    `for index, (x, y) in ...`.
+    """
+    target = getattr(binding.statement, "target", None)
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    scope = inference.program.module.scope_of(target)
+    names = {
+        name
+        for name, held in scope.bindings.items()
+        if any(b is binding for b in held)
+    }
+    for place, element in enumerate(target.elts):
+        if any(
+            isinstance(n, ast.Name) and n.id in names for n in ast.walk(element)
+        ):
+            return place
+    return None
+
+
+def _rows(inference: Inference, expr: ast.expr, scope: Scope) -> Fact:
+    """The elements of a list, or the rows of a tensor; of anything else they are unseen."""
+    fact = inference.of(expr, scope)
+    if fact.dtypes == DType.OTHER:
+        return inference.unseen(expr)
+    return fact.element(None)

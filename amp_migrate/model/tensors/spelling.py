@@ -1,0 +1,87 @@
+"""Which operator of torch a call spells, and the tensors that it works on."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.syntax import Scope
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops import EVERY, Spelling
+
+if TYPE_CHECKING:
+    from amp_migrate.model.tensors.inference import Inference
+
+
+def spelled(
+    inference: Inference, call: ast.Call, scope: Scope
+) -> Spelling | None:
+    """The operator of torch that a call spells."""
+    program = inference.program
+    canonical = program.canonical(call.func)
+    if canonical is not None:
+        return ops.function(canonical)
+    func = call.func
+    if not isinstance(func, ast.Attribute):
+        return None
+    found = ops.method(func.attr)
+    if found is None or program.values.callee(call, scope) is not None:
+        return None
+    held = inference.of(func.value, scope)
+    value = program.values.of(func.value, scope)
+    objects = (
+        Kind.MODEL,
+        Kind.OBJECT,
+        Kind.CRITERION,
+        Kind.OPTIMIZER,
+        Kind.SCALER,
+    )
+    is_object = value.kind in objects or held.is_no_tensor
+    return None if is_object or held.container else found
+
+
+def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    """The tensors that a call of an operator works on, the method's own first."""
+    op = found.op
+    if not is_method(found, call):
+        given: list[ast.expr] = list(call.args)
+    else:
+        assert isinstance(call.func, ast.Attribute)
+        given = [call.func.value, *call.args]
+    if op.sequence:
+        first = given[0] if given else None
+        return (
+            list(first.elts)
+            if isinstance(first, (ast.List, ast.Tuple))
+            else given[:1]
+        )
+    if op.tensors == EVERY:
+        return [one for one in given if not isinstance(one, ast.Constant)]
+    places = (0,) if op.result == "like" else op.tensors
+    return [
+        given[place]
+        for place in places
+        if isinstance(place, int) and place < len(given)
+    ]
+
+
+def is_method(found: Spelling, call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    root = call.func.value
+    return found.form != "function" and not _is_module_path(root, call)
+
+
+def _is_module_path(root: ast.expr, call: ast.Call) -> bool:
+    """`torch.relu_(x)` is in place, and a function."""
+    name = root.id if isinstance(root, ast.Name) else getattr(root, "attr", "")
+    return bool(call.args) and name in ("torch", "functional", "F")
+
+
+def operands_and_others(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    """All arguments in the order of the function form."""
+    if not is_method(found, call):
+        return list(call.args)
+    assert isinstance(call.func, ast.Attribute)
+    return [call.func.value, *call.args]
