@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from amp_migrate.apex.names import ApexNames
-from amp_migrate.apex.replacements import Refused, Replacements
+from amp_migrate.apex.refused import Refused
+from amp_migrate.apex.replacements import Replacements
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.substitution import with_names
 from amp_migrate.model.syntax import Module

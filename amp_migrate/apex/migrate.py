@@ -51,45 +51,52 @@ def migrate_apex(
     be migrated, or its `amp.initialize` is in none of these files, they are refused with that
     reason.
     """
-    plains = {
-        path: plain
-        for path, text in texts.items()
-        if (plain := _unapexed(text, path)) is not None
-    }
-    if all(
-        not plain.refusals and _only_imported(texts[path], plain.text)
-        for path, plain in plains.items()
-    ):
+    plains = _plains(texts)
+    if not _has_apex(texts, plains):
         return None
     company = tuple(_company(plains, project))
     reasons = _reasons(texts, plains)
-    starting = [plain for plain in plains.values() if plain.initializes]
-    if not reasons and starting and all(plain.always_off for plain in starting):
-        outcomes = {path: FileOutcome(path, "unchanged") for path in texts}
-        return _joint(
-            {
-                **outcomes,
-                **{path: _off(path, plain) for path, plain in plains.items()},
-            },
-            company,
-        )
+    if not reasons and _is_off(plains):
+        return _joint(_without_apex(texts, plains), company)
     if not reasons:
         joint = _plain_migrated(texts, plains, settings, migrate)
         company = tuple(dict.fromkeys([*joint.company, *company]))
         reasons = _unmigrated(plains, joint.outcomes)
         if not reasons:
-            done = {
-                path: _done(plain, joint.outcomes[path])
-                for path, plain in plains.items()
-            }
-            return _joint({**joint.outcomes, **done}, company)
+            outcomes = joint.outcomes
+            done = {p: _done(one, outcomes[p]) for p, one in plains.items()}
+            return _joint({**outcomes, **done}, company)
     as_it_was = migrate(texts, settings, {})
-    refused = {
-        path: _refused(path, plain, reasons) for path, plain in plains.items()
-    }
-    return _joint(
-        {**as_it_was.outcomes, **refused}, (*as_it_was.company, *company)
+    refused = {p: _refused(p, one, reasons) for p, one in plains.items()}
+    together = (*as_it_was.company, *company)
+    return _joint({**as_it_was.outcomes, **refused}, together)
+
+
+def _plains(texts: Mapping[str, str]) -> dict[str, Unapexed]:
+    """The float32 programs that those with apex stand for, by path."""
+    found = {path: _unapexed(text, path) for path, text in texts.items()}
+    return {path: one for path, one in found.items() if one is not None}
+
+
+def _has_apex(texts: Mapping[str, str], plains: Mapping[str, Unapexed]) -> bool:
+    """Whether any of them does more than import it."""
+    return any(
+        plain.refusals or not _only_imported(texts[path], plain.text)
+        for path, plain in plains.items()
     )
+
+
+def _is_off(plains: Mapping[str, Unapexed]) -> bool:
+    """Whether apex is started in plain float32 alone."""
+    starting = [plain for plain in plains.values() if plain.initializes]
+    return bool(starting) and all(plain.always_off for plain in starting)
+
+
+def _without_apex(
+    texts: Mapping[str, str], plains: Mapping[str, Unapexed]
+) -> dict[str, FileOutcome]:
+    outcomes = {path: FileOutcome(path, "unchanged") for path in texts}
+    return outcomes | {path: _off(path, one) for path, one in plains.items()}
 
 
 def _plain_migrated(

@@ -8,6 +8,12 @@ from collections.abc import Callable
 from amp_migrate.apex.call_text import CallText
 from amp_migrate.apex.initialize import Initialize
 from amp_migrate.apex.names import ApexNames
+from amp_migrate.apex.optimizers import (
+    FusedOptimizers,
+    is_or_absent,
+    parameters_of,
+)
+from amp_migrate.apex.refused import Refused
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import any_in, nodes_in
 from amp_migrate.model.span import Span
@@ -31,44 +37,6 @@ _DDP_DROPPED = {
     "allreduce_communicators",
     "prof",
 }
-_ADAM_DROPPED = {
-    "bias_correction",
-    "adam_w_mode",
-    "set_grad_none",
-    "master_weights",
-}
-_ADAM_KEPT = {
-    "params",
-    "lr",
-    "betas",
-    "eps",
-    "weight_decay",
-    "amsgrad",
-    "capturable",
-}
-_SGD_DROPPED = {
-    "wd_after_momentum",
-    "materialize_master_grads",
-    "set_grad_none",
-}
-_SGD_KEPT = {
-    "params",
-    "lr",
-    "momentum",
-    "dampening",
-    "weight_decay",
-    "nesterov",
-}
-
-
-class Refused(Exception):
-    """Something of apex for which there is no sure replacement."""
-
-    def __init__(self, reason: str, node: ast.AST, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.line: int = getattr(node, "lineno", 1)
-        self.message = message
 
 
 class Replacements:
@@ -87,6 +55,7 @@ class Replacements:
         self.note = note
         self.used_torch = False
         self.written = CallText(module)
+        fused = FusedOptimizers(self.written, self._text)
         self._calls: dict[str, Callable[[ast.Call], Template]] = {
             "apex.amp.initialize": self._initialize,
             "apex.amp.state_dict": lambda call: Template("None"),
@@ -94,8 +63,8 @@ class Replacements:
             "apex.fp16_utils.to_python_float": self._to_python_float,
             "apex.parallel.DistributedDataParallel": self._distributed,
             "apex.parallel.convert_syncbn_model": self._sync_batch_norm,
-            "apex.optimizers.FusedAdam": self._adam,
-            "apex.optimizers.FusedSGD": self._sgd,
+            "apex.optimizers.FusedAdam": fused.adam,
+            "apex.optimizers.FusedSGD": fused.sgd,
         }
 
     def call(self, call: ast.Call, name: str) -> Template | None:
@@ -216,7 +185,7 @@ class Replacements:
                     if isinstance(node, ast.Assign) and any(
                         dotted_name(t) == wanted for t in node.targets
                     ):
-                        found.add(_parameters_of(node.value))
+                        found.add(parameters_of(node.value))
         model = found.pop() if len(found) == 1 else None
         if model is None or wanted is None:
             return None
@@ -237,7 +206,7 @@ class Replacements:
             )
         return Template("$0.item()", (self._span(call.args[0]),))
 
-    # apex.parallel and apex.optimizers
+    # apex.parallel
 
     def _distributed(self, call: ast.Call) -> Template:
         given = {k.arg: k.value for k in call.keywords}
@@ -248,7 +217,7 @@ class Replacements:
                 "the arguments of apex's DistributedDataParallel cannot be told apart",
             )
         if not all(
-            _is(given.get(name), value)
+            is_or_absent(given.get(name), value)
             for name, value in (("gradient_average", True),)
         ):
             raise Refused(
@@ -256,7 +225,7 @@ class Replacements:
                 call,
                 "torch's DistributedDataParallel always averages the gradients",
             )
-        if not _is(given.get("gradient_predivide_factor"), 1.0):
+        if not is_or_absent(given.get("gradient_predivide_factor"), 1.0):
             raise Refused(
                 "apex-form",
                 call,
@@ -294,111 +263,10 @@ class Replacements:
             call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"}
         )
 
-    def _adam(self, call: ast.Call) -> Template:
-        given = self._keywords(call, _ADAM_KEPT | _ADAM_DROPPED, 2)
-        if not _is(given.get("bias_correction"), True):
-            raise Refused(
-                "apex-optimizer",
-                call,
-                "FusedAdam without bias correction has no counterpart in torch",
-            )
-        if not _is(given.get("master_weights"), False):
-            raise Refused(
-                "apex-optimizer",
-                call,
-                "FusedAdam with master weights has no counterpart in torch",
-            )
-        decay = given.get("weight_decay")
-        parameters = call.args[0] if call.args else given.get("params")
-        no_groups = (
-            parameters is not None
-            and _parameters_of(ast.Call(ast.Name("_"), [parameters], []))
-            is not None
-        )
-        mode = given.get("adam_w_mode")
-        if mode is not None and not isinstance(mode, ast.Constant):
-            raise Refused(
-                "apex-optimizer",
-                call,
-                "adam_w_mode decides when the program runs: choose Adam or AdamW",
-            )
-        coupled = mode is not None and not mode.value
-        undecayed = no_groups and (decay is None or _is(decay, 0))
-        name = "optim.Adam" if coupled or undecayed else "optim.AdamW"
-        added = (
-            ""
-            if decay is not None or name == "optim.Adam"
-            else "weight_decay=0.0"
-        )
-        return self.written.called(
-            call, self._text(name).text, _ADAM_DROPPED, added
-        )
-
-    def _sgd(self, call: ast.Call) -> Template:
-        given = self._keywords(call, _SGD_KEPT | _SGD_DROPPED, 6)
-        if not _is(given.get("wd_after_momentum"), False):
-            raise Refused(
-                "apex-optimizer",
-                call,
-                "FusedSGD with weight decay after momentum has no counterpart in torch",
-            )
-        return self.written.called(
-            call, self._text("optim.SGD").text, _SGD_DROPPED
-        )
-
-    def _keywords(
-        self, call: ast.Call, known: set[str], positional: int
-    ) -> dict[str | None, ast.expr]:
-        given = {k.arg: k.value for k in call.keywords}
-        strange = [str(name) for name in given if name not in known]
-        if (
-            strange
-            or len(call.args) > positional
-            or any(isinstance(a, ast.Starred) for a in call.args)
-        ):
-            raise Refused(
-                "apex-optimizer",
-                call,
-                "the arguments of this optimizer of apex cannot be told apart",
-            )
-        return given
-
     # text
 
     def _span(self, node: ast.expr) -> Span:
         return self.module.span(node)
-
-
-def _parameters_of(value: ast.expr) -> str | None:
-    """`model` of `Optimizer(model.parameters(), ...)`."""
-    if not isinstance(value, ast.Call):
-        return None
-    given = (
-        value.args[0]
-        if value.args
-        else next((k.value for k in value.keywords if k.arg == "params"), None)
-    )
-    plain = (
-        isinstance(given, ast.Call) and not given.args and not given.keywords
-    )
-    if (
-        not plain
-        or not isinstance(given, ast.Call)
-        or not isinstance(given.func, ast.Attribute)
-    ):
-        return None
-    return (
-        dotted_name(given.func.value)
-        if given.func.attr == "parameters"
-        else None
-    )
-
-
-def _is(value: ast.expr | None, wanted: object) -> bool:
-    """Not given, or the literal `wanted`."""
-    return value is None or (
-        isinstance(value, ast.Constant) and value.value == wanted
-    )
 
 
 def registers_half(call: ast.Call) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,18 +11,16 @@ from amp_migrate.apex.branches import Branches
 from amp_migrate.apex.expressions import Expressions
 from amp_migrate.apex.initialize import Initialize, assigned
 from amp_migrate.apex.names import ApexNames, imports_apex, is_apex, is_guard
-from amp_migrate.apex.replacements import Refused, registers_half
+from amp_migrate.apex.replacements import registers_half
 from amp_migrate.apex.result import (
     Result,
-    edits_inside,
     edits_of,
     flattened,
     gone,
     kept,
     plain_of,
-    templates_of,
 )
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.apex.scaled_loss import ScaledLosses
 from amp_migrate.model.syntax import Module
 from amp_migrate.rewrite.edits import Edit, Template
 
@@ -63,6 +61,7 @@ class Statements:
         self.needed = needed
         self.seen = Seen()
         self.branches = Branches(self)
+        self.scaled_losses = ScaledLosses(self)
 
     def block(self, statements: Iterable[ast.stmt]) -> list[Result]:
         """Each statement of a block."""
@@ -83,10 +82,10 @@ class Statements:
                 return self._guard(node)
             case ast.If():
                 return self.branches.chain(node)
-            case ast.With(items=[item]) if self._is(
+            case ast.With(items=[item]) if self.is_call_of(
                 item.context_expr, "scale_loss"
             ):
-                return self._scaled(node)
+                return self.scaled_losses.flat(node)
             case ast.Assign():
                 return self._assign(node)
             case ast.Expr(value=ast.Call() as call):
@@ -100,7 +99,8 @@ class Statements:
     def _span(self, node: ast.stmt | ast.expr) -> Any:
         return self.module.span(node)
 
-    def _is(self, expr: ast.expr, name: str) -> bool:
+    def is_call_of(self, expr: ast.expr, name: str) -> bool:
+        """Whether it calls `amp.NAME`."""
         return (
             isinstance(expr, ast.Call)
             and self.names.canonical(expr.func) == f"apex.amp.{name}"
@@ -239,7 +239,7 @@ class Statements:
             and isinstance(node.value, ast.Constant)
         ):
             return self._placeholder(node, target)
-        if self._is(node.value, "initialize"):
+        if self.is_call_of(node.value, "initialize"):
             return self._initialized(node)
         is_entry = len(node.targets) == 1 and isinstance(target, ast.Subscript)
         if is_entry and self.expressions.replacements.is_state(node.value):
@@ -308,117 +308,9 @@ class Statements:
             return gone(self._span(node))
         return self.generic(node)
 
-    def _scaled(self, node: ast.With) -> Result:
-        """`with amp.scale_loss(loss, optimizer) as scaled_loss:`: the body, with the
-        loss itself.
-        """
-        self.seen.scaled.append(node)
-        call, name = node.items[0].context_expr, node.items[0].optional_vars
-        assert isinstance(call, ast.Call)
-        loss = (
-            call.args[0]
-            if call.args
-            else next((k.value for k in call.keywords if k.arg == "loss"), None)
-        )
-        if loss is None or isinstance(loss, (ast.Starred, ast.List, ast.Tuple)):
-            raise Refused(
-                "apex-form", node, "`amp.scale_loss` without one loss"
-            )
-        if name is None:
-            return flattened(self._span(node), self.block(node.body))
-        if not isinstance(name, ast.Name) or self._stored(name.id, node):
-            raise Refused(
-                "apex-form",
-                node,
-                "the scaled loss is assigned to again, or is no plain name",
-            )
-        reads = [
-            n
-            for s in node.body
-            for n in nodes_in(s)
-            if isinstance(n, ast.Name) and n.id == name.id
-        ]
-        if self._read_elsewhere(name.id, node) or not self._may_inline(
-            loss, reads, node
-        ):
-            return self._named(node, name, loss)
-        self.expressions.inlined.update(dict.fromkeys(reads, loss))
-        return flattened(self._span(node), self.block(node.body))
-
-    def _named(self, node: ast.With, name: ast.Name, loss: ast.expr) -> Result:
-        edits: list[Edit] = []
-        plain = ast.Assign(
-            [ast.Name(name.id, ast.Store())], self.expressions.copy(loss, edits)
-        )
-        body = self.block(node.body)
-        first = Template(f"{name.id} = $0", (self._span(loss),))
-        return Result(
-            self._span(node),
-            (ast.copy_location(plain, node), *plain_of(body)),
-            (first, *templates_of(body)),
-            (*edits, *edits_inside(body)),
-            replaced=True,
-        )
-
-    def _stored(self, name: str, node: ast.With) -> bool:
-        stores = (ast.Store, ast.Del)
-        inner = (n for s in node.body for n in nodes_in(s))
-        return any(
-            isinstance(n, ast.Name)
-            and n.id == name
-            and isinstance(n.ctx, stores)
-            for n in inner
-        )
-
-    def _read_elsewhere(self, name: str, node: ast.With) -> bool:
-        """Whether the name is read outside the `with`s that bind it."""
-        scope = self.module.scope_of(node)
-        for other in self.module.parents:
-            if (
-                isinstance(other, ast.Name)
-                and other.id == name
-                and isinstance(other.ctx, ast.Load)
-            ):
-                if self.module.scope_of(
-                    other
-                ) is scope and not self._in_own_with(other, name):
-                    return True
-        return False
-
-    def _in_own_with(self, read: ast.Name, name: str) -> bool:
-        for above in self.module.ancestors(read):
-            if isinstance(above, ast.With) and self._is(
-                above.items[0].context_expr, "scale_loss"
-            ):
-                bound = above.items[0].optional_vars
-                if isinstance(bound, ast.Name) and bound.id == name:
-                    return True
-        return False
-
-    def _may_inline(
-        self, loss: ast.expr, reads: Sequence[ast.expr], node: ast.With
-    ) -> bool:
-        """A name may be read anywhere in a body that leaves it alone; any other loss once, as the
-        receiver of backward.
-        """
-        if isinstance(loss, ast.Name):
-            return not self._stored(loss.id, node)
-        receiver = self.module.parents[reads[0]] if len(reads) == 1 else None
-        first = node.body[0]
-        return (
-            isinstance(receiver, ast.Attribute)
-            and receiver.attr == "backward"
-            and isinstance(first, ast.Expr)
-            and isinstance(first.value, ast.Call)
-            and first.value.func is receiver
-        )
-
 
 def _listed(names: Iterable[ast.alias]) -> str:
     return ", ".join(
         f"{one.name} as {one.asname}" if one.asname else one.name
         for one in names
     )
-
-
-__all__ = ["Needed", "Seen", "Statements"]

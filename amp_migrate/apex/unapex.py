@@ -18,7 +18,8 @@ from amp_migrate.apex.initialize import (
     tight,
 )
 from amp_migrate.apex.names import ApexNames, is_removed
-from amp_migrate.apex.replacements import CLASSES, Refused, Replacements
+from amp_migrate.apex.refused import Refused
+from amp_migrate.apex.replacements import CLASSES, Replacements
 from amp_migrate.apex.result import Result, edits_of, plain_of
 from amp_migrate.apex.statements import Needed, Seen, Statements
 from amp_migrate.model.queries import nodes_in

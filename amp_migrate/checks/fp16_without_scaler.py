@@ -55,37 +55,38 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         or events.scaler_scopes()
     ):
         return
-    message = (
-        "float16 gradients below 6e-8 become zero; scale the loss with a GradScaler, or "
-        "use bfloat16"
-    )
     for scope in program.module.scopes.values():
-        calls = [
-            c
-            for c in scope.calls
-            if events.what(c, scope) == EventKind.BACKWARD
-        ]
-        steps = [
-            c
-            for c in scope.calls
-            if events.what(c, scope) == EventKind.BARE_STEP
-        ]
-        for call in calls if steps else ():
-            region = _source(program, call, scope, found)
-            if region is not None:
-                fix = (
-                    _fix(program, call, steps[0], region, settings)
-                    if len(calls) == len(steps) == 1
-                    and region.dtype == "float16"
-                    else None
-                )
-                places = [
-                    (region.place, "float16 here"),
-                    *_idle_scalers(program, scope),
-                ]
-                yield finding_at(
-                    program, call, RULE, message, related=places, fix=fix
-                )
+        yield from _in_scope(program, scope, found, settings)
+
+
+_MESSAGE = (
+    "float16 gradients below 6e-8 become zero; scale the loss with a GradScaler, or "
+    "use bfloat16"
+)
+
+
+def _in_scope(
+    program: Program, scope: Scope, found: list[Region], settings: Settings
+) -> Iterator[Finding]:
+    """The backward passes of one scope that steps as well."""
+    calls = _calls(program, scope, EventKind.BACKWARD)
+    steps = _calls(program, scope, EventKind.BARE_STEP)
+    is_one = len(calls) == len(steps) == 1
+    for call in calls if steps else ():
+        region = _source(program, call, scope, found)
+        if region is None:
+            continue
+        is_sure = is_one and region.dtype == "float16"
+        fix = (
+            _fix(program, call, steps[0], region, settings) if is_sure else None
+        )
+        here = (region.place, "float16 here")
+        places = [here, *_idle_scalers(program, scope)]
+        yield finding_at(program, call, RULE, _MESSAGE, related=places, fix=fix)
+
+
+def _calls(program: Program, scope: Scope, kind: EventKind) -> list[ast.Call]:
+    return [c for c in scope.calls if program.events.what(c, scope) is kind]
 
 
 def _idle_scalers(program: Program, scope: Scope) -> list[tuple[Place, str]]:
@@ -181,11 +182,7 @@ def _fix(
     gradients are read.
     """
     code = Code(program, call)
-    optimizer, loss, switch = (
-        receiver(step),
-        receiver(call),
-        region.argument("enabled"),
-    )
+    optimizer, switch = receiver(step), region.argument("enabled")
     made = _made(program, optimizer, code.scope)
     torch = program.module.imports.local("torch")
     if made is None or torch is None or "scaler" in program.module.identifiers:
@@ -195,28 +192,33 @@ def _fix(
         switch is not None and not _stands(program, switch, code.scope, made)
     ):
         return None
+    new = _constructor(torch, code.source(switch) if switch else "", settings)
+    edits = _edits(code, call, step, made, new, unscale)
+    target = settings.target_torch
+    is_old = target is not None and target < (2, 4)
+    since = None if is_old else (2, 4)
+    return Fix("safe", "add a GradScaler", edits, since=since)
+
+
+def _edits(
+    code: Code,
+    call: ast.Call,
+    step: ast.Call,
+    made: ast.stmt,
+    new: str,
+    unscale: list[ast.stmt],
+) -> tuple[Edit, ...]:
+    optimizer, loss = receiver(step), receiver(call)
     scaler = f"{optimizer.value.id}.scaler" if _is_own(optimizer) else "scaler"  # type: ignore[attr-defined]
-    edits: tuple[Edit, ...] = (
-        code.add_after(
-            made,
-            f"{scaler} = {_constructor(torch, code.source(switch) if switch else '', settings)}",
-        ),
+    unscaled = f"{scaler}.unscale_({code.source(optimizer)})"
+    return (
+        code.add_after(made, f"{scaler} = {new}"),
         code.replace(loss, f"{scaler}.scale($0)", loss),
-        *(
-            code.add_before(
-                reader, f"{scaler}.unscale_({code.source(optimizer)})"
-            )
-            for reader in unscale
-        ),
+        *(code.add_before(reader, unscaled) for reader in unscale),
         code.replace(step, f"{scaler}.step($0)", optimizer),
-        code.add_after(program.module.statement_of(step), f"{scaler}.update()"),
-    )
-    is_old = settings.target_torch is not None and settings.target_torch < (
-        2,
-        4,
-    )
-    return Fix(
-        "safe", "add a GradScaler", edits, since=None if is_old else (2, 4)
+        code.add_after(
+            code.program.module.statement_of(step), f"{scaler}.update()"
+        ),
     )
 
 

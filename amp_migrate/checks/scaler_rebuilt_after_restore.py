@@ -20,49 +20,37 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find scalers made over one whose state was loaded on every path before."""
     if "load_state_dict" not in program.module.text:
         return
-    message = (
-        "the state that was loaded is lost: a new scaler takes the place of the restored "
-        "one; make it first, then load"
-    )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            statement = program.module.parents[call]
-            if (
-                not isinstance(statement, ast.Assign)
-                or program.events.what(call, scope) != EventKind.SCALER_CREATED
-            ):
-                continue
-            name = dotted_name(statement.targets[0])
-            load = (
-                _load_before(program, statement, name, scope)
-                if name is not None
-                else None
-            )
-            if load is None and name is not None:
-                elsewhere = _load_by_caller(program, name, scope)
-                if elsewhere is not None:
-                    related = [(elsewhere, "loaded here")]
-                    yield finding_at(
-                        program, call, RULE, message, related=related
-                    )
-            if load is not None:
-                keep = (Code(program, statement).remove(statement),)
-                is_sure = not isinstance(
-                    load, ast.If
-                )  # else nothing may have made one before
-                fix = (
-                    Fix("unsafe", "keep the restored scaler", keep)
-                    if is_sure
-                    else None
-                )
-                yield finding_at(
-                    program,
-                    call,
-                    RULE,
-                    message,
-                    related=[(load, "loaded here")],
-                    fix=fix,
-                )
+            if program.events.what(call, scope) is EventKind.SCALER_CREATED:
+                statement = program.module.parents[call]
+                if isinstance(statement, ast.Assign):
+                    yield from _rebuilt(program, call, statement, scope)
+
+
+_MESSAGE = (
+    "the state that was loaded is lost: a new scaler takes the place of the restored "
+    "one; make it first, then load"
+)
+
+
+def _rebuilt(
+    program: Program, call: ast.Call, statement: ast.Assign, scope: Scope
+) -> Iterator[Finding]:
+    """The finding at one scaler, if its like was loaded before."""
+    name = dotted_name(statement.targets[0])
+    if name is None:
+        return
+    load = _load_before(program, statement, name, scope)
+    place = load or _load_by_caller(program, name, scope)
+    if place is None:
+        return
+    # A load that is asked for: nothing may have made a scaler before.
+    is_sure = load is not None and not isinstance(load, ast.If)
+    keep = (Code(program, statement).remove(statement),) if is_sure else ()
+    fix = Fix("unsafe", "keep the restored scaler", keep) if is_sure else None
+    related = [(place, "loaded here")]
+    yield finding_at(program, call, RULE, _MESSAGE, related=related, fix=fix)
 
 
 def _load_by_caller(

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from amp_migrate import config
 from amp_migrate.cli import options
+from amp_migrate.cli.findings_output import (
+    READABLE,
+    Output,
+    print_diffs,
+    print_report,
+)
 from amp_migrate.cli.grouped import Function, Group, Grouped
 from amp_migrate.cli.options import STDIN
 from amp_migrate.config import Settings
-from amp_migrate.display import escaped, in_colour, place
+from amp_migrate.display import escaped
 from amp_migrate.pipeline.lint import baseline as baselines
 from amp_migrate.pipeline.lint import files
 from amp_migrate.pipeline.lint.batch import Batch, lint_all
@@ -25,24 +31,43 @@ from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.project.discovery import discover
 from amp_migrate.project.errors import SourceError
 from amp_migrate.report import findings as formats
-from amp_migrate.report import text
 
 
-class Output(NamedTuple):
-    """What is printed, and where."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is done with the findings, as the command line says."""
 
-    format: str
-    file: Path | None
+    fix: bool
+    unsafe_fixes: bool
+    diff: bool
+    output_format: str
+    output_file: Path | None
+    baseline: Path | None
+    write_baseline: Path | None
+    add_ignore: bool
     statistics: bool
+    exit_zero: bool
     quiet: bool
-    to_stderr: bool
-    """Where standard output holds the fixed program."""
 
     @property
-    def colour(self) -> bool:
-        """Whether a person reads it on a terminal."""
-        stream = sys.stderr if self.to_stderr else sys.stdout
-        return self.file is None and in_colour(stream)
+    def fixes(self) -> bool:
+        """Whether fixes are made, if only to be shown."""
+        return self.fix or self.unsafe_fixes or self.diff
+
+    @property
+    def writes(self) -> bool:
+        """Whether the files are changed."""
+        return self.fixes and not self.diff
+
+    def output(self, *, is_stream: bool) -> Output:
+        """What is printed; `is_stream`: the program comes from standard input."""
+        return Output(
+            self.output_format,
+            self.output_file,
+            self.statistics,
+            self.quiet,
+            to_stderr=self.diff or (is_stream and self.fixes),
+        )
 
 
 def _words(
@@ -56,9 +81,6 @@ def _words(
         if name.strip()
     )
 
-
-# The formats for people.
-_READABLE = ("text", "concise")
 
 _FIXES = Group("Fixes")
 _RULES = Group("Which rules")
@@ -139,17 +161,6 @@ def _file(flag: str, said: str, group: Group) -> Callable[[Function], Function]:
 @options.stdin_filename
 def lint(
     paths: tuple[Path, ...],
-    fix: bool,
-    unsafe_fixes: bool,
-    diff: bool,
-    output_format: str,
-    output_file: Path | None,
-    baseline: Path | None,
-    write_baseline: Path | None,
-    add_ignore: bool,
-    statistics: bool,
-    exit_zero: bool,
-    quiet: bool,
     stdin_filename: str | None,
     since: str | None,
     exclude: tuple[str, ...],
@@ -163,62 +174,66 @@ def lint(
     Exit code: 0 nothing found, or all of it fixed; 1 findings, or fixes that --diff shows; 2 wrong
     usage or an internal error; 130 interrupted.
     """
-    fixes = fix or unsafe_fixes or diff
-    if add_ignore and (fixes or paths == (STDIN,)):
-        raise click.UsageError(
-            "--add-ignore goes neither with fixes nor with standard input"
-        )
-    if since is not None and write_baseline is not None:
-        raise click.UsageError(
-            "--write-baseline keeps the findings of all files; leave out --since"
-        )
+    wanted = options.taken(Wanted, flags)
+    _check_usage(wanted, paths, since)
     ours = options.load_config(options.named(paths, stdin_filename), flags)
     changed = options.changed(paths, since)
     _check_names(ours.settings)
-    known = _known(baseline)
-    choice = Options(ours.settings, ours.folder, fixes, unsafe_fixes)
-    stream = paths == (STDIN,)
-    output = Output(
-        output_format,
-        output_file,
-        statistics,
-        quiet,
-        to_stderr=diff or (stream and fixes),
+    known = _known(wanted.baseline)
+    choice = Options(
+        ours.settings, ours.folder, wanted.fixes, wanted.unsafe_fixes
     )
-    if stream:
-        batch = Batch(
-            (_stream(stdin_filename, choice, writes=fixes and not diff),), 1
-        )
+    if paths == (STDIN,):
+        batch = Batch((_stream(stdin_filename, choice, wanted.writes),), 1)
     else:
-        found = options.among(
-            changed, discover(paths, options.excludes(ours, exclude))
+        every = discover(paths, options.excludes(ours, exclude))
+        found = options.among(changed, every)
+        batch = lint_all(found, choice, write=wanted.writes)
+    if wanted.baseline is not None:
+        new = baselines.without_known(batch.reports, known, wanted.baseline)
+        batch = replace(batch, reports=new)
+    return _told(batch, wanted, wanted.output(is_stream=paths == (STDIN,)))
+
+
+def _check_usage(
+    wanted: Wanted, paths: tuple[Path, ...], since: str | None
+) -> None:
+    """Raise UsageError for options that do not go together."""
+    if wanted.add_ignore and (wanted.fixes or paths == (STDIN,)):
+        raise click.UsageError(
+            "--add-ignore goes neither with fixes nor with standard input"
         )
-        batch = lint_all(found, choice, write=fixes and not diff)
+    if since is not None and wanted.write_baseline is not None:
+        raise click.UsageError(
+            "--write-baseline keeps the findings of all files; leave out --since"
+        )
+
+
+def _told(batch: Batch, wanted: Wanted, output: Output) -> int:
+    """Report what was found, or keep it; the exit code."""
     reports = batch.reports
-    if baseline is not None:
-        reports = baselines.without_known(reports, known, baseline)
     if batch.interrupted:
-        return _interrupted(
-            replace(batch, reports=reports), output, unsafe_fixes
-        )
-    if write_baseline is not None:
-        _write_baseline(write_baseline, reports)
+        return _interrupted(batch, output, wanted.unsafe_fixes)
+    if wanted.write_baseline is not None:
+        _write_baseline(wanted.write_baseline, reports)
         return _crashes(reports)
-    if add_ignore:
+    if wanted.add_ignore:
         return _add_ignores(reports)
-    if diff:
-        _print_diffs(reports)
-    _print(reports, output, unsafe_fixes)
-    return _crashes(reports) or _exit_code(reports, exit_zero, diff)
+    if wanted.diff:
+        print_diffs(reports)
+    print_report(reports, output, wanted.unsafe_fixes)
+    return _crashes(reports) or _exit_code(
+        reports, wanted.exit_zero, wanted.diff
+    )
 
 
 def _interrupted(batch: Batch, output: Output, unsafe: bool) -> int:
     """Tell a person what was found so far. A program gets no report: nothing in it would say that
     it is not the whole.
     """
-    readable = output.format in _READABLE and output.file is None
+    readable = output.format in READABLE and output.file is None
     if readable:
-        _print(batch.reports, output, unsafe)
+        print_report(batch.reports, output, unsafe)
     looked = f"{len(batch.reports):,} of {batch.total:,} files were looked at"
     left = (
         ""
@@ -300,70 +315,6 @@ def _add_ignores(reports: Sequence[Report]) -> int:
                 click.echo(error.at(report.path), err=True)
     click.echo(f"Added ignore comments for {count:,} findings.", err=True)
     return _crashes(reports)
-
-
-def _print_diffs(reports: Sequence[Report]) -> None:
-    from amp_migrate.report import diffs
-
-    colour = in_colour(sys.stdout)
-    for report in reports:
-        if report.after != report.before:
-            lines = diffs.changes(
-                report.path, report.before, report.after, report.encoding
-            )
-            for line in diffs.coloured(lines) if colour else lines:
-                sys.stdout.buffer.write(
-                    line.encode(
-                        "utf-8" if colour else report.encoding,
-                        "backslashreplace",
-                    )
-                )
-    sys.stdout.buffer.flush()
-
-
-def _print(reports: Sequence[Report], output: Output, unsafe: bool) -> None:
-    said = (
-        _statistics(reports, output)
-        if output.statistics
-        else formats.FORMATS[output.format](reports, output.colour)
-    )
-    if output.file is not None:
-        _write(output.file, said)
-    else:
-        click.echo(said, nl=False, err=output.to_stderr)
-    if output.quiet:
-        return
-    readable = output.format in _READABLE and output.file is None
-    for line in _closing(reports, unsafe):
-        click.echo(line, err=output.to_stderr or not readable)
-
-
-def _closing(reports: Sequence[Report], unsafe: bool) -> Iterator[str]:
-    for report in reports:
-        for left in report.left:
-            where = place(
-                report.path, left.finding.line, cell=left.finding.cell
-            )
-            yield escaped(
-                f"{where}: the fix of {left.finding.rule} was not made: {left.why}"
-            )
-    yield text.closing(reports, unsafe)
-
-
-def _statistics(reports: Sequence[Report], output: Output) -> str:
-    return "".join(
-        line + "\n"
-        for line in text.statistics(formats.every(reports), output.colour)
-    )
-
-
-def _write(file: Path, said: str) -> None:
-    try:
-        file.write_text(said, encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(
-            f"{file}: cannot be written: {error.strerror}"
-        ) from None
 
 
 def _crashes(reports: Sequence[Report]) -> int:

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from amp_migrate.pipeline import journal as unfinished
 from amp_migrate.pipeline import one_file as rewrite
 from amp_migrate.pipeline.batch import Batch, rewrite_all
 from amp_migrate.pipeline.one_file import Rewritten
-from amp_migrate.project.discovery import discover
+from amp_migrate.project.discovery import Found, discover
 from amp_migrate.report import diffs, migration
 from amp_migrate.report.summary import summary
 
@@ -31,6 +32,27 @@ _RESULT = Group("What is done with the result")
 _PRECISION = Group("Precision")
 _MORE = Group("What else is changed")
 _REPORT = Group("Report")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is done with the result, as the command line says."""
+
+    diff: bool
+    check: bool
+    command: str | None
+    output_format: str
+    document: Path | None
+
+    @property
+    def writes(self) -> bool:
+        """Whether files are to be changed."""
+        return not (self.diff or self.check)
+
+    @property
+    def as_json(self) -> bool:
+        """Whether a program reads the report."""
+        return self.output_format == "json"
 
 
 @click.command(cls=Grouped)
@@ -129,11 +151,6 @@ _REPORT = Group("Report")
 @options.stdin_filename
 def migrate(
     paths: tuple[Path, ...],
-    diff: bool,
-    check: bool,
-    command: str | None,
-    output_format: str,
-    document: Path | None,
     stdin_filename: str | None,
     since: str | None,
     exclude: tuple[str, ...],
@@ -147,68 +164,75 @@ def migrate(
     Exit code: 0 done, or nothing to do; 1 a file failed, would change (--check) or holds a refused
     loop (--strict); 2 wrong usage or an internal error.
     """
-    as_json = output_format == "json"
-    if diff and as_json:
+    wanted = options.taken(Wanted, flags)
+    _check_usage(wanted, is_stream=paths == (STDIN,))
+    ours = options.load_config(options.named(paths, stdin_filename), flags)
+    asked = options.changed(paths, since)
+    if paths == (STDIN,):
+        name, quiet = stdin_filename or "-", not wanted.writes
+        batch = Batch((_stream(name, ours.settings, quiet=quiet),), 1)
+        return _told(
+            batch, wanted, ours.settings, wanted.writes, in_stream=True
+        )
+    files = list(discover(paths, options.excludes(ours, exclude)))
+    _finish(files, paths, write=wanted.writes)
+    batch = rewrite_all(
+        files,
+        ours.settings,
+        write=wanted.writes and wanted.command is None,
+        asked=asked,
+        keep=wanted.diff or wanted.command is not None,
+    )
+    written = wanted.writes
+    if wanted.command is not None and not batch.interrupted:
+        again = functools.partial(rewrite_all, files, write=False, asked=asked)
+        batch, written = _proved(batch, wanted.command, ours.settings, again)
+    return _told(batch, wanted, ours.settings, written)
+
+
+def _check_usage(wanted: Wanted, *, is_stream: bool) -> None:
+    """Raise UsageError for options that do not go together."""
+    if wanted.diff and wanted.as_json:
         raise click.UsageError(
             "--diff prints text; choose it or --output-format json"
         )
-    if paths == (STDIN,) and as_json and not check:
+    if is_stream and wanted.as_json and not wanted.check:
         raise click.UsageError(
             "the new program goes to standard output; add --check to get the report as json"
         )
-    if command is not None and (diff or check or paths == (STDIN,)):
+    if wanted.command is not None and (not wanted.writes or is_stream):
         raise click.UsageError(
             "--verify writes files; leave out --diff, --check and -"
         )
-    ours = options.load_config(options.named(paths, stdin_filename), flags)
-    changed = options.changed(paths, since)
-    if paths == (STDIN,):
-        batch = Batch(
-            (
-                _stream(
-                    stdin_filename or "-", ours.settings, quiet=diff or check
-                ),
-            ),
-            1,
-        )
-    else:
-        files = list(discover(paths, options.excludes(ours, exclude)))
-        for line in unfinished.finish(
-            (Path(found.real).parent for found in files),
-            write=not (diff or check),
-            roots=[
-                path if path.is_dir() else path.resolve().parent
-                for path in paths
-            ],
-        ):
-            click.echo(f"amp-migrate: {line}", err=True)
-        batch = rewrite_all(
-            files,
-            ours.settings,
-            write=not (diff or check or command is not None),
-            asked=changed,
-            keep=diff or command is not None,
-        )
-    if diff:
+
+
+def _finish(
+    files: Sequence[Found], paths: Sequence[Path], *, write: bool
+) -> None:
+    """What an earlier run left unfinished."""
+    folders = (Path(found.real).parent for found in files)
+    roots = [path if path.is_dir() else path.resolve().parent for path in paths]
+    for line in unfinished.finish(folders, write=write, roots=roots):
+        click.echo(f"amp-migrate: {line}", err=True)
+
+
+def _told(
+    batch: Batch,
+    wanted: Wanted,
+    settings: Settings,
+    written: bool,
+    *,
+    in_stream: bool = False,
+) -> int:
+    """Report what became of the files; the exit code. `written`: they are on disk."""
+    if wanted.diff:
         _print_diffs(batch.results)
-    written = not (diff or check)
-    if command is not None and not batch.interrupted:
-        again = functools.partial(
-            rewrite_all, files, write=False, asked=changed
-        )
-        batch, written = _proved(batch, command, ours.settings, again)
-    _report(
-        batch,
-        as_json,
-        written,
-        to_stderr=diff or (paths == (STDIN,) and not check),
-    )
-    if document is not None:
-        _write(document, batch, written)
-    return max(
-        _exit_code(batch, ours.settings, check),
-        int(not (written or diff or check)),
-    )
+    to_stderr = wanted.diff or (in_stream and not wanted.check)
+    _report(batch, wanted.as_json, written, to_stderr=to_stderr)
+    if wanted.document is not None:
+        _write(wanted.document, batch, written)
+    is_held_back = wanted.writes and not written
+    return max(_exit_code(batch, settings, wanted.check), int(is_held_back))
 
 
 def _proved(

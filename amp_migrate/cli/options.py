@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -107,6 +108,15 @@ def named(
             "--stdin-filename names standard input; pass - as the path"
         )
     return (Path(stdin_filename),)
+
+
+Given = TypeVar("Given")
+
+
+def taken(kind: type[Given], flags: dict[str, Any]) -> Given:
+    """The options that a frozen dataclass names, out of `flags`; the others are settings."""
+    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: flags.pop(name) for name in names})
 
 
 def load_config(paths: Sequence[Path], flags: dict[str, Any]) -> config.Config:

@@ -44,29 +44,28 @@ def tasks_of(
     of: dict[str, int] = {}
     for number, (seed, own) in enumerate(related.items()):
         group = _Group({seed: None}, _closure(seed, own, related))
-        binding = list(filter(binds, group.files))
-        for file in binding:
-            other = groups.get(of.get(file, -1))
-            if other is not None and other is not group:
-                joint = _Group(
-                    other.seeds | group.seeds, other.files | group.files
-                )
-                if len(joint.files) <= MOST_FILES:
-                    groups = {
-                        key: one
-                        for key, one in groups.items()
-                        if one is not other
-                    }
-                    group = joint
+        for file in list(filter(binds, group.files)):
+            home = of.get(file, -1)
+            joint = _joint(groups.get(home), group)
+            if joint is not None:
+                del groups[home]
+                group = joint
         groups[number] = group
         of.update((file, number) for file in filter(binds, group.files))
-    return [
-        Task(
-            tuple(one.seeds),
-            tuple(file for file in one.files if file not in one.seeds),
-        )
-        for one in groups.values()
-    ]
+    return [_task(group) for group in groups.values()]
+
+
+def _joint(one: _Group | None, other: _Group) -> _Group | None:
+    """Both together, where they do not become too many."""
+    if one is None:
+        return None
+    joint = _Group(one.seeds | other.seeds, one.files | other.files)
+    return joint if len(joint.files) <= MOST_FILES else None
+
+
+def _task(group: _Group) -> Task:
+    others = (file for file in group.files if file not in group.seeds)
+    return Task(tuple(group.seeds), tuple(others))
 
 
 def _closure(

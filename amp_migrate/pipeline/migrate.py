@@ -60,15 +60,8 @@ def migrate_texts(
         joint = _with_apex(texts, settings, project) or migrate_texts(
             texts, settings, project, switches={}, hold=hold
         )
-        if hold and joint.company:
-            return joint
-        return replace(
-            joint,
-            outcomes={
-                p: repaired(o, texts[p], settings)
-                for p, o in joint.outcomes.items()
-            },
-        )
+        is_held = hold and bool(joint.company)
+        return joint if is_held else _repaired(joint, texts, settings)
     if not any(
         "backward" in text or names_framework(text) for text in texts.values()
     ):
@@ -76,12 +69,26 @@ def migrate_texts(
     try:
         program = program_of(texts)
     except SyntaxError as error:
-        path = next(
-            (p for p in texts if p == error.filename), next(iter(texts))
-        )
-        others = {other: FileOutcome(other, "unchanged") for other in texts}
-        return Joint({**others, path: _syntax(path, error)})
+        return _unparsable(texts, error)
     return _proved(program, texts, settings, project, guarded, switches, hold)
+
+
+def _repaired(
+    joint: Joint, texts: Mapping[str, str], settings: Settings
+) -> Joint:
+    outcomes = {
+        path: repaired(outcome, texts[path], settings)
+        for path, outcome in joint.outcomes.items()
+    }
+    return replace(joint, outcomes=outcomes)
+
+
+def _unparsable(texts: Mapping[str, str], error: SyntaxError) -> Joint:
+    """The file of the error has failed, the others stay as they are."""
+    named = (path for path in texts if path == error.filename)
+    path = next(named, next(iter(texts)))
+    others = {other: FileOutcome(other, "unchanged") for other in texts}
+    return Joint({**others, path: _syntax(path, error)})
 
 
 def _proved(

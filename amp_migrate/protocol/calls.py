@@ -89,24 +89,8 @@ class Calls:
             receiver, frame
         )
         if bound:
-            own = identity(receiver, frame, path)
-            path.assign(
-                f"{scope.qualname}:{scope.self_name}",
-                Val(text=own)
-                if own is not None and not _is_super(receiver)
-                else NOTHING,
-            )
-            if _is_super(receiver):
-                path.assign(
-                    f"{scope.qualname}:{scope.self_name}",
-                    Val(
-                        text=identity(
-                            ast.Name(frame.scope.self_name or "self"),
-                            frame,
-                            path,
-                        )
-                    ),
-                )
+            name = f"{scope.qualname}:{scope.self_name}"
+            path.assign(name, self._own(receiver, path, frame))
         values = {}
         for parameter in scope.parameters()[1 if bound else 0 :]:
             given = argument(call, scope, parameter.arg, bound)
@@ -117,6 +101,14 @@ class Calls:
             )
         for name, value in values.items():
             path.assign(f"{scope.qualname}:{name}", value)
+
+    def _own(self, receiver: ast.expr, path: Path, frame: Frame) -> Val:
+        """What `self` stands for in a method that is called on `receiver`."""
+        if _is_super(receiver):
+            caller = ast.Name(frame.scope.self_name or "self")
+            return Val(text=identity(caller, frame, path))
+        own = identity(receiver, frame, path)
+        return NOTHING if own is None else Val(text=own)
 
     def _names_class(self, receiver: ast.expr, frame: Frame) -> bool:
         return self.program.graph.class_named(receiver, frame.scope) is not None

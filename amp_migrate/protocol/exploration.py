@@ -9,22 +9,33 @@ from collections.abc import Iterable
 from copy import copy
 
 from amp_migrate.model.recognition import Events, Trait
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, shallow
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function
 from amp_migrate.protocol.budget import Budget
 from amp_migrate.protocol.calls import Calls
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.ends import Ends, Here, Listener
 from amp_migrate.protocol.frames import Frame, place
+from amp_migrate.protocol.loops import Loops
 from amp_migrate.protocol.overriding import Dispatch
-from amp_migrate.protocol.paths import NOTHING, Path, Val, merged
+from amp_migrate.protocol.paths import NOTHING, Path
+from amp_migrate.protocol.paths import merged as joined
 from amp_migrate.protocol.relevance import Relevance
 from amp_migrate.protocol.summaries import RETURN, Summaries
-from amp_migrate.protocol.values import Evaluation, last
+from amp_migrate.protocol.values import Evaluation
 
 LIMIT = 40
 """Paths that are followed side by side; more are widened, and are no longer sure."""
 _DEPTH = 12
-_COUNTED = {"range", "enumerate", "tqdm", "len", "iter"}
+_WITHOUT_EVENTS = (
+    *FUNCTIONS,
+    ast.ClassDef,
+    ast.Pass,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Global,
+    ast.Nonlocal,
+)
+_COMPOUND = (ast.If, *LOOPS, ast.Try, ast.With, ast.AsyncWith, ast.Match)
 
 
 class Explorer:
@@ -45,7 +56,7 @@ class Explorer:
         self.turns = 2
         self.dropped = False
         """Whether there were more states than can be followed."""
-        self._loops: dict[object, Ends] = {}
+        self.loops = Loops(self)
         self._arms: dict[ast.stmt, tuple[ast.stmt, ast.stmt]] = {}
 
     def begin(
@@ -56,10 +67,11 @@ class Explorer:
         self.evaluation.tracks = tracks
         self.calls.begin(optimizers)
         self.dropped = False
-        self._loops.clear()
+        self.loops.begin()
 
-    def _merged(self, paths: list[Path]) -> list[Path]:
-        found = merged(paths, self.limit)
+    def merged(self, paths: list[Path]) -> list[Path]:
+        """As many paths as are followed, those that are alike as one."""
+        found = joined(paths, self.limit)
         if len(found) > self.limit:
             self.dropped = True
         return found[: self.limit]
@@ -81,7 +93,7 @@ class Explorer:
                 statement, statements[index + 1 :], ends.next, frame
             )
             ends.leave(after)
-            ends.next = self._merged(after.next)
+            ends.next = self.merged(after.next)
         return ends
 
     def _statement(
@@ -91,43 +103,23 @@ class Explorer:
         paths: list[Path],
         frame: Frame,
     ) -> Ends:
-        if isinstance(
-            statement,
-            (
-                *FUNCTIONS,
-                ast.ClassDef,
-                ast.Pass,
-                ast.Import,
-                ast.ImportFrom,
-                ast.Global,
-                ast.Nonlocal,
-            ),
-        ):
+        if isinstance(statement, _WITHOUT_EVENTS):
             return Ends(paths)
-        is_compound = isinstance(
-            statement,
-            (ast.If, *LOOPS, ast.Try, ast.With, ast.AsyncWith, ast.Match),
-        )
+        is_compound = isinstance(statement, _COMPOUND)
         if is_compound and not self.relevance.leads(statement, frame.scope):
-            return Ends(
-                [
-                    self.evaluation.skimmed(statement, path, frame)
-                    for path in paths
-                ]
-            )
-        if isinstance(statement, ast.If):
-            return self._if(statement, rest, paths, frame)
-        if isinstance(statement, LOOPS):
-            return self._loop(statement, paths, frame)
-        if (
-            isinstance(statement, ast.Try)
-            or type(statement).__name__ == "TryStar"
-        ):
+            skim = self.evaluation.skimmed
+            return Ends([skim(statement, path, frame) for path in paths])
+        match statement:
+            case ast.If():
+                return self._if(statement, rest, paths, frame)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                return self.loops.run(statement, paths, frame)
+            case ast.With() | ast.AsyncWith():
+                return self._with(statement, paths, frame)
+            case ast.Match():
+                return self._match(statement, paths, frame)
+        if _is_try(statement):
             return self._try(statement, paths, frame)
-        if isinstance(statement, (ast.With, ast.AsyncWith)):
-            return self._with(statement, paths, frame)
-        if isinstance(statement, ast.Match):
-            return self._match(statement, paths, frame)
         return self._simple(statement, paths, frame)
 
     def _either(
@@ -157,7 +149,7 @@ class Explorer:
                 )
                 if went is way
             ]
-            inner = self._simple(arm, self._merged(after), frame)
+            inner = self._simple(arm, self.merged(after), frame)
             ends.leave(inner)
             ends.next += inner.next
         return ends
@@ -168,7 +160,7 @@ class Explorer:
         either = self._either(statement, paths, frame)
         if either is not None:
             return either
-        after = self._expression(statement, paths, frame)
+        after = self.expression(statement, paths, frame)
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             after = [
                 self.evaluation.assigned(statement, path, frame)
@@ -222,14 +214,14 @@ class Explorer:
         link = statement
         while True:
             ways = self._ways(link, rest, paths, frame)
-            inner = self.block(link.body, self._merged(ways[True]), frame)
+            inner = self.block(link.body, self.merged(ways[True]), frame)
             ends.leave(inner)
             ends.next += inner.next
-            paths = self._merged(ways[False])
+            paths = self.merged(ways[False])
             if len(link.orelse) != 1 or not isinstance(link.orelse[0], ast.If):
                 break
             link, rest = link.orelse[0], []
-            ends.next = self._merged(ends.next)
+            ends.next = self.merged(ends.next)
         inner = self.block(link.orelse, paths, frame)
         ends.leave(inner)
         ends.next += inner.next
@@ -243,7 +235,7 @@ class Explorer:
         frame: Frame,
     ) -> dict[bool, list[Path]]:
         """The paths on which the condition holds, and those on which it does not."""
-        paths = self._expression(statement.test, paths, frame)
+        paths = self.expression(statement.test, paths, frame)
         switched = self.conditions.switched(statement, rest, frame)
         ways: dict[bool, list[Path]] = {True: [], False: []}
         self.budget.spend(len(paths))
@@ -263,121 +255,11 @@ class Explorer:
                     ways[way].append(known)
         return ways
 
-    def _loop(self, loop: ast.stmt, paths: list[Path], frame: Frame) -> Ends:
-        """Run a loop, once for each set of paths that leads to it."""
-        states = frozenset(path.whole_key() for path in paths)
-        key = (loop, frame.loops, frame.handed, self._stack(frame), states)
-        if key not in self._loops:
-            self._loops[key] = self._turned(loop, paths, frame)
-        known = self._loops[key]
-        return Ends(list(known.next), [], [], list(known.returns))
-
-    def _stack(self, frame: Frame) -> tuple[ast.AST, ...]:
-        found = []
-        here: Frame | None = frame
-        while here is not None:
-            found.append(here.scope.node)
-            here = here.caller
-        return tuple(found)
-
-    def _turned(self, loop: ast.stmt, paths: list[Path], frame: Frame) -> Ends:
-        """Twice, so that what the first iteration leaves behind meets the second; never not at
-        all.
-        """
-        assert isinstance(loop, LOOPS)
-        ends, left = Ends(), []
-        header = loop.test if isinstance(loop, ast.While) else loop.iter
-        inside = frame.within(loop)
-        binds = not isinstance(loop, ast.While) and self._binds_role(
-            loop, frame
-        )
-        for turn in range(2 if binds else self.turns):
-            if turn == 0 or isinstance(loop, ast.While):
-                paths = self._expression(header, paths, frame)
-            if not isinstance(loop, ast.While):
-                paths = [
-                    self._target(loop, turn, path, frame) for path in paths
-                ]
-            inner = self.block(loop.body, self._merged(paths), inside)
-            ends.returns += inner.returns
-            left += inner.breaks
-            paths = self._merged([*inner.next, *inner.continues])
-        after = (
-            self.block(loop.orelse, paths, frame)
-            if loop.orelse
-            else Ends(paths)
-        )
-        ends.leave(after)
-        ends.next = self._merged([*after.next, *left])
-        ends.returns = self._merged(ends.returns)
-        return ends
-
-    def _target(
-        self, loop: ast.For | ast.AsyncFor, turn: int, path: Path, frame: Frame
-    ) -> Path:
-        """Names bound by a `for`; elements of a collection keep their identity from loop
-        to loop.
-        """
-        path = path.fork()
-        counted = (
-            isinstance(loop.iter, ast.Call) and last(loop.iter.func) in _COUNTED
-        )
-        single = isinstance(loop.target, ast.Name)
-        for node in shallow(loop.target):
-            own = (
-                place(node, frame, path)
-                if isinstance(node, (ast.Name, ast.Attribute))
-                else None
-            )
-            if own is None:
-                continue
-            shared = self._is_role(node, frame) and not (
-                counted and not isinstance(loop.target, ast.Tuple)
-            )
-            shared = shared or self._is_index(node, loop, frame)
-            text = f"{ast.unparse(loop.iter)}[{turn}]" + (
-                "" if single else f":{own}"
-            )
-            path.assign(own, Val(text=text) if shared else NOTHING)
-        return path
-
-    def _is_index(
-        self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame
-    ) -> bool:
-        """Whether each turn takes another optimizer by this name: `optimizers[name]`."""
-        return isinstance(node, ast.Name) and any(
-            isinstance(one, ast.Subscript)
-            and isinstance(one.slice, ast.Name)
-            and one.slice.id == node.id
-            and self.program.effects.is_optimizer(one, frame.scope)
-            for statement in loop.body
-            for one in shallow(statement)
-        )
-
-    def _binds_role(self, loop: ast.For | ast.AsyncFor, frame: Frame) -> bool:
-        return any(
-            self._is_role(n, frame)
-            for n in shallow(loop.target)
-            if isinstance(n, (ast.Name, ast.Attribute))
-        )
-
-    def _is_role(self, node: ast.AST, frame: Frame) -> bool:
-        assert isinstance(node, ast.expr)
-        scope = frame.scope
-        return (
-            self.program.effects.is_optimizer(node, scope)
-            or self.events.is_scaler(node, scope)
-            or self.program.values.is_model(node, scope)
-        )
-
     def _try(
         self, statement: ast.stmt, paths: list[Path], frame: Frame
     ) -> Ends:
         """Handlers run from the state in which the `try` began: what failed did not happen."""
-        assert (
-            isinstance(statement, ast.Try)
-            or type(statement).__name__ == "TryStar"
-        )
+        assert _is_try(statement)
         ends = self.block(statement.body, paths, frame)  # type: ignore[attr-defined]
         ends = self._then(ends, statement.orelse, frame)  # type: ignore[attr-defined]
         for handler in statement.handlers:  # type: ignore[attr-defined]
@@ -389,7 +271,7 @@ class Explorer:
     def _then(self, ends: Ends, block: list[ast.stmt], frame: Frame) -> Ends:
         if not block:
             return ends
-        inner = self.block(block, self._merged(ends.next), frame)
+        inner = self.block(block, self.merged(ends.next), frame)
         inner.leave(ends)
         return inner
 
@@ -400,7 +282,7 @@ class Explorer:
         frame: Frame,
     ) -> Ends:
         for item in statement.items:
-            paths = self._expression(item.context_expr, paths, frame)
+            paths = self.expression(item.context_expr, paths, frame)
             if item.optional_vars is not None:
                 own = [
                     (path.fork(), place(item.optional_vars, frame, path))
@@ -416,7 +298,7 @@ class Explorer:
         self, statement: ast.Match, paths: list[Path], frame: Frame
     ) -> Ends:
         ends = Ends()
-        paths = self._expression(statement.subject, paths, frame)
+        paths = self.expression(statement.subject, paths, frame)
         for case in statement.cases:
             inner = self.block(case.body, paths, frame)
             ends.leave(inner)
@@ -426,7 +308,7 @@ class Explorer:
 
     # -- expressions
 
-    def _expression(
+    def expression(
         self, node: ast.AST, paths: list[Path], frame: Frame
     ) -> list[Path]:
         """Run the events in an expression, or in a simple statement, in the order of evaluation."""
@@ -434,7 +316,7 @@ class Explorer:
             after: list[Path] = []
             for path in paths:
                 after += self._event(inner, path, frame)
-            paths = self._merged(after) if len(after) > len(paths) else after
+            paths = self.merged(after) if len(after) > len(paths) else after
         return paths
 
     def _event(self, node: ast.AST, path: Path, frame: Frame) -> list[Path]:
@@ -466,7 +348,7 @@ class Explorer:
         if after is None:
             ends = self.block(function.body, [entry.path], entry.frame)
             leaving = [*ends.next, *ends.returns]
-            after = self._merged(
+            after = self.merged(
                 [self.calls.leave(entry, one) for one in leaving]
             )
             self.calls.summaries.put(entry.key, after)
@@ -482,3 +364,8 @@ def _without_returns(path: Path) -> Path:
     for key in old:
         del path.env[key]
     return path
+
+
+def _is_try(statement: ast.stmt) -> bool:
+    is_star = type(statement).__name__ == "TryStar"  # not before Python 3.11
+    return is_star or isinstance(statement, ast.Try)

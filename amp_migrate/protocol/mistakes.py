@@ -20,23 +20,12 @@ from amp_migrate.protocol.exploration import LIMIT, Explorer
 from amp_migrate.protocol.foreign_code import after_unknown_call
 from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.handlers import handle
+from amp_migrate.protocol.kept import Shown, doubts, kept
 from amp_migrate.protocol.machine import OptimizerState, State
 from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path
 from amp_migrate.protocol.tracking import Tracker
-
-_CREDITED = {
-    "bare-optimizer-step",
-    "bare-step-after-unscale",
-    "double-optimizer-step",
-    "partially-scaled-losses",
-    "unscaled-backward-with-scaler-step",
-    "clip-without-unscale",
-    "grad-read-before-unscale",
-}
-"""Rules that a path may show to be kept where another seems to break them."""
-
 
 _LEFT_OVER = frozenset({"unscale-each-micro-batch"})
 """Rules that a function without a caller in sight can break by being called again."""
@@ -63,9 +52,7 @@ class Analysis:
         self.tracker: Tracker | None = None
         """None during the first run over a scope, which only collects the participants."""
         self.participants = Participants(program, Owners(program))
-        self._fed: set[str] = set()
-        self._due: set[ast.AST] = set()
-        self._is_partial = False
+        self._shown = Shown()
 
     def run(self) -> Answer:
         """All mistakes, in source order, and whether every path was followed."""
@@ -80,15 +67,17 @@ class Analysis:
                     self._explore(scope)
         except (BudgetEndedError, RecursionError):
             self.diagnostics.found = known
-            self._is_partial = True
+            self._shown.is_partial = True
         else:
             self._as_heirs()
         mistakes = sorted(
-            self._kept(),
+            kept(self.diagnostics, self._shown),
             key=lambda m: (m.node.lineno, m.node.col_offset, m.rule),
         )
         return Answer(
-            tuple(mistakes), not self._is_partial, tuple(self._doubts())
+            tuple(mistakes),
+            not self._shown.is_partial,
+            tuple(doubts(self.diagnostics)),
         )
 
     def _as_heirs(self) -> None:
@@ -151,9 +140,9 @@ class Analysis:
         self._left(scope, leaving, tracker)
         if self._is_turn(scope):
             self._again(scope, leaving)
-        self._fed |= tracker.fed
-        self._due |= tracker.due
-        self._is_partial = self._is_partial or self.explorer.dropped
+        self._shown.fed |= tracker.fed
+        self._shown.due |= tracker.due
+        self._shown.is_partial |= self.explorer.dropped
 
     def _is_turn(self, scope: Scope) -> bool:
         """Whether a function out of sight calls this one in a loop: it holds a whole cycle of
@@ -342,58 +331,6 @@ class Analysis:
                 self.events.of_function(node) & (Trait.SCALER | Trait.PLAIN)
             )
         return bool(self.events.of_block(scope.body, scope) & Trait.SCALER)
-
-    # -- what is kept
-
-    def _kept(self) -> list[Mistake]:
-        kept = []
-        for key, mistake in self.diagnostics.found.items():
-            told = self._told_as(*key) if self._holds(key, mistake) else None
-            if told is not None:
-                kept.append(mistake._replace(rule=told))
-        return kept
-
-    def _holds(self, key: Key, mistake: Mistake) -> bool:
-        rule, node = key
-        told = self.diagnostics
-        if key in told.good:
-            return False
-        if self._is_partial and rule in _CREDITED:
-            return False  # a path that shows it to be right may be among those left out
-        if mistake.optimizer and mistake.optimizer not in self._fed:
-            return False  # nothing in sight ever gives it gradients: they come from out of sight
-        if rule == "update-not-on-every-path" and any(
-            ("unscale-each-micro-batch", other) in told.found
-            for other, _ in mistake.related
-        ):
-            return False  # the same mistake, met again in the next epoch
-        return node not in told.double or rule not in {
-            "bare-optimizer-step",
-            "bare-step-after-unscale",
-        }
-
-    def _told_as(self, rule: str, node: ast.AST) -> str | None:
-        """An early update that has its step on other paths belongs to accumulation, or to
-        conditions out of sight.
-        """
-        if (
-            rule != "double-or-stray-update"
-            or node not in self._due & self.diagnostics.early
-        ):
-            return rule
-        return (
-            "update-while-accumulating"
-            if node in self.diagnostics.pending
-            else None
-        )
-
-    def _doubts(self) -> list[Mistake]:
-        """Mistakes on paths that may not happen, but for those that are sure or shown right."""
-        told = self.diagnostics
-        known = told.found.keys() | told.good
-        return [
-            mistake for key, mistake in told.unsure.items() if key not in known
-        ]
 
 
 def _stepped(path: Path) -> list[tuple[str, str]]:

@@ -59,21 +59,22 @@ def summary(
             bold=True,
         )
     yield _closing(outcomes, written)
-    if any(
-        loop.status == "migrated"
-        for outcome in outcomes
-        for loop in outcome.loops
-    ):
-        yield click.style(_TRY, dim=True)
-    reasons = {
-        group.reason for group in groups if group.status == "refused"
-    } - {""}
+    for line in _what_next(outcomes, groups):
+        yield click.style(line, dim=True)
+
+
+def _what_next(
+    outcomes: Sequence[FileOutcome], groups: Sequence[Group]
+) -> Iterator[str]:
+    """The commands that help from here."""
+    loops = [loop for outcome in outcomes for loop in outcome.loops]
+    if any(loop.status == "migrated" for loop in loops):
+        yield _TRY
+    refused = {group.reason for group in groups if group.status == "refused"}
+    reasons = refused - {""}
     if reasons:
         which = reasons.pop() if len(reasons) == 1 else "REASON"
-        yield click.style(
-            f"`amp-migrate explain {which}` tells why, and what to do by hand.",
-            dim=True,
-        )
+        yield f"`amp-migrate explain {which}` tells why, and what to do by hand."
 
 
 def _file(outcome: FileOutcome, written: bool, width: int) -> Iterator[str]:

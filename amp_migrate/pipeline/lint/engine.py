@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.checks._finding import Finding, Fix
+from amp_migrate.checks._finding import Finding, Fix, Rule
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.lint.results import Crash, Linted
 from amp_migrate.pipeline.lint.selection import selected, unknown
@@ -180,35 +180,14 @@ def _suppressed(
     from amp_migrate.pipeline.lint import suppress
 
     ignores = suppress.read(text)
-    kept = [
-        finding
-        for finding in found
-        if not suppress.is_suppressed(finding, ignores)
-    ]
-    judged = {check.rule.name: check for check in checks}
-    if "unused-ignore" in judged:
-        failed = {crash.rule for crash in crashes}
-        unused = list(
-            _unused(
-                text,
-                program,
-                ignores,
-                judged["unused-ignore"],
-                judged.keys() - failed,
-            )
-        )
-        kept = [
-            *kept,
-            *(
-                one
-                for one in unused
-                if not suppress.is_suppressed(one, ignores)
-            ),
-        ]
+    failed = {crash.rule for crash in crashes}
+    told = [one for one in found if not suppress.is_suppressed(one, ignores)]
+    for finding in list(_unused(text, program, ignores, checks, failed)):
+        if not suppress.is_suppressed(finding, ignores):
+            told.append(finding)
     silenced = frozenset(rule for ignore in ignores for rule in ignore.used)
-    return Linted(
-        tuple(sorted(set(kept), key=_order)), tuple(crashes), silenced
-    )
+    findings = tuple(sorted(set(told), key=_order))
+    return Linted(findings, tuple(crashes), silenced)
 
 
 def _order(finding: Finding) -> tuple[int, int, str, str]:
@@ -219,45 +198,53 @@ def _unused(
     text: str,
     program: Program,
     ignores: list[suppress.Ignore],
-    check: Check,
-    judged: Iterable[str],
+    checks: Iterable[Check],
+    failed: Collection[str],
 ) -> Iterator[Finding]:
     """Ignored rules that were looked for and did not report anything; those that are not selected
     are left alone.
     """
-    from amp_migrate.pipeline.lint import suppress
-
+    judged = {check.rule.name: check.rule for check in checks}
+    rule = judged.get("unused-ignore")
+    if rule is None:
+        return
+    looked_for = judged.keys() - failed - {rule.name}
     for ignore in ignores:
         strange = unknown(ignore.rules)
         idle = [
             name
             for name in ignore.rules
-            if name in judged
-            and name not in ignore.used
-            and name != check.rule.name
+            if name in looked_for and name not in ignore.used
         ]
-        if ignore.rules and not strange and not idle:
-            continue
-        message = _unused_message(ignore, strange, idle)
-        fix = Fix(
-            "safe",
-            "remove what is not needed",
-            comments=(suppress.without(ignore, [*strange, *idle], text),),
-        )
-        column, end = ignore.column + 1, ignore.column + len(ignore.text) + 1
-        line = ignore.line
-        rule = check.rule
-        yield Finding(
-            rule.name,
-            message,
-            rule.severity,
-            program.module.path,
-            line,
-            column,
-            line,
-            end,
-            fix=fix,
-        )
+        if not ignore.rules or strange or idle:
+            message = _unused_message(ignore, strange, idle)
+            fix = _without(ignore, [*strange, *idle], text)
+            yield _at(ignore, rule, message, program.module.path, fix)
+
+
+def _without(ignore: suppress.Ignore, names: list[str], text: str) -> Fix:
+    from amp_migrate.pipeline.lint import suppress
+
+    comment = suppress.without(ignore, names, text)
+    return Fix("safe", "remove what is not needed", comments=(comment,))
+
+
+def _at(
+    ignore: suppress.Ignore, rule: Rule, message: str, path: str, fix: Fix
+) -> Finding:
+    line, column = ignore.line, ignore.column + 1
+    end = column + len(ignore.text)
+    return Finding(
+        rule.name,
+        message,
+        rule.severity,
+        path,
+        line,
+        column,
+        line,
+        end,
+        fix=fix,
+    )
 
 
 def _unused_message(

@@ -120,24 +120,26 @@ def _lint_bytes(
     except BaseException as error:
         # One file's mishap must not cost the others; a panic in LibCST is no Exception.
         return _crashed(path, error)
-    report = Report(
-        path,
-        fixed.linted.findings,
-        fixed.linted.crashes,
-        applied=fixed.applied,
-        left=fixed.left,
-    )
-    report = report._replace(
-        lines=_lines(fixed.text, fixed.linted.findings),
-        encoding=source.encoding,
-        notes=fixed.linted.notes,
-    )
+    report = _report(path, fixed)._replace(encoding=source.encoding)
     if is_notebook(path):
         from amp_migrate.pipeline.lint.notebooks import by_cell
 
         report = by_cell(report, fixed.text, after, settings, relative)
-    return (
-        report if after == data else report._replace(before=data, after=after)
+    if after == data:
+        return report
+    return report._replace(before=data, after=after)
+
+
+def _report(path: str, fixed: Fixed) -> Report:
+    linted = fixed.linted
+    return Report(
+        path,
+        linted.findings,
+        linted.crashes,
+        applied=fixed.applied,
+        left=fixed.left,
+        lines=_lines(fixed.text, linted.findings),
+        notes=linted.notes,
     )
 
 

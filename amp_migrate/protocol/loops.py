@@ -1,0 +1,140 @@
+"""A loop on a path: turns, and what its names stand for in each."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.protocol.ends import Ends
+from amp_migrate.protocol.frames import Frame, place
+from amp_migrate.protocol.paths import NOTHING, Path, Val
+from amp_migrate.protocol.values import last
+
+if TYPE_CHECKING:
+    from amp_migrate.protocol.exploration import Explorer
+
+_COUNTED = {"range", "enumerate", "tqdm", "len", "iter"}
+
+
+class Loops:
+    """Runs loops, each once for every set of paths that leads to it."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self.explorer = explorer
+        self.events = explorer.events
+        self.program = explorer.program
+        self._known: dict[object, Ends] = {}
+
+    def begin(self) -> None:
+        """Start another run over a scope; nothing is remembered of the last one."""
+        self._known.clear()
+
+    def run(self, loop: ast.stmt, paths: list[Path], frame: Frame) -> Ends:
+        """Run a loop, once for each set of paths that leads to it."""
+        states = frozenset(path.whole_key() for path in paths)
+        key = (loop, frame.loops, frame.handed, self._stack(frame), states)
+        if key not in self._known:
+            self._known[key] = self._turned(loop, paths, frame)
+        known = self._known[key]
+        return Ends(list(known.next), [], [], list(known.returns))
+
+    def _stack(self, frame: Frame) -> tuple[ast.AST, ...]:
+        found = []
+        here: Frame | None = frame
+        while here is not None:
+            found.append(here.scope.node)
+            here = here.caller
+        return tuple(found)
+
+    def _turned(self, loop: ast.stmt, paths: list[Path], frame: Frame) -> Ends:
+        """Twice, so that what the first iteration leaves behind meets the second; never not at
+        all.
+        """
+        assert isinstance(loop, LOOPS)
+        ends, left = Ends(), []
+        header = loop.test if isinstance(loop, ast.While) else loop.iter
+        inside = frame.within(loop)
+        binds = not isinstance(loop, ast.While) and self._binds_role(
+            loop, frame
+        )
+        for turn in range(2 if binds else self.explorer.turns):
+            if turn == 0 or isinstance(loop, ast.While):
+                paths = self.explorer.expression(header, paths, frame)
+            if not isinstance(loop, ast.While):
+                paths = [
+                    self._target(loop, turn, path, frame) for path in paths
+                ]
+            inner = self.explorer.block(
+                loop.body, self.explorer.merged(paths), inside
+            )
+            ends.returns += inner.returns
+            left += inner.breaks
+            paths = self.explorer.merged([*inner.next, *inner.continues])
+        after = (
+            self.explorer.block(loop.orelse, paths, frame)
+            if loop.orelse
+            else Ends(paths)
+        )
+        ends.leave(after)
+        ends.next = self.explorer.merged([*after.next, *left])
+        ends.returns = self.explorer.merged(ends.returns)
+        return ends
+
+    def _target(
+        self, loop: ast.For | ast.AsyncFor, turn: int, path: Path, frame: Frame
+    ) -> Path:
+        """Names bound by a `for`; elements of a collection keep their identity from loop
+        to loop.
+        """
+        path = path.fork()
+        counted = (
+            isinstance(loop.iter, ast.Call) and last(loop.iter.func) in _COUNTED
+        )
+        single = isinstance(loop.target, ast.Name)
+        for node in shallow(loop.target):
+            own = (
+                place(node, frame, path)
+                if isinstance(node, (ast.Name, ast.Attribute))
+                else None
+            )
+            if own is None:
+                continue
+            shared = self._is_role(node, frame) and not (
+                counted and not isinstance(loop.target, ast.Tuple)
+            )
+            shared = shared or self._is_index(node, loop, frame)
+            text = f"{ast.unparse(loop.iter)}[{turn}]" + (
+                "" if single else f":{own}"
+            )
+            path.assign(own, Val(text=text) if shared else NOTHING)
+        return path
+
+    def _is_index(
+        self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame
+    ) -> bool:
+        """Whether each turn takes another optimizer by this name: `optimizers[name]`."""
+        return isinstance(node, ast.Name) and any(
+            isinstance(one, ast.Subscript)
+            and isinstance(one.slice, ast.Name)
+            and one.slice.id == node.id
+            and self.program.effects.is_optimizer(one, frame.scope)
+            for statement in loop.body
+            for one in shallow(statement)
+        )
+
+    def _binds_role(self, loop: ast.For | ast.AsyncFor, frame: Frame) -> bool:
+        return any(
+            self._is_role(n, frame)
+            for n in shallow(loop.target)
+            if isinstance(n, (ast.Name, ast.Attribute))
+        )
+
+    def _is_role(self, node: ast.AST, frame: Frame) -> bool:
+        assert isinstance(node, ast.expr)
+        scope = frame.scope
+        return (
+            self.program.effects.is_optimizer(node, scope)
+            or self.events.is_scaler(node, scope)
+            or self.program.values.is_model(node, scope)
+        )
