@@ -284,36 +284,36 @@ class Checkpoints:
         """Whether the scaler's state is loaded from the same dict."""
         statement = self.program.module.statement_of(call)
         given = call.args[0] if call.args else None
-        if (
-            not isinstance(statement, ast.Expr)
-            or statement.value is not call
-            or given is None
-        ):
+        if not isinstance(statement, ast.Expr) or statement.value is not call:
             return False
-        text = (
-            dotted_name(given.value)
-            if isinstance(given, ast.Subscript) and _is_text(given.slice, scope)
-            else None
-        )
-        if text is None:
-            if self._would_scale(call, scope):
-                self._note(
-                    call,
-                    "the optimizer's state is loaded by itself: load the scaler's state beside it",
-                )
+        if given is None:
             return False
-        name = self._scaler(call, scope)
+        text = self._dict_of(given, scope)
+        if text is None and self._would_scale(call, scope):
+            self._note(
+                call,
+                "the optimizer's state is loaded by itself: load the scaler's state beside it",
+            )
+        name = self._scaler(call, scope) if text is not None else None
         if name is None:
             return False
         assert isinstance(given, ast.Subscript)
-        key = (
-            f"'{KEY}'"
-            if self.program.module.source(given.slice).startswith("'")
-            else f'"{KEY}"'
+        source = self.program.module.source(given.slice)
+        key = f"'{KEY}'" if source.startswith("'") else f'"{KEY}"'
+        self._load(
+            statement,
+            f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])",
         )
-        lines = (
-            f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])"
-        )
+        return True
+
+    def _dict_of(self, given: ast.expr, scope: Scope) -> str | None:
+        """`checkpoint` of `checkpoint["optimizer"]`."""
+        if isinstance(given, ast.Subscript) and _is_text(given.slice, scope):
+            return dotted_name(given.value)
+        return None
+
+    def _load(self, statement: ast.stmt, lines: str) -> None:
+        """Load behind the loads that follow a statement, once."""
         place = self._last_load(statement)
         edit = InsertAfter(self.program.module.span(place), (Template(lines),))
         if not any(
@@ -321,7 +321,6 @@ class Checkpoints:
             for e in self.edits
         ):
             self.edits.append(edit)
-        return True
 
     def _last_load(self, statement: ast.stmt) -> ast.stmt:
         """The last of the `load_state_dict` statements that follow each other directly."""

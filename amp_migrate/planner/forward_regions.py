@@ -5,7 +5,8 @@ that defines a loss.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from amp_migrate.model.events import BARRIER, TRAINING, EventKind
 from amp_migrate.model.gradient_flow import is_no_grad, under_no_grad
@@ -27,6 +28,9 @@ from amp_migrate.planner.regions import (
     stretched,
 )
 from amp_migrate.torch_facts.methods import LOSS_ARITHMETIC, NOT_ELEMENTWISE
+
+_Behind: TypeAlias = tuple[ast.Call, list[ast.stmt], list[ast.expr]]
+"""A backward, and the statements and the parts of its receiver that compute the loss."""
 
 
 class RegionFinder:
@@ -65,31 +69,18 @@ class RegionFinder:
         """All regions of the scope. Raises Refusal where a loss has no forward in sight or the run
         cannot be wrapped.
         """
-        members: dict[
-            tuple[int, int], list[tuple[ast.stmt, list[ast.stmt]]]
-        ] = {}
-        hoisted = []
         behind = [
             (call, *self._forward_behind(call)) for call in self.backwards
         ]
-        for call, found, inline in behind:
-            at = self.program.module.statement_of(call)
-            if not found and not inline and not self._late_forward(call, at):
-                missing = MissingForward(
-                    self.program, self.scope, self._losses(call)
-                )
-                beside = any(f or i for _, f, i in behind)
-                if not beside or not missing.is_penalty(at):
-                    raise missing.refusal(call)
-            for statement in found:
-                top, block = self._top(statement, at)
-                members.setdefault(
-                    (id(block), self._segment(top, block)), []
-                ).append((top, block))
-            hoisted += [(call, expr, at) for expr in inline]
+        self._check_forwards(behind)
+        hoisted = [
+            (call, expr, self.program.module.statement_of(call))
+            for call, _, inline in behind
+            for expr in inline
+        ]
         regions = [
             r
-            for group in members.values()
+            for group in self._runs(behind)
             for r in self._regions(group)
             if self._worthwhile(r)
         ]
@@ -102,6 +93,35 @@ class RegionFinder:
             rebased(hoists),
             frozenset(self.tainted),
         )
+
+    def _check_forwards(self, behind: list[_Behind]) -> None:
+        """Raise Refusal for a loss without a forward, but for a penalty on parameters beside one
+        with it.
+        """
+        beside = any(found or inline for _, found, inline in behind)
+        for call, found, inline in behind:
+            at = self.program.module.statement_of(call)
+            if found or inline or self._late_forward(call, at):
+                continue
+            losses = self._losses(call)
+            missing = MissingForward(self.program, self.scope, losses)
+            if not beside or not missing.is_penalty(at):
+                raise missing.refusal(call)
+
+    def _runs(
+        self, behind: list[_Behind]
+    ) -> Iterable[list[tuple[ast.stmt, list[ast.stmt]]]]:
+        """What computes the losses, by the block it stands in and the barriers in that."""
+        members: dict[
+            tuple[int, int], list[tuple[ast.stmt, list[ast.stmt]]]
+        ] = {}
+        for call, found, _ in behind:
+            at = self.program.module.statement_of(call)
+            for statement in found:
+                top, block = self._top(statement, at)
+                key = (id(block), self._segment(top, block))
+                members.setdefault(key, []).append((top, block))
+        return members.values()
 
     def _forward_behind(
         self, call: ast.Call

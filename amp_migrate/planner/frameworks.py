@@ -12,7 +12,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.frameworks import Setting, framework_settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
-from amp_migrate.outcome import LoopOutcome
+from amp_migrate.outcome import LoopOutcome, LoopStatus
 from amp_migrate.planner.preconditions import framework_backwards
 from amp_migrate.rewrite.edits import (
     AddArgument,
@@ -111,52 +111,43 @@ def _elsewhere(call: ast.Call, scope: Scope, name: str) -> LoopOutcome:
 def _outcome(
     call: ast.Call, scope: Scope, setting: Setting, settings: Settings
 ) -> LoopOutcome:
-    name, line, here = setting.framework.name, call.lineno, setting.call is call
+    here = setting.call is call
     where = "" if here else f" in line {setting.call.lineno}"
+    status, reason, message = _verdict(setting, settings, where)
+    return LoopOutcome(call.lineno, scope.qualname, status, reason, message)
+
+
+def _verdict(
+    setting: Setting, settings: Settings, where: str
+) -> tuple[LoopStatus, str | None, str]:
+    """What becomes of a loop that a framework runs with a setting, which is made `where`."""
+    name = setting.framework.name
     if setting.state == "on":
-        return LoopOutcome(
-            line,
-            scope.qualname,
-            "skipped",
-            "already-amp",
-            f"{name} runs it with {setting.shown}{where}",
-        )
+        message = f"{name} runs it with {setting.shown}{where}"
+        return "skipped", "already-amp", message
     if setting.state == "cpu":
-        return LoopOutcome(
-            line,
-            scope.qualname,
-            "skipped",
-            "cpu-only",
-            f"{name} is told to stay on the CPU{where}",
-        )
+        message = f"{name} is told to stay on the CPU{where}"
+        return "skipped", "cpu-only", message
     offered = setting.values(settings.dtype, "torch")
     if offered and settings.unsafe:
         shown = ", ".join(
             f"{key}={value}" if value else f"{key}()"
             for key, value in offered.items()
         )
-        return LoopOutcome(
-            line,
-            scope.qualname,
-            "migrated",
-            None,
-            f"{name} runs it: {shown}{where}",
-        )
-    decided = (
-        f"its precision is decided by {setting.shown}; "
-        if setting.state == "open"
-        else ""
-    )
-    more = (
-        f"; {setting.obstacle}"
-        if setting.obstacle
-        else " (--unsafe writes it)"
-        if offered
-        else ""
-    )
-    message = f"{name} runs this loop; {decided}switch AMP on with {setting.advice}{where}{more}"
-    return LoopOutcome(
-        line, scope.qualname, "refused", "framework-loop", message
+        return "migrated", None, f"{name} runs it: {shown}{where}"
+    message = _advice(setting, where, bool(offered))
+    return "refused", "framework-loop", message
+
+
+def _advice(setting: Setting, where: str, is_offered: bool) -> str:
+    """How to switch AMP on by hand."""
+    decided = f"its precision is decided by {setting.shown}; "
+    more = " (--unsafe writes it)" if is_offered else ""
+    more = f"; {setting.obstacle}" if setting.obstacle else more
+    return (
+        f"{setting.framework.name} runs this loop; "
+        f"{decided if setting.state == 'open' else ''}"
+        f"switch AMP on with {setting.advice}{where}{more}"
     )
 
 

@@ -68,12 +68,9 @@ class Planner:
         self.switches = SwitchFinder(
             program, settings, self.spellings, switches
         )
+        name = free_name(program.module)
         self.wiring = Wiring(
-            program,
-            self.switches,
-            self.spellings,
-            free_name(program.module),
-            self.project,
+            program, self.switches, self.spellings, name, self.project
         )
         self.company: dict[str, None] = {}
         """Files that the program would have to hold for a loop that was refused."""
@@ -83,13 +80,10 @@ class Planner:
         self.left: list[Group] = []
         """Groups that were refused, so that nothing scales their losses."""
         self.completions: list[halfdone.Completion] = []
-        self.edits = LoopEdits(
-            program, self.spellings, self.switches, self.wiring
-        )
+        asked = (program, self.spellings, self.switches, self.wiring)
+        self.edits = LoopEdits(*asked)
         self.additions = FileAdditions(program, settings, self.edits)
-        self.loops = LoopPlanner(
-            program, self.spellings, self.switches, self.wiring
-        )
+        self.loops = LoopPlanner(*asked)
 
     def plan(self) -> dict[str, Plan]:
         """Decide about every loop and collect the edits of those that are migrated; by path."""

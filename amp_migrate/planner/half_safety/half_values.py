@@ -116,40 +116,12 @@ class Halves:
         """Whether a statement that gives half values gives one to `name`: labels beside them are
         cast to nothing.
         """
-        target = (
-            made.target
-            if isinstance(made, ast.For)
-            else made.targets[0]
-            if isinstance(made, ast.Assign)
-            else None
-        )
+        target, value = _set_by(made)
         if not isinstance(target, (ast.Tuple, ast.List)):
             return True
-        value = (
-            made.iter
-            if isinstance(made, ast.For)
-            else made.value
-            if isinstance(made, ast.Assign)
-            else None
-        )
-        place = next(
-            (i for i, e in enumerate(target.elts) if dotted_name(e) == name),
-            None,
-        )
-        parts = (
-            value.args
-            if isinstance(value, ast.Call) and dotted_name(value.func) == "zip"
-            else None
-        )
-        parts = (
-            value.elts if isinstance(value, (ast.Tuple, ast.List)) else parts
-        )
-        if (
-            place is not None
-            and parts is not None
-            and len(parts) == len(target.elts)
-        ):
-            return any(True for _ in self.tensors(parts[place], order))
+        part = _part_for(name, target, value)
+        if part is not None:
+            return any(True for _ in self.tensors(part, order))
         return (
             isinstance(made, ast.Assign)
             and not _COUNTS.search(name)
@@ -249,3 +221,27 @@ def bare(expr: ast.expr, module: Module) -> ast.expr:
             expr = expr.value
         else:
             return expr
+
+
+def _set_by(made: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
+    """What a statement sets, and to what."""
+    if isinstance(made, ast.For):
+        return made.target, made.iter
+    if isinstance(made, ast.Assign):
+        return made.targets[0], made.value
+    return None, None
+
+
+def _part_for(
+    name: str, target: ast.Tuple | ast.List, value: ast.expr | None
+) -> ast.expr | None:
+    """What a name among others gets: `b` of `x, y = a, b`, or of `for x, y in zip(a, b)`."""
+    parts: list[ast.expr] = []
+    if isinstance(value, ast.Call) and dotted_name(value.func) == "zip":
+        parts = value.args
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        parts = value.elts
+    if len(parts) != len(target.elts):
+        return None
+    pairs = zip(target.elts, parts, strict=True)
+    return next((part for e, part in pairs if dotted_name(e) == name), None)

@@ -214,6 +214,29 @@ def refuse_unlinked(
     """Raise Refusal where files of the project that are no part of the program name a function, or
     a class with `words`.
     """
+    users = _unlinked(program, project, node, *words)
+    if not users:
+        return
+    here = Path(resolved(program.module.scopes[node].module.path))
+    near = os.path.relpath(users[0], here.parent)
+    more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+    use = "is used" if isinstance(node, ast.ClassDef) else "is called"
+    what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
+    raise Refusal(
+        "callers-in-other-modules",
+        node,
+        f"{what}: {_REMEDY}",
+        files=tuple(users),
+    )
+
+
+def _unlinked(
+    program: Program,
+    project: Project,
+    node: Function | ast.ClassDef,
+    *words: str,
+) -> list[str]:
+    """The files that are no part of the program and use a function or class of it."""
     file = program.module.scopes[node].module
     here = Path(resolved(file.path))
     linked = {resolved(f.path) for f in program.module.files}
@@ -224,29 +247,17 @@ def refuse_unlinked(
     ]
     if program.module.scopes[node].parent is file.root:
         users = [u for u in users if _may_name(u, node.name)]
-    if not isinstance(node, ast.ClassDef):
-        users += [f for f in _bases_that_call(program, node) if f not in linked]
-    if (
-        isinstance(node, ast.ClassDef)
-        or users
-        or project.imports
-        or file.neighbours is None
-    ):
-        pass
-    elif not program.graph.sites(node):
-        near = file.neighbours.user_of(node.name)
-        users = [str(here.parent / near)] if near else []
-    if users:
-        near = os.path.relpath(users[0], here.parent)
-        more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-        use = "is used" if isinstance(node, ast.ClassDef) else "is called"
-        what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
-        raise Refusal(
-            "callers-in-other-modules",
-            node,
-            f"{what}: {_REMEDY}",
-            files=tuple(users),
-        )
+    if isinstance(node, ast.ClassDef):
+        return users
+    users += [f for f in _bases_that_call(program, node) if f not in linked]
+    if users or project.imports or file.neighbours is None:
+        return users
+    near = (
+        file.neighbours.user_of(node.name)
+        if not program.graph.sites(node)
+        else None
+    )
+    return [str(here.parent / near)] if near else []
 
 
 def _may_name(user: str, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.callers import (
     callers_of,
@@ -56,31 +56,39 @@ def reach_step(
             "step-elsewhere", function, "this helper cannot be given the scaler"
         )
     found = callers_of(wiring.program, wiring.project, function)
-    others = [
-        s for s in found.sites if s.call not in calls and s.scope is not helper
-    ]
+    others = any(
+        s.call not in calls and s.scope is not helper for s in found.sites
+    )
     if not others and not wiring.program.graph.escapes(function):
         seen = _shared(wiring, stepper, calls, helper, name)
         if seen is not None:
             return seen
     refuse_locked(wiring.project, helper.module, function)
-    default = "None" if others or found.unknown is not None else None
-    if default is not None:
+    _give(wiring, function, calls, name, others or found.unknown is not None)
+    return wiring.name
+
+
+def _give(
+    wiring: Wiring,
+    function: Function,
+    calls: list[ast.Call],
+    name: str,
+    is_optional: bool,
+) -> None:
+    """A parameter for the scaler, which `calls` pass; optional where others call it, too."""
+    if is_optional:
         wiring.make_optional(
             function, f"`{function.name}` is called elsewhere, too"
         )
     wiring.scalers.threaded.add(id(function))
+    default = "None" if is_optional else None
     holder = name.rpartition(".")[0]
+    span = wiring.program.module.span
     for one in wiring.names:
-        wiring.edits[
-            AddParameter(wiring.program.module.span(function), one, default)
-        ] = None
+        wiring.edits[AddParameter(span(function), one, default)] = None
         given = f"{holder}.{one}" if holder else one
         for call in calls:
-            wiring.edits[
-                AddArgument(wiring.program.module.span(call), one, given)
-            ] = None
-    return wiring.name
+            wiring.edits[AddArgument(span(call), one, given)] = None
 
 
 def _shared(

@@ -54,31 +54,48 @@ def attribute_makers(
             "one for it to its fields",
         )
     stored = _behind_property(program, cls, name.split(".")[1], scope)
-    attribute = f"self.{stored}"
     refuse_unlinked(program, project, cls, stored)
+    attribute = f"self.{stored}"
+    made = _by_lineage(program, cls, attribute) or _by_heirs(
+        program, cls, attribute
+    )
+    if not made:
+        raise Refusal(
+            "optimizer-not-in-sight",
+            scope.node,
+            f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets "
+            "it)",
+        )
+    return made
+
+
+def _by_lineage(
+    program: Program, cls: ast.ClassDef, attribute: str
+) -> list[Binding]:
+    """What a class or a base of it sets; what a class rebuilds, a base of it may have made."""
     lineage = program.graph.lineage(cls)
     owners = [owner for owner in lineage if _sets(program, owner, attribute)]
-    if owners:  # what a class rebuilds, a base of it may have made
-        family = dict.fromkeys([*program.graph.heirs(owners[0]), *owners])
-        return [b for one in family for b in _sets(program, one, attribute)]
-    heirs = [h for h in program.graph.heirs(cls) if h is not cls]
-    leaves = [h for h in heirs if program.graph.heirs(h) == [h]]
+    if not owners:
+        return []
+    family = dict.fromkeys([*program.graph.heirs(owners[0]), *owners])
+    return [b for one in family for b in _sets(program, one, attribute)]
+
+
+def _by_heirs(
+    program: Program, cls: ast.ClassDef, attribute: str
+) -> list[Binding]:
+    """What each of the classes sets of which objects of this one are made."""
+    graph = program.graph
+    heirs = [h for h in graph.heirs(cls) if h is not cls]
+    leaves = [h for h in heirs if graph.heirs(h) == [h]]
     made = {
         id(o): _sets(program, o, attribute)
         for h in leaves
-        for o in program.graph.lineage(h)
+        for o in graph.lineage(h)
     }
-    if leaves and all(
-        any(made[id(o)] for o in program.graph.lineage(leaf)) for leaf in leaves
-    ):
+    if all(any(made[id(o)] for o in graph.lineage(leaf)) for leaf in leaves):
         return [b for bindings in made.values() for b in bindings]
-    raise Refusal(
-        "optimizer-not-in-sight",
-        scope.node,
-        (
-            f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets it)"
-        ),
-    )
+    return []
 
 
 def _behind_property(

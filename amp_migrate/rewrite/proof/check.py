@@ -40,13 +40,9 @@ def check(
         before, after = _parse(original), _parse(output)
         _compile(after, before)
     except UNREADABLE as error:
-        return (
-            Failure(
-                "parses",
-                getattr(error, "lineno", None) or 1,
-                f"the output does not parse: {error}",
-            ),
-        )
+        line = getattr(error, "lineno", None) or 1
+        why = f"the output does not parse: {error}"
+        return (Failure("parses", line, why),)
     try:
         clash = _may_clash(original, introduced)
         faults = name_faults(before, after, introduced) if names else ()
@@ -55,13 +51,8 @@ def check(
             *_same_program(before, after, introduced, clash),
         )
     except RecursionError:
-        failures = (
-            Failure(
-                "same-program",
-                1,
-                "the file is nested too deeply to be compared",
-            ),
-        )
+        why = "the file is nested too deeply to be compared"
+        return (Failure("same-program", 1, why),)
     return failures or (
         *_protocol(output, protocol),
         *stable(output, again(output) if again else None),

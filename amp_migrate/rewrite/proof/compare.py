@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 EXCERPT = 90
 SKIPPED = frozenset({"type_ignores", "type_comment"})
+_Pair: TypeAlias = tuple[object, object, ast.AST, ast.AST]
+"""Parts of both programs, and the statements that they stand in."""
 
 
 @dataclass(frozen=True)
@@ -41,46 +45,34 @@ def compare(original: ast.AST, output: ast.AST) -> Comparison:
     through.
     """
     casts = 0
-    pending: list[tuple[object, object, ast.AST, ast.AST]] = [
-        (original, output, original, output)
-    ]
+    pending: list[_Pair] = [(original, output, original, output)]
     while pending:
-        left, right, left_near, right_near = pending.pop()
+        pair = left, right, left_near, right_near = pending.pop()
         if _is_float_cast(right) and not _is_float_cast(left):
             casts += 1
             pending.append((left, right.func.value, left_near, right_near))  # type: ignore[attr-defined]
-            continue
-        if type(left) is not type(right):
-            return Comparison(
-                _difference(
-                    _nearest(left, left_near), _nearest(right, right_near)
-                ),
-                casts,
-            )
-        if isinstance(left, ast.AST) and isinstance(right, ast.AST):
-            left_near, right_near = (
-                _nearest(left, left_near),
-                _nearest(right, right_near),
-            )
-            pending += [
-                (
-                    getattr(left, field, None),
-                    getattr(right, field, None),
-                    left_near,
-                    right_near,
-                )
-                for field in reversed(left._fields)
-                if field not in SKIPPED
-            ]
-        elif isinstance(left, list) and isinstance(right, list):
-            longest = max(len(left), len(right))
-            pending += [
-                (_at(left, index), _at(right, index), left_near, right_near)
-                for index in reversed(range(longest))
-            ]
+        elif type(left) is not type(right):
+            near = _nearest(left, left_near), _nearest(right, right_near)
+            return Comparison(_difference(*near), casts)
+        elif isinstance(left, (ast.AST, list)):
+            pending += _inner(pair)
         elif left != right or repr(left) != repr(right):
             return Comparison(_difference(left_near, right_near), casts)
     return Comparison(None, casts)
+
+
+def _inner(pair: _Pair) -> Iterator[_Pair]:
+    """The pairs of what two nodes or lists of one type hold, the first at the end."""
+    left, right, left_near, right_near = pair
+    if isinstance(left, ast.AST):
+        near = _nearest(left, left_near), _nearest(right, right_near)
+        for field in reversed(left._fields):
+            if field not in SKIPPED:
+                parts = getattr(left, field, None), getattr(right, field, None)
+                yield (*parts, *near)
+    elif isinstance(left, list) and isinstance(right, list):
+        for index in reversed(range(max(len(left), len(right)))):
+            yield _at(left, index), _at(right, index), left_near, right_near
 
 
 def is_same(original: ast.AST, output: ast.AST) -> bool:

@@ -40,30 +40,20 @@ def signature_faults(
     for call in calls:
         callee = known.name(call.func)
         given = {entry.arg for entry in call.keywords}
-        handed.update(
-            id(node)
-            for node in [
-                call.func,
-                *(call.args if given & introduced.parameters else []),
-            ]
-        )
-        if (
-            callee in needed
-            and None not in given
-            and (missing := needed[callee] - given)
-        ):
-            yield (
-                call.lineno,
-                f"`{callee}` needs `{min(missing)}`, which this call does not pass",
-            )
-        for name in sorted(
-            (given & introduced.parameters)
-            - accepted.get(callee, given)
-            - {None},
-            key=str,
-        ):
+        new = given & introduced.parameters
+        handed.update(map(id, [call.func, *(call.args if new else [])]))
+        if callee in needed and None not in given:
+            yield from _missing(call, callee, needed[callee] - given)
+        unknown = new - accepted.get(callee, given) - {None}
+        for name in sorted(unknown, key=str):
             yield call.lineno, f"`{callee}` has no parameter `{name}`"
     yield from _callback_faults(calls, known, needed, handed)
+
+
+def _missing(call: ast.Call, callee: str, names: set[str]) -> Iterator[Fault]:
+    if names:
+        why = f"`{callee}` needs `{min(names)}`, which this call does not pass"
+        yield call.lineno, why
 
 
 def _prologue_faults(
