@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.fact import DType
@@ -25,7 +26,9 @@ def written_with_float(
     is_float = DType.FLOAT in given.dtypes and not given.dtypes & ~(
         DType.FLOAT | DType.HALF
     )
-    if held.seen_half and is_float and not given.container:
+    if not (held.seen_half and is_float) or given.container:
+        return
+    if not share_dtype(asked, buffer, value):
         message = (
             f"`{ast.unparse(buffer)}` is half precision, and a write by "
             "index converts nothing"

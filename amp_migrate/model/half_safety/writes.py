@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.buffers import is_tensor_index
 from amp_migrate.model.half_safety.half_buffers import written_with_float
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.torch_facts.ops import EVERY, Spelling
@@ -112,7 +113,9 @@ def _differ(
         or held.dtypes & DType.OTHER
     ):
         return False
-    return asked.fact(value, scope).seen_half
+    if not asked.fact(value, scope).seen_half:
+        return False
+    return not share_dtype(asked, buffer, value)
 
 
 def _product(
