@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from amp_migrate.apex import migrate_apex
@@ -14,13 +14,17 @@ from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, Joint, LoopOutcome
 from amp_migrate.pipeline.existing_amp import repaired
 from amp_migrate.pipeline.models import forget, program_of
+from amp_migrate.pipeline.naming import Named, declared, named
 from amp_migrate.pipeline.prove import Blocked, new_mistakes, unstable
 from amp_migrate.pipeline.write import all_or_none, written
 from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.plan import Planner, planned
 from amp_migrate.project.module_graph import Project
 
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
+UnnamedIn = Mapping[tuple[str, str], tuple[Unnamed, ...]]
+"""What needs a name, by path and scope of its loop."""
 
 
 def migrate_text(
@@ -70,7 +74,42 @@ def migrate_texts(
         program = program_of(texts)
     except SyntaxError as error:
         return _unparsable(texts, error)
-    return _proved(program, texts, settings, project, guarded, switches, hold)
+    how = _How(settings, project, guarded, switches, hold)
+    return _with_names(program, texts, how)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How a program is migrated: what `migrate_texts` was given beside the texts."""
+
+    settings: Settings
+    project: Project | None
+    guarded: bool
+    switches: Switches | None
+    hold: bool
+
+
+def _with_names(program: Program, texts: Mapping[str, str], how: _How) -> Joint:
+    """What becomes of a program; where loops are refused for what has no name, with one for it."""
+    joint, unnamed = _proved(program, texts, how)
+    while unnamed:
+        files = named(
+            program, [one for them in unnamed.values() for one in them]
+        )
+        if files is None:
+            break
+        trial = program_of({path: file.text for path, file in files.items()})
+        tried, _ = _proved(trial, texts, how, files)
+        migrated = {
+            (path, loop.scope)
+            for path, outcome in tried.outcomes.items()
+            for loop in outcome.loops
+            if loop.status == "migrated"
+        }
+        if unnamed.keys() <= migrated or tried.company and how.hold:
+            return tried
+        unnamed = {key: unnamed[key] for key in unnamed.keys() & migrated}
+    return joint
 
 
 def _repaired(
@@ -94,25 +133,28 @@ def _unparsable(texts: Mapping[str, str], error: SyntaxError) -> Joint:
 def _proved(
     program: Program,
     texts: Mapping[str, str],
-    settings: Settings,
-    project: Project | None,
-    guarded: bool,
-    switches: Switches | None,
-    hold: bool,
-) -> Joint:
-    """Plan, write and prove until nothing is left in the output that cannot be proved."""
+    how: _How,
+    names: Mapping[str, Named] | None = None,
+) -> tuple[Joint, UnnamedIn]:
+    """Plan, write and prove until nothing is left in the output that cannot be proved; and what
+    needs a name in loops that are refused. `names`: those that the texts were given for it.
+    """
     blocked: Blocked = {}
     while True:
-        plans, company = _planned(program, settings, project, switches, blocked)
-        if hold and company:
-            return Joint({}, company)
-        outcomes = all_or_none(written(program, plans))
-        if not guarded:
-            return Joint(outcomes, company)
-        outcomes = _stable(texts, outcomes, settings, project)
-        wrong = new_mistakes(texts, outcomes, settings, plans)
+        planned = _planned(
+            program, how.settings, how.project, how.switches, blocked
+        )
+        plans, company, unnamed = planned
+        if how.hold and company:
+            return Joint({}, company), unnamed
+        plans = declared(plans, names or {})
+        outcomes = all_or_none(written(program, plans, texts))
+        if not how.guarded:
+            return Joint(outcomes, company), unnamed
+        outcomes = _stable(texts, outcomes, how.settings, how.project)
+        wrong = new_mistakes(texts, outcomes, how.settings, plans)
         if not wrong.keys() - blocked.keys():
-            return Joint(outcomes, company)
+            return Joint(outcomes, company), unnamed
         blocked |= wrong
 
 
@@ -147,6 +189,7 @@ def company_of(
 class _Planned(NamedTuple):
     plans: Mapping[str, Plan]
     company: tuple[str, ...]
+    unnamed: UnnamedIn
 
 
 def _planned(
@@ -162,7 +205,7 @@ def _planned(
 
     def made() -> tuple[Planner, _Planned]:
         planner, plans = planned(program, settings, blocked, project, switches)
-        return planner, _Planned(plans, tuple(planner.company))
+        return planner, _Planned(plans, tuple(planner.company), planner.unnamed)
 
     if blocked or switches:
         return made()[1]

@@ -13,11 +13,13 @@ from amp_migrate.rewrite.proof import check
 
 
 def written(
-    program: Program, plans: Mapping[str, Plan]
+    program: Program, plans: Mapping[str, Plan], texts: Mapping[str, str]
 ) -> dict[str, FileOutcome]:
-    """The files of a program by their plans, in memory, each by itself."""
+    """The files of a program by their plans, in memory, each by itself; `texts` are those that the
+    user has, by path.
+    """
     return {
-        file.path: _file(file, plans[file.path])
+        file.path: _file(file, plans[file.path], texts[file.path])
         for file in program.module.files
     }
 
@@ -36,7 +38,7 @@ def all_or_none(
     }
 
 
-def _file(file: Module, plan: Plan) -> FileOutcome:
+def _file(file: Module, plan: Plan, original: str) -> FileOutcome:
     """One file rewritten and compared with what it was."""
     from amp_migrate.rewrite.writer import UnparsableModule, WriteError, apply
 
@@ -53,7 +55,7 @@ def _file(file: Module, plan: Plan) -> FileOutcome:
         message = f"{path}: {error}; nothing was written, please report this"
         return FileOutcome(path, "failed", loops, error=message)
     # An addition that may fail is a reason to refuse the loop, see `_unproved`.
-    for failure in check(text, output, plan.introduced, names=False):
+    for failure in check(original, output, plan.introduced, names=False):
         return guarded(
             path,
             failure.line,

@@ -132,7 +132,8 @@ class RegionFinder:
             EventKind.FORWARD,
             EventKind.FORWARD | EventKind.CALLABLE,
         ):
-            inline = [e for e in self._losses(call) if self._computes(e)]
+            losses = () if at in self.late else self._losses(call)
+            inline = [e for e in losses if self._computes(e)]
             found = self._members(call, at)
             if found or inline:
                 break

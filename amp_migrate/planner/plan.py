@@ -19,6 +19,7 @@ from amp_migrate.planner.file_additions import FileAdditions
 from amp_migrate.planner.file_plan import Plan
 from amp_migrate.planner.frameworks import framework_loops
 from amp_migrate.planner.groups import Group, groups
+from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.introduced import introduced
 from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
 from amp_migrate.planner.loop_planner import LoopPlanner
@@ -79,6 +80,8 @@ class Planner:
         """Loops to block, as `blocked` does, and to plan all again."""
         self.left: list[Group] = []
         """Groups that were refused, so that nothing scales their losses."""
+        self.unnamed: dict[tuple[str, str], tuple[Unnamed, ...]] = {}
+        """What needs a name before a refused loop can be planned, by path and scope."""
         self.completions: list[halfdone.Completion] = []
         asked = (program, self.spellings, self.switches, self.wiring)
         self.edits = LoopEdits(*asked)
@@ -177,6 +180,8 @@ class Planner:
             return LoopOutcome(
                 line, scope.qualname, "skipped", refusal.reason, refusal.message
             )
+        if refusal.unnamed:
+            self.unnamed[scope.module.path, scope.qualname] = refusal.unnamed
         message = self._located(refusal, scope, line)
         return LoopOutcome(
             line, scope.qualname, "refused", refusal.reason, message

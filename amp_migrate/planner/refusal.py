@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
+    from amp_migrate.planner.half_safety.naming import Unnamed
 
 
 def what_was_read(program: Program) -> str:
@@ -36,11 +37,13 @@ class Refusal(Exception):
         files: tuple[str, ...] = (),
         *,
         above: bool = False,
+        unnamed: tuple[Unnamed, ...] = (),
     ) -> None:
         """`files`: other files of the project in whose company the loop may be migrated; `above`:
-        those of its callers are among them.
+        those of its callers are among them; `unnamed`: it may be once these have names.
         """
         self.above = above
+        self.unnamed = unnamed
         super().__init__(message)
         self.files = files
         self.reason = reason

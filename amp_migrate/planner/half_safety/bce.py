@@ -26,10 +26,16 @@ from amp_migrate.planner.half_safety.bce_refusal import (
     unsafe,
 )
 from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.naming import Nameable, Unnamed
 from amp_migrate.planner.half_safety.sigmoids import Sigmoids, unshaped
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
+
+_NAMED_IN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+_IN_RECEIVER = (
+    "the model runs in what backward is called on: give its output a name first"
+)
 
 
 class ProbabilityLosses:
@@ -63,28 +69,57 @@ class ProbabilityLosses:
             at = self.program.module.statement_of(call)
             changed: set[str] = set()
             for expr in receivers(call, self.program):
-                if (
-                    self.program.effects.of_statement(expr, self.scope)
-                    & EventKind.BCE
-                ):
-                    raise self._unsafe(
-                        call,
-                        (
-                            "the loss is computed inside backward's receiver: give it, and the "
-                            "output, a name first"
-                        ),
-                    )
+                if self._of(expr) & EventKind.BCE:
+                    if self._runs_model(at):
+                        raise self._unsafe(call, _IN_RECEIVER, self._unnamed())
+                    late[at] = None
+                    self._mend(at)
                 for step in self.flow.slice(expr, at):
                     direct = self._effect(step.statement) & EventKind.BCE
                     if direct or step.uses & changed:
                         if self._runs_model(step.statement):
                             why = self._in_one(step.statement)
-                            raise self._unsafe(step.statement, why)
+                            raise self._unsafe(
+                                step.statement, why, self._unnamed()
+                            )
                         late[step.statement] = None
                         changed |= step.defines
                     if direct:
                         self._mend(step.statement)
         return frozenset(late)
+
+    def _of(self, expr: ast.expr) -> EventKind:
+        return self.program.effects.of_statement(expr, self.scope)
+
+    def _unnamed(self) -> tuple[Unnamed, ...]:
+        """What to name in the statements that compute the loss and run the model, or call
+        backward.
+        """
+        found = []
+        for step in self.flow.steps:
+            statement = step.statement
+            value = getattr(statement, "value", None)
+            if (
+                isinstance(value, ast.expr)
+                and isinstance(statement, _NAMED_IN)
+                and self._effect(statement) & EventKind.BCE
+            ):
+                found.append(self._unnamed_in(statement, value))
+        return tuple(one for one in found if one.operands)
+
+    def _unnamed_in(self, statement: ast.stmt, value: ast.expr) -> Unnamed:
+        nameable = Nameable(
+            lambda call: self._is_forward(call) and not self._is_loss(call),
+            lambda call: self._computes_bce(call, self.scope),
+            lambda call: self.program.effects.is_bce(call, self.scope),
+        )
+        return Unnamed(
+            statement, nameable.operands(value), nameable.losses(value)
+        )
+
+    def _is_forward(self, node: ast.AST) -> bool:
+        found = self.program.effects.of_node(node, self.scope)
+        return bool(found & EventKind.FORWARD)
 
     def _effect(self, statement: ast.stmt) -> EventKind:
         effect = EventKind.NONE
@@ -95,8 +130,7 @@ class ProbabilityLosses:
     def _runs_model(self, statement: ast.stmt) -> bool:
         """Whether a statement runs a model; a module that only computes the loss is none."""
         return any(
-            self.program.effects.of_node(node, self.scope) & EventKind.FORWARD
-            and not self._is_loss(node)
+            self._is_forward(node) and not self._is_loss(node)
             for root in header(statement)
             for node in shallow(root)
         )
@@ -137,8 +171,10 @@ class ProbabilityLosses:
             )
         )
 
-    def _unsafe(self, node: ast.AST, why: str) -> Refusal:
-        return unsafe(self.program, self.scope, node, why)
+    def _unsafe(
+        self, node: ast.AST, why: str, unnamed: tuple[Unnamed, ...] = ()
+    ) -> Refusal:
+        return unsafe(self.program, self.scope, node, why, unnamed)
 
     def _mend(self, statement: ast.stmt) -> None:
         for root in header(statement):

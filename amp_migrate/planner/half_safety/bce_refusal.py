@@ -9,17 +9,25 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.losses import Behind, body_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.refusal import Refusal
 
 
-def unsafe(program: Program, scope: Scope, node: ast.AST, why: str) -> Refusal:
-    """The refusal of a loop of `scope`."""
+def unsafe(
+    program: Program,
+    scope: Scope,
+    node: ast.AST,
+    why: str,
+    unnamed: tuple[Unnamed, ...] = (),
+) -> Refusal:
+    """The refusal of a loop of `scope`; `unnamed` is what needs a name before it can be planned."""
     file = program.module.scope_of(node).module
     place = f" ({Path(file.path).name})" if file is not scope.module else ""
     return Refusal(
         "bce-on-probabilities",
         node,
         f"BCELoss on probabilities is unsafe in half precision{place}; {why}",
+        unnamed=unnamed,
     )
 
 

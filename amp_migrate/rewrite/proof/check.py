@@ -119,8 +119,8 @@ def _same_program(
         yield Failure("same-program", 1, message)
         return
     Eraser(introduced).run(after)
-    inline(before, introduced.hoisted)
-    inline(after, introduced.hoisted)
+    for tree in (before, after):
+        inline(tree, introduced.hoisted, introduced.losses)
     found = compare(before, after)
     if found.difference:
         yield Failure(

@@ -31,7 +31,11 @@ class Introduced:
     scalers: frozenset[str] = frozenset()
     """Every path under which a scaler is read or set: `scaler`, `self.scaler`, `trainer.scaler`."""
     hoisted: frozenset[str] = frozenset()
-    """Names given to a loss that was the receiver of `.backward()`."""
+    """Names given to what had none: to a loss that was the receiver of `.backward()`, to what a
+    model gives inside the statement of its loss.
+    """
+    losses: frozenset[str] = frozenset()
+    """Source of what is called for losses that only compute, in statements with hoisted names."""
     names: frozenset[str] = frozenset()
     """Other new names, with or without dots: `use_amp`, `amp_dtype`, `scale_before`."""
     given: frozenset[str] = frozenset()

@@ -1,0 +1,120 @@
+"""`criterion(model(x), y)` becomes `model_output = model(x); criterion(model_output, y)`, on the
+same line, before a program is planned: the loss can then leave the region.
+
+What was named so is declared to the proof, which folds it back.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import NamedTuple
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.span import Span
+from amp_migrate.model.syntax import Module
+from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.half_safety.naming import Operand, Unnamed
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file with names given, and what the proof is told of them."""
+
+    text: str
+    names: frozenset[str] = frozenset()
+    losses: frozenset[str] = frozenset()
+    """The source of what is called for losses that only compute."""
+
+
+def named(
+    program: Program, unnamed: Iterable[Unnamed]
+) -> dict[str, Named] | None:
+    """The files of a program by path, with names for what has none; None where something cannot be
+    moved as it is written.
+    """
+    given: dict[str, list[_Given]] = {
+        file.path: [] for file in program.module.files
+    }
+    for one in unnamed:
+        file = program.module.file_of(one.statement)
+        made = _given(program, file, one) if file is not None else None
+        if file is None or made is None:
+            return None
+        given[file.path].append(made)
+    return {
+        file.path: _rewritten(file, given[file.path])
+        for file in program.module.files
+    }
+
+
+def declared(
+    plans: Mapping[str, Plan], names: Mapping[str, Named]
+) -> Mapping[str, Plan]:
+    """The plans of files that were given names, which the proof is told of."""
+    return {
+        path: _declared(plan, names[path]) if path in names else plan
+        for path, plan in plans.items()
+    }
+
+
+def _declared(plan: Plan, given: Named) -> Plan:
+    known = plan.introduced
+    told = replace(
+        known, hoisted=known.hoisted | given.names, losses=given.losses
+    )
+    return replace(plan, introduced=told)
+
+
+class _Given(NamedTuple):
+    """The names that one statement was given."""
+
+    changes: tuple[tuple[Span, str], ...]
+    """Bytes of its file, and what stands there instead."""
+    names: frozenset[str]
+    losses: frozenset[str]
+
+
+def _given(program: Program, file: Module, one: Unnamed) -> _Given | None:
+    taken: list[str] = []
+    before, changes = "", []
+    for operand in one.operands:
+        text = program.module.source(operand.expr)
+        if "\n" in text:
+            return None
+        name = _name(operand, {*file.identifiers, *taken})
+        taken.append(name)
+        before += f"{name} = {text}; "
+        changes.append((_span(program, operand.expr), name))
+    start = _span(program, one.statement).start
+    changes.append((Span(start, start), before))
+    return _Given(tuple(changes), frozenset(taken), one.losses)
+
+
+def _rewritten(file: Module, given: Sequence[_Given]) -> Named:
+    data = file.text.encode()
+    changes = [change for one in given for change in one.changes]
+    for span, new in sorted(changes, reverse=True):
+        data = data[: span.start] + new.encode() + data[span.end :]
+    names = frozenset().union(*(one.names for one in given))
+    losses = frozenset().union(*(one.losses for one in given))
+    return Named(data.decode(), names, losses)
+
+
+def _span(program: Program, node: ast.stmt | ast.expr) -> Span:
+    """Its bytes in its own file."""
+    span = program.module.span(node)
+    base = program.module.place(span)[1]
+    return Span(span.start - base, span.end - base)
+
+
+def _name(operand: Operand, taken: Container[str]) -> str:
+    """`discriminator_output` for what the model of that name gives."""
+    parts = (dotted_name(operand.model.func) or "").split(".")
+    own = [part for part in parts if part not in ("", "self", "forward")]
+    base = f"{own[-1]}_output" if own else "output"
+    numbered = (f"{base}_{number}" for number in count(2))
+    return next(n for n in chain([base], numbered) if n not in taken)
