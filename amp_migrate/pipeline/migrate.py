@@ -147,7 +147,7 @@ def _proved(
         plans, company, unnamed = planned
         if how.hold and company:
             return Joint({}, company), unnamed
-        plans = declared(plans, names or {})
+        plans = declared(program, plans, names or {})
         outcomes = all_or_none(written(program, plans, texts))
         if not how.guarded:
             return Joint(outcomes, company), unnamed

@@ -7,9 +7,9 @@ What was named so is declared to the proof, which folds it back.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from typing import NamedTuple
 
 from amp_migrate.model.names import dotted_name
@@ -18,6 +18,7 @@ from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Module
 from amp_migrate.planner.file_plan import Plan
 from amp_migrate.planner.half_safety.naming import Operand, Unnamed
+from amp_migrate.rewrite.edits import Edit, InsertAfter
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,39 @@ def named(
 
 
 def declared(
-    plans: Mapping[str, Plan], names: Mapping[str, Named]
-) -> Mapping[str, Plan]:
-    """The plans of files that were given names, which the proof is told of."""
-    return {
-        path: _declared(plan, names[path]) if path in names else plan
-        for path, plan in plans.items()
-    }
+    program: Program, plans: Mapping[str, Plan], names: Mapping[str, Named]
+) -> dict[str, Plan]:
+    """The plans of a program whose files were given names: the proof is told of them, and each
+    gets a line.
+    """
+    found = dict(plans)
+    for file in program.module.files:
+        given = names.get(file.path, Named(""))
+        plan = found[file.path]
+        if given.names and plan.edits:
+            known = plan.introduced
+            hoisted = known.hoisted | given.names
+            told = replace(known, hoisted=hoisted, losses=given.losses)
+            parted = [*plan.edits, *_lines(program, file, given.names)]
+            found[file.path] = replace(plan, edits=parted, introduced=told)
+    return found
 
 
-def _declared(plan: Plan, given: Named) -> Plan:
-    known = plan.introduced
-    told = replace(
-        known, hoisted=known.hoisted | given.names, losses=given.losses
-    )
-    return replace(plan, introduced=told)
+def _lines(
+    program: Program, file: Module, names: frozenset[str]
+) -> Iterator[Edit]:
+    """The end of a line after each name that is followed by another one."""
+    made = [
+        binding.statement
+        for scope in program.module.scopes.values()
+        for name in names
+        for binding in scope.bindings.get(name, ())
+        if scope.module is file and isinstance(binding.statement, ast.Assign)
+    ]
+    made.sort(key=lambda one: (one.lineno, one.col_offset))
+    for first, second in pairwise(made):
+        if first.lineno == second.lineno:
+            yield InsertAfter(_span(program, first), ())
 
 
 class _Given(NamedTuple):

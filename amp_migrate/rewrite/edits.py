@@ -49,7 +49,7 @@ class InsertBefore(NamedTuple):
 
 class InsertAfter(NamedTuple):
     """New statements right after the statement at `anchor`, in its block (inside a wrap that ends
-    there).
+    there); with none, what follows it behind a semicolon gets a line of its own.
     """
 
     anchor: Span

@@ -172,9 +172,10 @@ def test_a_model_that_computes_its_loss_is_refused_with_the_line_that_does() -> 
     assert "`model` runs the model and computes the loss (train.py:13)" in (loop.message or "")
 
 
-def test_forward_and_loss_in_one_statement_are_refused() -> None:
-    source = f"loss = F.binary_cross_entropy(torch.sigmoid(model(x)), y)\n{STEP}"
-    assert verdict(source) == ("refused", "bce-on-probabilities")
+def test_forward_and_loss_in_one_statement_are_set_apart() -> None:
+    new = body(f"loss = F.binary_cross_entropy(torch.sigmoid(model(x)), y)\n{STEP}")
+    assert "    model_output = torch.sigmoid(model(x).float())\n" in new
+    assert "\nloss = F.binary_cross_entropy(model_output, y)\n" in new
 
 
 def test_a_softmax_before_the_loss_is_float32_already() -> None:

@@ -40,6 +40,7 @@ class Orders:
     replacement: tuple[Template, ...] | None = None
     opens: list[Wrap] = field(default_factory=list)
     closes: list[Wrap] = field(default_factory=list)
+    ends_line: bool = False
 
 
 @dataclass
@@ -202,6 +203,7 @@ class Block:
             orders.closes,
             is_block,
             touched=True,
+            ends_line=orders.ends_line,
         )
 
     def _built(
@@ -281,6 +283,7 @@ class _Piece:
     closes: list[Wrap] = field(default_factory=list)
     is_block: bool = False
     touched: bool = False
+    ends_line: bool = False
 
     @property
     def cut_before(self) -> bool:
@@ -288,7 +291,8 @@ class _Piece:
 
     @property
     def cut_after(self) -> bool:
-        return self.is_block or bool(self.after or self.closes)
+        ends = self.is_block or self.ends_line
+        return ends or bool(self.after or self.closes)
 
     @property
     def divided(self) -> bool:

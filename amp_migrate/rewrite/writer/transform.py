@@ -100,7 +100,9 @@ class Rewriter(cst.CSTTransformer):
                 orders = self._order(anchor)
                 (orders.above if above else orders.before).extend(statements)
             case InsertAfter(anchor, statements):
-                self._order(anchor).after.extend(statements)
+                orders = self._order(anchor)
+                orders.after.extend(statements)
+                orders.ends_line |= not statements
             case ReplaceStatement(target, statements):
                 self._order(target).replacement = statements
             case ReplaceExpression(target=target):

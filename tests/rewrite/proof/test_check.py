@@ -164,6 +164,52 @@ def test_what_is_not_a_hoisted_loss(after: str) -> None:
     assert messages("f(x).backward()", MADE + after, HOISTED)
 
 
+NAMED = Introduced(
+    scalers=frozenset({"scaler"}), hoisted=frozenset({"out", "out_2"}), losses=frozenset({"bce"})
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss = bce(m(x), y)", "out = m(x)\nloss = bce(out, y)"),
+        ("loss += w * bce(m(x), y())", "out = m(x)\nloss += w * bce(out, y())"),
+        ("bce(m(x), y).backward()", "out = m(x)\nbce(out, y).backward()"),
+        (
+            "loss = bce(m(x), o) + bce(m(z), p)",
+            "out = m(x)\nout_2 = m(z)\nloss = bce(out, o) + bce(out_2, p)",
+        ),
+        ("loss = self.bce(self.m(x), y)", "out = self.m(x)\nloss = self.bce(out, y)"),
+    ],
+)
+def test_what_a_model_gives_may_get_a_name(before: str, after: str) -> None:
+    assert messages(before, after, NAMED) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss = a() * bce(m(x), y)", "out = m(x)\nloss = a() * bce(out, y)"),
+        ("loss = m.kl + bce(m(x), y)", "out = m(x)\nloss = m.kl + bce(out, y)"),
+        ("loss = self.w * bce(m(x), y)", "out = m(x)\nloss = self.w * bce(out, y)"),
+        ("loss = bce(y(), m(x))", "out = m(x)\nloss = bce(y(), out)"),
+        (
+            "loss = f(m(x), o) + f(m(z), p)",
+            "out = m(x)\nout_2 = m(z)\nloss = f(out, o) + f(out_2, p)",
+        ),
+        (
+            "loss = bce(m(x), o) + bce(m(z), p)",
+            "out_2 = m(z)\nout = m(x)\nloss = bce(out, o) + bce(out_2, p)",
+        ),
+        ("loss = bce(m(x), y) if a else b", "out = m(x)\nloss = bce(out, y) if a else b"),
+        ("loss = bce(m(x), m(x))", "out = m(x)\nloss = bce(out, out)"),
+        ("loss = bce(m(x), y)\na()", "out = m(x)\na()\nloss = bce(out, y)"),
+    ],
+)
+def test_what_may_not_be_computed_before_the_rest(before: str, after: str) -> None:
+    assert messages(before, after, NAMED)
+
+
 def test_hoisting_over_a_name_that_is_in_use() -> None:
     before = "loss = 0\nf(x).backward()\nprint(loss)"
     after = MADE + "loss = 0\nloss = f(x)\nscaler.scale(loss).backward()\nprint(loss)"
