@@ -4,12 +4,14 @@ first scale.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from amp_migrate.runtime.events import Event
+from amp_migrate.runtime.optimizer_numbers import number
 
 
 class Perturbation:
@@ -66,14 +68,13 @@ class LeavingOut:
 
     def __init__(self, steps: Iterable[tuple[int, int]]) -> None:
         self._steps = set(steps)
-        self._optimizers: list[Any] = []
-        self._attempts: list[int] = []
+        self._attempts: Counter[int] = Counter()
         self._hidden: list[tuple[Any, Any]] = []
 
     def on(self, event: Event) -> None:
         """Hide the gradients before such a step, and bring them back."""
         if event.kind == "gradients":
-            index = self._index(event.optimizer)
+            index = number(event.optimizer)
             if (index, self._attempts[index]) in self._steps:
                 self._hidden = [
                     (p, p.grad) for p in _parameters(event.optimizer)
@@ -81,18 +82,10 @@ class LeavingOut:
                 for parameter, _ in self._hidden:
                     parameter.grad = None
         elif event.kind == "stepped":
-            self._attempts[self._index(event.optimizer)] += 1
+            self._attempts[number(event.optimizer)] += 1
             for parameter, gradient in self._hidden:
                 parameter.grad = gradient
             self._hidden = []
-
-    def _index(self, optimizer: Any) -> int:
-        for index, known in enumerate(self._optimizers):
-            if known is optimizer:
-                return index
-        self._optimizers.append(optimizer)
-        self._attempts.append(0)
-        return len(self._optimizers) - 1
 
 
 def start_scale(value: float) -> None:

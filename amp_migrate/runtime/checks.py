@@ -136,8 +136,8 @@ def _engaged(name: str, trace: Trace) -> Check:
     if not trace.regions:
         return Check(label, "fail", 0, 1, "AMP was never on in this run")
     message = (
-        f"{trace.regions} autocast regions were entered, and no operator of the first losses ran "
-        f"in {trace.dtype}: the model runs elsewhere, in a thread or a region of its own"
+        f"{trace.regions} autocast regions were entered, and no operator of the losses looked at "
+        f"ran in {trace.dtype}: the model runs elsewhere, in a thread or a region of its own"
     )
     return Check(label, "fail", 0, 1, message)
 

@@ -24,6 +24,10 @@ _NO_DRIVER = (
     "; this torch is built for CUDA, and here its {} asks the driver of a GPU, which is not there: "
     "take a build of torch for the CPU, or --device cuda where there is one"
 )
+_SPARSE = (
+    "; the simulated GPU has no sparse tensors, so these stay on the CPU: take --device cuda where "
+    "there is a GPU, or verify the program with dense ones"
+)
 _MOST_LINES = 30
 _NO_INPUT = "; a program under verify has no standard input: give it arguments in its place"
 ENDED = ("stopped", "finished")
@@ -107,7 +111,8 @@ def how(trace: Trace) -> str:
     told = trace.error.strip().splitlines() or ["no output"]
     if trace.status == "raised":
         place = f" at {trace.raised_at}" if trace.raised_at else ""
-        return f"raised an error{place}: {_exception(told)}{_driver(trace)}{_input(told)}"
+        hint = f"{_driver(trace)}{_input(told)}{_SPARSE * trace.sparse}"
+        return f"raised an error{place}: {_exception(told)}{hint}"
     return f"did not come to an end: {told[0]}" + (
         f"; its last line: {told[-1]}" if len(told) > 1 else ""
     )
@@ -194,6 +199,8 @@ def not_verified(trace: Trace) -> Iterator[str]:
     if trace.processes:
         where = ", ".join(sorted(set(trace.processes)))
         yield f"not verified: {len(trace.processes)} processes that the program starts at {where}"
+    if trace.sparse:
+        yield "not verified: sparse tensors, which stay on the CPU: the simulated GPU has none"
     if trace.captured:
         yield "not verified: what the program captures in CUDA graphs and replays is left alone"
     for changed in (True, False):

@@ -34,7 +34,9 @@ class Engagement:
         self.devices: set[str] = set()
         self._seen: list[tuple[Any, bool]] = []
         self._parameters: list[Any] = []
-        self._backwards = 0
+        self._backwards = self._later = 0
+        self._has_entered = False
+        """Whether a region came since the last backward that was looked at."""
         self._hook = register_module_forward_hook(self._after_forward)
 
     def _on_optimizer(self, event: Event) -> None:
@@ -43,9 +45,8 @@ class Engagement:
         ]
 
     def _on_backward(self, event: Event) -> None:
-        if self._backwards >= _BACKWARDS:
+        if not self._is_looked_at():
             return
-        self._backwards += 1
         for node in _graph(event.roots):
             self.operators += 1
             self.half += _is_half(node)
@@ -54,12 +55,30 @@ class Engagement:
         if self._backwards == _BACKWARDS:
             self._hook.remove()
 
+    def _on_region(self, event: Event) -> None:
+        self._has_entered = True
+
+    def _is_looked_at(self) -> bool:
+        """The first backwards; where nothing in them ran in half, some of the later ones that a
+        region came before as well: another loop may be the one with AMP.
+        """
+        self._backwards += 1
+        if self._backwards <= _BACKWARDS:
+            return True
+        if self.half or not self._has_entered:
+            return False
+        self.operators, self._has_entered = 0, False
+        self._later += 1
+        return self._later <= _BACKWARDS or self._later.bit_count() == 1
+
     def on(self, event: Event) -> None:
         """Look at the first backwards."""
         if event.kind == "optimizer":
             self._on_optimizer(event)
         elif event.kind == "backward":
             self._on_backward(event)
+        elif event.kind == "region":
+            self._on_region(event)
 
     def _name(self) -> None:
         names = module_names(self._parameters)

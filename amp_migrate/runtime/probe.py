@@ -17,6 +17,7 @@ from amp_migrate.runtime.events import Event
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.measured import devices, elapsed, now, peak_memory
 from amp_migrate.runtime.naming import parameter_names
+from amp_migrate.runtime.optimizer_numbers import number
 from amp_migrate.runtime.saves import Saves
 from amp_migrate.runtime.trace import Trace
 
@@ -41,7 +42,8 @@ class Probe:
     ) -> None:
         self.job = job
         self.trace = Trace(device=job.device, dtype=job.dtype)
-        self.optimizers: list[Any] = []
+        self.optimizers: dict[int, Any] = {}
+        """Those that stepped, by number."""
         self.gradients: list[
             tuple[int, int, int, list[torch.Tensor | None]]
         ] = []
@@ -55,10 +57,10 @@ class Probe:
         self._losses: list[torch.Tensor] = []
         self._norms: list[torch.Tensor | None] = []
         self._scales: list[torch.Tensor | None] = []
-        self._counts: list[int] = []
+        self._counts: dict[int, int] = {}
         self._stamps: list[tuple[int, Any]] = []
         self._had_gradient: set[int] = set()
-        self._waiting: list[list[Any]] = []
+        self._waiting: dict[int, list[Any]] = {}
         self._progress = progress
         self._shown = 0.0
         self._stops = 0
@@ -158,20 +160,21 @@ class Probe:
     @property
     def done(self) -> int:
         """Attempts of the optimizer with most of them."""
-        return max(self._counts, default=0)
+        return max(self._counts.values(), default=0)
 
     @property
     def _cpu(self) -> bool:
         return self.job.device == "cpu"
 
+    def _on_optimizer(self, event: Event) -> None:
+        number(event.optimizer)  # before any steps
+
     def _index(self, optimizer: Any) -> int:
-        for index, known in enumerate(self.optimizers):
-            if known is optimizer:
-                return index
-        self.optimizers.append(optimizer)
-        self._counts.append(0)
-        self._waiting.append([])
-        return len(self.optimizers) - 1
+        index = number(optimizer)
+        if index not in self.optimizers:
+            self.optimizers[index] = optimizer
+            self._counts[index], self._waiting[index] = 0, []
+        return index
 
     def _show(self) -> None:
         now = time.perf_counter()
@@ -267,7 +270,7 @@ class Probe:
     def parameters(self) -> list[Any]:
         """What the optimizers train, each once."""
         found: dict[int, Any] = {}
-        for optimizer in self.optimizers:
+        for _, optimizer in sorted(self.optimizers.items()):
             found.update(
                 (id(parameter), parameter)
                 for parameter in _parameters(optimizer)

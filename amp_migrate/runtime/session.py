@@ -122,6 +122,7 @@ def finish(
         trace.waiting_share = session.waiting()
         trace.phase_seconds = session.phases.seconds()
         trace.captured = session.captured()
+        trace.sparse = simulated_gpu.has_left_behind()
         trace.violations = session.monitor.violations()
         trace.unmeasured = session.failures
         found = session.engagement

@@ -115,7 +115,8 @@ class Trace:
     """Where the time of the steps goes."""
     not_entered: list[tuple[str, int, int, bool]] = field(default_factory=list)
     """Path, first and last line, and whether the rewrite changed them."""
-    notes: list[str] = field(default_factory=list)
+    sparse: bool = False
+    """Whether sparse tensors stayed on the CPU, since the simulated GPU has none."""
     output: str = ""
     """The last lines that the program printed."""
 

@@ -54,3 +54,22 @@ def test_usage_and_a_closed_standard_input_are_told(
     assert words in "\n".join(lines(report))
     assert "train.py:1: " in report.checks[0].message  # and no line of Python's own modules
     assert counted(report) == "1 failed"
+
+
+SPARSE = """\
+import torch
+rows = torch.nn.Embedding(9, 4, sparse=True).cuda()
+optimizer = torch.optim.SGD(rows.parameters(), lr=0.1)
+for step in range(3):
+    rows(torch.arange(9).cuda()).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_fault_of_the_simulated_gpu_is_told_as_one(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SPARSE, encoding="utf-8")
+    program = Program("train.py", (), False, {"float16": {}}, tmp_path)
+    report = Verifier(program, Options(steps=2, quick=True), supervisor).run()
+    assert "the simulated GPU has no sparse tensors" in report.checks[0].message

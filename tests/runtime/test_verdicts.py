@@ -16,6 +16,8 @@ QUICK = (
     "no update",
     "the model runs in a thread",
     "one more parameter",
+    "AMP in the second loop alone",
+    "an optimizer in each gradient hook",
 )
 
 SAMPLE = [name for name in list(CASES)[::5] if name not in QUICK]

@@ -37,9 +37,17 @@ def _retyped(tensor: torch.Tensor, device: int) -> torch.Tensor:
     return found
 
 
+left_behind: list[torch.layout] = []
+"""Of the tensors that had to stay on the CPU, each once."""
+
+
 def on_device(tensor: torch.Tensor) -> torch.Tensor:
     """The memory of a CPU tensor as a CUDA tensor. Sparse and quantized ones stay as they are."""
-    return _retyped(tensor, _CUDA) if tensor.layout is torch.strided else tensor
+    if tensor.layout is torch.strided:
+        return _retyped(tensor, _CUDA)
+    if tensor.layout not in left_behind:
+        left_behind.append(tensor.layout)
+    return tensor
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,12 +12,12 @@ from pathlib import Path
 from amp_migrate.runtime.report import Options, Program, Report
 from amp_migrate.runtime.supervise import Limits, Supervisor
 from amp_migrate.runtime.verify import Verifier
-from tests.runtime.verdicts import half, meaning, places, protocol
+from tests.runtime.verdicts import half, meaning, places, protocol, whole
 from tests.runtime.verdicts.cases import Case
 
 STEPS = 10
 CASES: dict[str, Case] = {
-    case.name: case for part in (protocol, places, half, meaning) for case in part.CASES
+    case.name: case for part in (protocol, places, half, meaning, whole) for case in part.CASES
 }
 
 
