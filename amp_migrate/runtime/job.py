@@ -32,8 +32,8 @@ class Job:
     """The program has no device code, and runs as if its default device were the GPU."""
     dtype: str = "float32"
     seed: int = 0
-    seeds: tuple[int, ...] = ()
-    """In the place of those that the program gives itself, in their order."""
+    seeds: tuple[tuple[int, ...], ...] = ()
+    """For each rank, in the place of those that the program gives itself, in their order."""
     steps: int = 50
     warmup: int = 5
     tf32: bool = False
@@ -72,8 +72,9 @@ class Job:
         """The job written to `path`."""
         data = json.loads(path.read_text(encoding="utf-8"))
         tuples: dict[str, Any] = {
-            name: tuple(data[name]) for name in ("arguments", "drills", "seeds")
+            name: tuple(data[name]) for name in ("arguments", "drills")
         }
+        tuples["seeds"] = tuple(map(tuple, data["seeds"]))
         tuples["left_out"] = tuple(
             (optimizer, attempt) for optimizer, attempt in data["left_out"]
         )

@@ -40,6 +40,12 @@ def printed(text: str, name: str) -> list[float]:
     return [float(found) for found in re.findall(pattern, text, re.IGNORECASE)]
 
 
+def names(text: str) -> list[str]:
+    """What stands before the numbers that a program printed, each once, as far as it is words."""
+    found = re.findall(rf"([A-Za-z][\w/ .@-]*?)[\s\"'\]):=|]+{_NUMBER}", text)
+    return list(dict.fromkeys(words.strip() for words, _ in found))
+
+
 def value(found: Sequence[float], epochs: int | None) -> float | None:
     """The last one, or that of the epoch `epochs`; None where it was not told (so often)."""
     if epochs is None:

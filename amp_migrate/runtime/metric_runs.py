@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.endings import how
-from amp_migrate.runtime.metric import equivalent, printed, value
+from amp_migrate.runtime.metric import equivalent, names, printed, value
 from amp_migrate.runtime.report import Options, Report
 from amp_migrate.runtime.trace import Trace
 
@@ -45,8 +45,7 @@ def compare_metric(
 
 
 def _seeded(report: Report, count: int) -> dict[str, Any]:
-    own = report.runs["original"].seeds
-    seeds = tuple(seed + count for seed in own)
+    seeds = tuple(tuple(seed + count for seed in own) for own in report.seeds())
     return {"seed": report.options.seed + count, "seeds": seeds}
 
 
@@ -55,8 +54,17 @@ def _number(options: Options, trace: Trace, output: Path, way: str) -> float:
     if trace.status != "finished":
         raise _Untold(f"the {way} run {how(trace)}")
     assert options.metric is not None
-    said = printed(output.read_text(errors="replace"), options.metric)
-    known = value(said or trace.scalars, options.epochs)
+    text = output.read_text(errors="replace")
+    said = printed(text, options.metric) or trace.scalars
+    known = value(said, options.epochs)
     if known is None:
-        raise _Untold(f"the {way} run does not tell it")
+        raise _Untold(f"the {way} run does not tell it{_instead(text, said)}")
     return known
+
+
+def _instead(text: str, said: Sequence[float]) -> str:
+    """What the run tells."""
+    if said:
+        return f" so often, but {len(said)} times"
+    found = names(text)
+    return f"; it prints {', '.join(found[:8])}" if found else ""

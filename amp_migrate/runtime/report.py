@@ -77,6 +77,10 @@ class Report:
         """One for each process."""
         return [self.runs, *self.others]
 
+    def seeds(self, name: str = "original") -> tuple[tuple[int, ...], ...]:
+        """Those that the program gave itself in a run, of each rank."""
+        return tuple(tuple(runs[name].seeds) for runs in self.ranks)
+
     @property
     def verdict(self) -> str:
         """`pass` where no check failed and none is missing."""

@@ -36,7 +36,7 @@ class Runner:
         self.options = options
         self._supervisor = supervisor
         self._folder = folder
-        self.seeds: tuple[int, ...] = ()
+        self.seeds: tuple[tuple[int, ...], ...] = ()
         """What the program's own seeds are, where it would take others in every run."""
 
     def run(

@@ -27,6 +27,7 @@ from amp_migrate.runtime.probe import Probe
 from amp_migrate.runtime.progress_file import ProgressFile
 from amp_migrate.runtime.reference import compute_in_float64
 from amp_migrate.runtime.seeds import repeat_seeds, seed_all
+from amp_migrate.runtime.simulated_gpu import left_behind
 from amp_migrate.runtime.spawned import note_trainers
 from amp_migrate.runtime.waiting import waiting_share
 
@@ -95,7 +96,9 @@ def start(job: Job, folder: Path) -> Session:
     session.captured = lambda: instrument.captured
     session.probe.cost = lambda: instrument.seconds
     seed_all(job.seed)
-    session.seeds = repeat_seeds(job.seeds)
+    rank = int(os.environ.get("RANK", "0"))
+    own = job.seeds[rank] if rank < len(job.seeds) else ()
+    session.seeds = repeat_seeds(own)
     gc.freeze()  # as in the fork server, for a run that has a process of its own
     return session
 
@@ -122,7 +125,7 @@ def finish(
         trace.waiting_share = session.waiting()
         trace.phase_seconds = session.phases.seconds()
         trace.captured = session.captured()
-        trace.sparse = simulated_gpu.has_left_behind()
+        trace.sparse = bool(left_behind.layouts)
         trace.violations = session.monitor.violations()
         trace.unmeasured = session.failures
         found = session.engagement

@@ -172,7 +172,7 @@ class Verifier:
             return False
         self._estimate(time.monotonic() - began)
         if self.options.quick:
-            self._runner.seeds = tuple(self.report.runs["original"].seeds)
+            self._runner.seeds = self.report.seeds()
             return True
         self._run("original-again")
         self._repeat_seeds()
@@ -204,10 +204,9 @@ class Verifier:
 
     def _repeat_seeds(self) -> None:
         """A program that seeds itself anew in every run is given the seeds of its first."""
-        runs = self.report.runs
-        if runs["original"].seeds == runs["original-again"].seeds:
+        if self.report.seeds() == self.report.seeds("original-again"):
             return
-        self._runner.seeds = tuple(runs["original"].seeds)
+        self._runner.seeds = self.report.seeds()
         self._run("original-again")
         self.report.notes.append(
             "the program takes new seeds in every run; all runs were given those of the first"

@@ -107,5 +107,5 @@ def test_on_a_gpu_gradients_are_held_against_float32_without_tf32(tmp_path: Path
         )  # type: ignore[arg-type]
         verifier._runner._folder = tmp_path
         verifier._run("original")
-        assert verifier._exact().losses == losses
-        assert verifier._truth() == tmp_path / single.replace(" ", "-") / "rank0"
+        assert verifier._gradients._exact().losses == losses
+        assert verifier._gradients._truth() == tmp_path / single.replace(" ", "-") / "rank0"

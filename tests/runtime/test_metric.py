@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from amp_migrate.runtime.metric import equivalent, printed, value
+from amp_migrate.runtime.metric import equivalent, names, printed, value
 from amp_migrate.runtime.report import Options, Program
 from amp_migrate.runtime.scalars import Scalars, note_returned
 from amp_migrate.runtime.supervise import Supervisor
@@ -96,6 +96,22 @@ def test_calls_at_the_top_hand_over_what_they_return() -> None:
     assert said.count(name) == 2
     assert f"x = {name}(f(1))" in said
     assert "\n    g()\n" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "epoch 1/4  train loss 0.43  val acc: 93.7%\nepoch 2/4",
+            ["epoch", "train loss", "val acc"],
+        ),
+        ("[Batch 3/9] [D loss: 0.69]", ["Batch", "D loss"]),
+        ("{'loss': 0.3, 'f1': 0.9}", ["loss", "f1"]),
+        ("0 0.72 done\n", []),
+    ],
+)
+def test_names_that_a_program_prints(text: str, found: list[str]) -> None:
+    assert names(text) == found
 
 
 PRINTS = (

@@ -93,10 +93,27 @@ def test_the_answer_of_a_rank_that_fails_is_told() -> None:
     ]
 
 
-@pytest.mark.skipif(
+NEEDS_DRIVER = pytest.mark.skipif(
     torch.backends.cuda.is_built() and not torch.cuda.is_available(),
     reason="in a build with CUDA, DistributedDataParallel's timers need its driver",
 )
+
+
+@NEEDS_DRIVER
+def test_each_rank_keeps_its_own_seed(tmp_path: Path) -> None:
+    """The runs after the first are given the seeds of that: rank 1 not those of rank 0."""
+    script = tmp_path / "train.py"
+    script.write_text(DDP, encoding="utf-8")
+    rewrites = {"float16": {os.path.realpath(script): AFTER}}
+    program = Program(str(script), (), False, rewrites, tmp_path)
+    with Supervisor(Limits(timeout=120, processes=2), 0, "cpu", quiet) as supervisor:
+        report = Verifier(program, Options(steps=2, processes=2, quick=True), supervisor).run()
+    found = {check.name: check.message for check in report.checks}
+    assert found["amp-off: losses"].endswith("bit for bit")
+    assert report.seeds("amp") == ((0, 0), (0, 1))
+
+
+@NEEDS_DRIVER
 def test_a_rewrite_that_is_wrong_on_rank_1_alone_fails(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DDP, encoding="utf-8")
     wrong = edited(AFTER, ("y.to(device))", "y.to(device)) * (1 + rank)"))

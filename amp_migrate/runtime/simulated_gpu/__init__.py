@@ -26,15 +26,6 @@ def install() -> None:
     _installed.append(True)
 
 
-def has_left_behind() -> bool:
-    """Whether a tensor stayed on the CPU that a GPU would have held."""
-    if not _installed:
-        return False
-    from amp_migrate.runtime.simulated_gpu import memory
-
-    return bool(memory.left_behind)
-
-
 def own() -> None:
     """Call it in the process that runs the program, after `install`."""
     from amp_migrate.runtime.simulated_gpu import answers

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from amp_migrate.runtime.simulated_gpu import left_behind
+
 _CPU, _CUDA = 1, 2
 """`kDLCPU` and `kDLCUDA` of dlpack.h."""
 _DEVICE_WORD = 8
@@ -37,16 +39,11 @@ def _retyped(tensor: torch.Tensor, device: int) -> torch.Tensor:
     return found
 
 
-left_behind: list[torch.layout] = []
-"""Of the tensors that had to stay on the CPU, each once."""
-
-
 def on_device(tensor: torch.Tensor) -> torch.Tensor:
     """The memory of a CPU tensor as a CUDA tensor. Sparse and quantized ones stay as they are."""
     if tensor.layout is torch.strided:
         return _retyped(tensor, _CUDA)
-    if tensor.layout not in left_behind:
-        left_behind.append(tensor.layout)
+    left_behind.layouts.add(str(tensor.layout))
     return tensor
 
 
