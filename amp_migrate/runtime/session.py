@@ -96,11 +96,15 @@ def start(job: Job, folder: Path) -> Session:
     session.captured = lambda: instrument.captured
     session.probe.cost = lambda: instrument.seconds
     seed_all(job.seed)
-    rank = int(os.environ.get("RANK", "0"))
-    own = job.seeds[rank] if rank < len(job.seeds) else ()
-    session.seeds = repeat_seeds(own)
+    session.seeds = repeat_seeds(_own_seeds(job))
     gc.freeze()  # as in the fork server, for a run that has a process of its own
     return session
+
+
+def _own_seeds(job: Job) -> tuple[int, ...]:
+    """Those of this process's rank."""
+    rank = int(os.environ.get("RANK", "0"))
+    return job.seeds[rank] if rank < len(job.seeds) else ()
 
 
 def _arithmetic(job: Job) -> None:
