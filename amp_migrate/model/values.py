@@ -33,6 +33,7 @@ from amp_migrate.model.syntax import (
     Module,
     Scope,
 )
+from amp_migrate.torch_facts.optimizers import optimizer
 
 if TYPE_CHECKING:
     from amp_migrate.model.neighbours import Definition
@@ -165,13 +166,15 @@ class Values:
             if v.kind in (Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
         ]
         if special:
-            return special[
-                0
-            ]  # `optimizer = Noam(optimizer)` is a wrapper from then on
+            # `optimizer = Noam(optimizer)` is a wrapper from then on; AMP can
+            # be off for an optimizer that says that it is of second order.
+            return min(special, key=_is_marked)
         if {Kind.DEVICE, Kind.DEVICE_NAME} <= {v.kind for v in telling}:
             return next(
                 v for v in telling if v.kind is Kind.DEVICE_NAME
             )  # what reads a name reads a device as well
+        if _differ(telling):
+            return telling[0]._replace(mixed=True)
         return telling[0] if telling else known[0] if known else UNKNOWN
 
     def container(
@@ -185,7 +188,8 @@ class Values:
         if inner and all(
             v.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for v in inner
         ):
-            return Value(Kind.OPTIMIZERS, expr, name=inner[0].name)
+            mixed = _differ(inner)
+            return Value(Kind.OPTIMIZERS, expr, inner[0].name, mixed=mixed)
         if inner and all(v.kind is Kind.MODEL for v in inner):
             return Value(Kind.MODEL, expr, held=_alike(inner))
         return OTHER
@@ -193,7 +197,7 @@ class Values:
     def element(self, container: Value, scope: Scope) -> Value:
         """One of what a container holds."""
         if container.kind is Kind.OPTIMIZERS:
-            return Value(Kind.OPTIMIZER, container.origin, container.name)
+            return container._replace(kind=Kind.OPTIMIZER)
         if container.kind is Kind.MODEL:
             return container.held or container
         return UNKNOWN
@@ -317,6 +321,25 @@ def _says_cuda(expr: ast.JoinedStr) -> bool:
     return isinstance(first, ast.Constant) and str(first.value).startswith(
         "cuda"
     )
+
+
+def _differ(values: list[Value]) -> bool:
+    """Whether optimizers are of several classes, not all of them a library's."""
+    found = [v for v in values if v.kind is Kind.OPTIMIZER]
+    makes = {(v.name, v.cls, v.foreign and v.foreign[1]) for v in found}
+    own = any(v.mixed or not _is_library_class(v) for v in found)
+    return own and (len(makes) > 1 or any(v.mixed for v in found))
+
+
+def _is_library_class(value: Value) -> bool:
+    is_class = (value.name or "").rpartition(".")[2][:1].isupper()
+    own = value.cls is not None or value.foreign is not None
+    return is_class and not own and optimizer(value.name) is not None
+
+
+def _is_marked(value: Value) -> bool:
+    row = optimizer(value.name)
+    return row is not None and row.marked
 
 
 def _alike(models: list[Value]) -> Value | None:

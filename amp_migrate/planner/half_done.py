@@ -53,7 +53,8 @@ def completion(
     if scaler is None:
         return None
     try:
-        screen_training(program, scope, backwards)
+        if screen_training(program, scope, backwards):
+            return None  # nothing tells whether their scaler is off for these
         return _regions(
             program,
             scope,

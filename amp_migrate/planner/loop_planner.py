@@ -29,6 +29,7 @@ from amp_migrate.planner.regions import Region, Regions, forwards_before
 from amp_migrate.planner.scaler_placement.helpers import reach
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.scheduler import guard_edits
+from amp_migrate.planner.second_order import keeps_graph
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.planner.step_sequence import Cycle
 from amp_migrate.planner.weight_cache import refuse_cached
@@ -55,7 +56,7 @@ class LoopPlanner:
     def plan(self, group: Group) -> LoopPlan:
         """Everything that the loop needs. Raises Refusal."""
         scope, backwards = group.scope, group.backwards
-        loop = self._screened(group)
+        loop, marked = self._screened(group)
         hazards = Hazards(
             self.program, float16=self.settings.dtype != "bfloat16"
         )
@@ -79,6 +80,7 @@ class LoopPlanner:
             edit for stepper in loop.steppers for edit in self._cycle(stepper)
         ]
         scaler = self._scaler(loop)
+        self._switch_off(marked, before, backwards[0])
         self._check_switch(scope, regions, backwards[0])
         check_order(self.program, scope, backwards, self.wiring)
         return LoopPlan(
@@ -168,21 +170,45 @@ class LoopPlanner:
             hazards.check([hoist.statement], scope)
         return before
 
-    def _screened(self, group: Group) -> Loop:
-        """The loop, where nothing forbids mixed precision before its regions are known."""
+    def _switch_off(
+        self,
+        marked: list[ast.expr],
+        above: list[tuple[Scope, Region]],
+        node: ast.AST,
+    ) -> None:
+        """AMP is off for optimizers of second order. Raises Refusal where that cannot be asked."""
+        home = self.program.module.scope_of
+        if not marked:
+            return
+        known = all(
+            self.wiring.steps_root(one, home(one))
+            and self.wiring.scalers.off_for_marked(home(one))
+            for one in marked
+        )
+        if not known or any(
+            self.wiring.scalers.visible(where) is None for where, _ in above
+        ):
+            raise keeps_graph(node)
+
+    def _screened(self, group: Group) -> tuple[Loop, list[ast.expr]]:
+        """The loop, where nothing forbids mixed precision before its regions are known, and its
+        optimizers for which AMP is off where they are of second order.
+        """
         scope, backwards = group.scope, group.backwards
         scaled = self.settings.dtype != "bfloat16"
         screen.screen(self.program, scope, backwards, scaled=scaled)
         loop = find_loop(self.program, group, scaled=scaled)
-        screen.screen_training(self.program, scope, backwards, scaled=scaled)
+        marked = screen.screen_training(
+            self.program, scope, backwards, scaled=scaled
+        )
         for stepper in loop.steppers if scaled else ():
-            self._check_stepper(loop, stepper)
+            self._check_stepper(loop, stepper, asks_order=bool(marked))
         if self.switches.cpu_only:
             raise Skip("cpu-only", backwards[0], self._says_cpu())
         self.switches.check_device(backwards[0])
         refuse_old_torch(self.settings, backwards[0])
         refuse_old_loop(self.program, scope)
-        return loop
+        return loop, marked
 
     def _regions(
         self, group: Group, late: frozenset[ast.stmt], hazards: Hazards
@@ -215,13 +241,17 @@ class LoopPlanner:
             where = "on the CPU, where only --dtype bfloat16 gains something, on some processors"
         return f"{what} {has} no device code: {runs} {where}"
 
-    def _check_stepper(self, loop: Loop, stepper: Stepper) -> None:
+    def _check_stepper(
+        self, loop: Loop, stepper: Stepper, *, asks_order: bool
+    ) -> None:
         around = loop.statements(stepper)
         for step in stepper.steps:
             where, made = stepper.scope, step
             while made.inner is not None and made.helper is not None:
                 where, made = made.helper, made.inner
-            optimizers.check_optimizers(self.program, where, [made.call])
+            optimizers.check_optimizers(
+                self.program, where, [made.call], asks_order=asks_order
+            )
             within = around if where is stepper.scope else where.body
             check_gradients(self.program, where, [made.call], within)
 

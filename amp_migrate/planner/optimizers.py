@@ -93,9 +93,15 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
 
 
 def check_optimizers(
-    program: Program, scope: Scope, steps: list[ast.Call]
+    program: Program,
+    scope: Scope,
+    steps: list[ast.Call],
+    *,
+    asks_order: bool = False,
 ) -> None:
-    """Refuse steps that GradScaler cannot make: closures, wrappers, other libraries' optimizers."""
+    """Refuse steps that GradScaler cannot make: closures, wrappers, other libraries' optimizers;
+    `asks_order`: those that say that they are of second order turn AMP off.
+    """
     for call in steps:
         assert isinstance(call.func, ast.Attribute)
         value = program.values.of(call.func.value, scope)
@@ -113,7 +119,9 @@ def check_optimizers(
                     "param_groups for GradScaler"
                 ),
             )
-        if value.kind is Kind.FOREIGN_OPTIMIZER:
+        if value.kind is Kind.FOREIGN_OPTIMIZER and not (
+            asks_order and _is_marked(value)
+        ):
             raise Refusal(
                 "not-a-torch-optimizer",
                 call,
@@ -181,6 +189,11 @@ def _is_function(program: Program, expr: ast.expr, scope: Scope) -> bool:
         isinstance(one.value, ast.Lambda) or one.how == "def"
         for one in bindings
     )
+
+
+def _is_marked(value: Value) -> bool:
+    row = library_optimizers.optimizer(value.name)
+    return row is not None and row.marked
 
 
 def _why_not(value: Value) -> str:

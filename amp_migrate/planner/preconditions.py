@@ -11,7 +11,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
 from amp_migrate.planner.already_half import refuse_half
 from amp_migrate.planner.refusal import Refusal, Skip
-from amp_migrate.planner.second_order import refuse_second_order
+from amp_migrate.planner.second_order import keeps_graph, marked_optimizers
 from amp_migrate.planner.vicinity import callers_of_scope, files_near, reach_of
 
 _AMP = (
@@ -199,15 +199,21 @@ def screen_training(
     backwards: list[ast.Call],
     *,
     scaled: bool = True,
-) -> None:
+) -> list[ast.expr]:
     """Raise Refusal for loops that do train, in a way that no plan can keep; `scaled` as in
-    `screen`.
+    `screen`. Gives the optimizers for which AMP is off where they are of second order.
     """
-    for function in reach_of(program, scope):
-        refuse_second_order(program, function)
+    marked = [
+        optimizer
+        for function in reach_of(program, scope)
+        for optimizer in marked_optimizers(program, function)
+    ]
+    if marked and not scaled:
+        raise keeps_graph(backwards[0])
     refuse_half(program, scope)
     for call in backwards if scaled else ():
         _refuse_vector(program, call)
+    return marked
 
 
 def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:

@@ -43,7 +43,14 @@ def company(
     """Files, by resolved path, that the program should hold, too; none where no file can help."""
     here = resolved(scope.module.path)
     if refusal.files:
-        ways = _ways(here, refusal.files, project)
+        starts = dict.fromkeys(
+            [here, *(resolved(f.path) for f in program.module.files)]
+        )
+        ways = [
+            one
+            for start in starts
+            for one in _ways(start, refusal.files, project)
+        ]
         return [*refusal.files, *ways, *_packages(refusal.files, project)]
     if not project.imports:
         return []

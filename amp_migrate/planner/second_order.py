@@ -1,4 +1,7 @@
-"""Backwards that keep the graph for gradients of gradients: the inner ones would be scaled."""
+"""Backwards that keep the graph for gradients of gradients: the inner ones would be scaled.
+
+Where nothing but an optimizer of second order asks for them, AMP is off for such optimizers.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.torch_facts import optimizers
+from amp_migrate.torch_facts.optimizers import SECOND_ORDER_MARK
 
 _HOPS = 4
 
 
-def refuse_second_order(program: Program, function: ast.AST) -> None:
-    """Raise Refusal where a function may keep the graph of its gradients."""
+def marked_optimizers(program: Program, function: ast.AST) -> list[ast.expr]:
+    """The optimizers whose mark alone decides whether a function keeps the graph of its gradients.
+    Raises Refusal where something else may.
+    """
+    asked: list[ast.expr] = []
     body = getattr(function, "body", None)
     for statement in body if isinstance(body, list) else ():
         if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
@@ -25,7 +31,8 @@ def refuse_second_order(program: Program, function: ast.AST) -> None:
                 if isinstance(node, ast.Call) and _takes_gradients(
                     program, node
                 ):
-                    _refuse(program, node)
+                    asked += _asked_by(program, node)
+    return asked
 
 
 def _takes_gradients(program: Program, call: ast.Call) -> bool:
@@ -41,33 +48,45 @@ def _takes_gradients(program: Program, call: ast.Call) -> bool:
     )  # `penalties` keeps those in float32
 
 
-def _refuse(program: Program, call: ast.Call) -> None:
+def _asked_by(program: Program, call: ast.Call) -> list[ast.expr]:
     graph = next(
         (k.value for k in call.keywords if k.arg == "create_graph"), None
     )
     scope = program.module.scope_of(call)
-    if graph is None or not _may_be_true(program, graph, scope):
-        return
-    raise Refusal(
-        "double-backward",
-        call,
-        "gradients of gradients: the inner ones would be scaled too",
-        above=isinstance(graph, ast.Name),
-    )
+    asked: list[ast.expr] = []
+    if graph is not None and _may_be_true(program, graph, scope, asked):
+        raise keeps_graph(call, above=isinstance(graph, ast.Name))
+    return asked
+
+
+def keeps_graph(node: ast.AST, *, above: bool = False) -> Refusal:
+    """Why a loop that keeps the graph of its gradients is left alone."""
+    why = "gradients of gradients: the inner ones would be scaled too"
+    return Refusal("double-backward", node, why, above=above)
 
 
 def _may_be_true(
-    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+    asked: list[ast.expr],
+    hops: int = _HOPS,
 ) -> bool:
-    """Whether a switch is not the constant False on every way, callers and defaults included."""
+    """Whether a switch may be true, callers and defaults included, on other grounds than the mark
+    of an optimizer of second order; those that are asked for it are added to `asked`.
+    """
     if isinstance(expr, ast.Constant):
         return bool(expr.value)
     if isinstance(expr, ast.BoolOp):
         parts = (
-            _may_be_true(program, value, scope, hops) for value in expr.values
+            _may_be_true(program, value, scope, asked, hops)
+            for value in expr.values
         )
         return all(parts) if isinstance(expr.op, ast.And) else any(parts)
-    if _is_absent_mark(program, expr, scope):
+    holder = _marked(expr)
+    if holder is not None:
+        if not _lacks_mark(program, holder, scope):
+            asked.append(holder)
         return False
     if not isinstance(expr, ast.Name) or not hops:
         return True
@@ -80,46 +99,42 @@ def _may_be_true(
         return True
     inner = program.module.scope_of
     return any(
-        _may_be_passed(program, scope, expr.id, hops) for _ in given[:1]
+        _may_be_passed(program, scope, expr.id, asked, hops) for _ in given[:1]
     ) or any(
         value is None
         or value not in program.module.parents
-        or _may_be_true(program, value, inner(value), hops - 1)
+        or _may_be_true(program, value, inner(value), asked, hops - 1)
         for value in others
     )
 
 
-def _is_absent_mark(program: Program, expr: ast.expr, scope: Scope) -> bool:
-    """`hasattr(optimizer, "is_second_order")`, or its value, of an optimizer that is none of
-    those.
-    """
-    asked, mark = _asked(expr)
-    if asked is None or mark != optimizers.SECOND_ORDER_MARK:
-        return False
-    value = program.values.of(asked, scope)
-    # A factory of a library may make any of the library's optimizers.
-    is_class = (
-        value.cls is not None
-        or (value.name or "").rpartition(".")[2][:1].isupper()
-    )
-    return value.kind is Kind.OPTIMIZER and is_class and not _has(value, mark)
-
-
-def _asked(expr: ast.expr) -> tuple[ast.expr | None, object]:
-    """Of which object an attribute is asked, and which."""
+def _marked(expr: ast.expr) -> ast.expr | None:
+    """`optimizer` of `hasattr(optimizer, "is_second_order")`, or of its value."""
     if isinstance(expr, ast.Attribute):
-        return expr.value, expr.attr
+        return expr.value if expr.attr == SECOND_ORDER_MARK else None
     if not isinstance(expr, ast.Call) or dotted_name(expr.func) not in (
         "hasattr",
         "getattr",
     ):
-        return None, None
+        return None
     rest = [
         one.value if isinstance(one, ast.Constant) else one
         for one in expr.args[1:]
     ]
     absent = len(rest) == 1 or len(rest) == 2 and not rest[1]
-    return (expr.args[0], rest[0]) if absent else (None, None)
+    return expr.args[0] if absent and rest[0] == SECOND_ORDER_MARK else None
+
+
+def _lacks_mark(program: Program, holder: ast.expr, scope: Scope) -> bool:
+    """Whether an optimizer is none of those of second order."""
+    value = program.values.of(holder, scope)
+    # A factory of a library may make any of the library's optimizers.
+    is_class = (
+        value.cls is not None
+        or (value.name or "").rpartition(".")[2][:1].isupper()
+    )
+    is_known = value.kind is Kind.OPTIMIZER and is_class and not value.mixed
+    return is_known and not _has(value, SECOND_ORDER_MARK)
 
 
 def _has(value: Value, mark: str) -> bool:
@@ -137,7 +152,7 @@ def _names_of(node: ast.AST) -> tuple[object, ...]:
 
 
 def _may_be_passed(
-    program: Program, scope: Scope, name: str, hops: int
+    program: Program, scope: Scope, name: str, asked: list[ast.expr], hops: int
 ) -> bool:
     """The same of a parameter."""
     home = scope.lookup(name)
@@ -154,7 +169,9 @@ def _may_be_passed(
             default is None or _hides(call) or bool(default.value)
         ):
             return True
-        if expr is not None and _may_be_true(program, expr, where, hops - 1):
+        if expr is not None and _may_be_true(
+            program, expr, where, asked, hops - 1
+        ):
             return True
     return False
 

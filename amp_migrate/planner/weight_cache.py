@@ -8,7 +8,8 @@ made under `no_grad` served later forwards as well, whose weights then got no gr
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
@@ -19,6 +20,8 @@ from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts.amp_api import CACHE_KEEPS_GRADIENTS, CACHE_SWITCH
+
+_HOPS = 4
 
 
 def loses_gradients(
@@ -33,16 +36,64 @@ def loses_gradients(
     oldest = settings.target_torch
     if oldest is not None and oldest >= CACHE_KEEPS_GRADIENTS:
         return False
-    quiet, loud = set[str](), set[str]()
+    quiet, loud = set[_Model](), set[_Model]()
     for node, where in reachable(program, list(statements), scope):
         if (
             isinstance(node, ast.Call)
             and program.effects.of_node(node, where) & EventKind.FORWARD
         ):
-            name = dotted_name(node.func)
-            if name is not None:
-                (quiet if under_no_grad(program, node) else loud).add(name)
-    return bool(quiet & loud)
+            found = quiet if under_no_grad(program, node) else loud
+            found |= set(_run_by(program, node, where))
+    return any(_share_weights(one, other) for one in quiet for other in loud)
+
+
+class _Model(NamedTuple):
+    """A model by its place: the object or function that it is a variable of, and its path there."""
+
+    home: int
+    path: str
+
+
+def _run_by(program: Program, call: ast.Call, scope: Scope) -> Iterator[_Model]:
+    """The models whose weights a call may cast: the one that is called, the one whose method is,
+    and those that a function is given.
+    """
+    given = [*call.args, *(one.value for one in call.keywords)]
+    models = [one for one in given if program.values.is_model(one, scope)]
+    for expr in (call.func, *models):
+        for path in _paths(program, expr, _HOPS):
+            yield _placed(path, scope)
+    if isinstance(call.func, ast.Attribute):
+        holder = dotted_name(call.func.value)
+        if holder is not None and holder != scope.self_name:
+            for path in _paths(program, call.func.value, _HOPS):
+                yield _placed(path, scope)
+
+
+def _paths(program: Program, expr: ast.expr, hops: int) -> Iterator[str]:
+    """A name, and what it is only another name of."""
+    dotted = dotted_name(expr)
+    if dotted is None or not hops:
+        return
+    yield dotted
+    for one in program.reaching.at(expr, dotted).bindings:
+        if one.how == "assign" and one.index is None and one.value is not None:
+            yield from _paths(program, one.value, hops - 1)
+
+
+def _placed(path: str, scope: Scope) -> _Model:
+    """Attributes of an object are the same in all methods of its class."""
+    head = path.partition(".")[0]
+    if head == scope.self_name and scope.owner is not None:
+        return _Model(id(scope.owner), path)
+    return _Model(id(scope.lookup(head) or scope), path)
+
+
+def _share_weights(one: _Model, other: _Model) -> bool:
+    """Whether one is the other, or a part of it."""
+    paths = (f"{one.path}.", f"{other.path}.")
+    is_part = paths[0].startswith(paths[1]) or paths[1].startswith(paths[0])
+    return one.home == other.home and is_part
 
 
 def refuse_cached(

@@ -21,6 +21,8 @@ class Optimizer(NamedTuple):
     """Why GradScaler cannot drive it."""
     closure: bool = False
     """Its step evaluates the loss itself."""
+    marked: bool = False
+    """It says of itself that it is of second order (`SECOND_ORDER_MARK`)."""
 
 
 _CLOSURE = "its step evaluates the loss itself, several times"
@@ -84,8 +86,8 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
     Optimizer("pytorch_minimize.*", False, _CLOSURE, closure=True),
     Optimizer("torch_optimizer.Adahessian", False, _SECOND),
     Optimizer("pytorch_optimizer.AdaHessian", False, _SECOND),
-    Optimizer("timm.optim.Adahessian", False, _SECOND),
-    Optimizer("timm.optim.adahessian.Adahessian", False, _SECOND),
+    Optimizer("timm.optim.Adahessian", False, _SECOND, marked=True),
+    Optimizer("timm.optim.adahessian.Adahessian", False, _SECOND, marked=True),
     Optimizer("pytorch_optimizer.SAM", False, _TWICE),
     Optimizer("pytorch_optimizer.GSAM", False, _TWICE),
     Optimizer("pytorch_optimizer.WSAM", False, _TWICE),

@@ -44,6 +44,7 @@ class Protocol:
             clip = self._clip(name, getattr(torch.nn.utils, name))
             setattr(torch.nn.utils, name, clip)
             setattr(torch.nn.utils.clip_grad, name, clip)
+        torch.optim.Optimizer.zero_grad = self._clear(torch.optim.Optimizer.zero_grad)  # type: ignore[method-assign]
         register_optimizer_step_pre_hook(self._optimizer_steps)
         self._recorder.before_backward.append(self._backward)
 
@@ -128,6 +129,14 @@ class Protocol:
             finally:
                 self._stepping = None
                 self._forget(optimizer)
+
+        return watched
+
+    def _clear(self, clear: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(clear)
+        def watched(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+            clear(optimizer, *args, **kwargs)
+            self._plain.difference_update(_identities(optimizer))
 
         return watched
 

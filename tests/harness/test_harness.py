@@ -90,6 +90,14 @@ def test_a_violation_is_told(
     assert any(found.startswith(violation) for found in trace.violations), trace
 
 
+def test_gradients_that_are_cleared_are_no_violation(worker: Worker, tmp_path: Path) -> None:
+    clear = "    optimizer.zero_grad()"
+    assert clear in RIGHT
+    before = RIGHT.replace(clear, f"    criterion(model(x), y).backward()\n{clear}")
+    trace = run(worker, tmp_path, before)
+    assert (trace.error, trace.violations) == (None, [])
+
+
 def test_a_backward_of_several_losses_is_seen_once(worker: Worker, tmp_path: Path) -> None:
     body = RIGHT.replace(
         "scaler.scale(loss).backward()", "torch.autograd.backward(scaler.scale([loss, 0.1 * loss]))"

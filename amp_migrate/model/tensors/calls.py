@@ -23,6 +23,7 @@ from amp_migrate.model.tensors.fact import (
     join,
     promoted,
 )
+from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.model.tensors.spelling import (
     operands,
@@ -216,7 +217,11 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     functions = program.values.callees(call, scope)
     if functions and functions[0].name != "__init__":
         called = inference.called_at(call)
-        return join(returns(called, one) for one in functions)
+        every = join(returns(called, one) for one in functions)
+        return _of_this_call(inference, functions, call, scope, every)
+    found = _imported(inference, call, scope)
+    if found is not None:
+        return found
     value = program.values.of(call.func, scope)
     if value.kind in (Kind.MODEL, Kind.CRITERION):
         return _module(inference, value, call, scope)
@@ -233,6 +238,33 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     ):
         return ARRAY
     return _handed(inference, call, scope)
+
+
+def _of_this_call(
+    inference: Inference,
+    functions: tuple[Function, ...],
+    call: ast.Call,
+    scope: Scope,
+    every: Fact,
+) -> Fact:
+    """What a function gives here, where what other calls give it says nothing."""
+    if every.dtypes != DType.UNKNOWN or len(functions) != 1:
+        return every
+    program = inference.program
+    if program.scope(functions[0]).self_name is not None:
+        return every
+    home = (program, functions[0])
+    return given_back(inference, home, call, scope) or every
+
+
+def _imported(
+    inference: Inference, call: ast.Call, scope: Scope
+) -> Fact | None:
+    """What a function of another file of the project gives."""
+    found = inference.program.values.abroad(call.func, scope)
+    if found is None or isinstance(found[1], ast.ClassDef):
+        return None
+    return given_back(inference, (found[0], found[1]), call, scope)
 
 
 def returns(inference: Inference, function: Function) -> Fact:

@@ -42,6 +42,11 @@ Where: TypeAlias = Callable[[ast.AST], str | None]
 """The dtype of the region that a node runs in (`half` where it cannot be told); None outside."""
 _DEEP = 40
 _BUDGET = 20_000
+_HOPS = 3
+_CALLS = 200
+"""How many calls are followed, each by itself, into what they run."""
+_SMALL = 2_000
+"""How many steps each of them may take."""
 
 
 class Inference:
@@ -57,6 +62,8 @@ class Inference:
         self.casts: set[ast.expr] = set()
         """Expressions that are going to be `.float()`."""
         self._abroad: dict[tuple[int, str], Inference] = {}
+        self._given: dict[object, Inference] = {}
+        self._hops = 0
         self.outside: Inference | None = None
         """The same for the bodies of functions that are called outside of autocast."""
         self._facts = Fixpoint()
@@ -102,6 +109,30 @@ class Inference:
             )
         return self._abroad[key]
 
+    def given(
+        self, program: Program, region: str, facts: dict[Binding, Fact]
+    ) -> Inference | None:
+        """The inference for one call of a function, in this file or another, whose parameters are
+        these; None where it was reached through too many of them.
+        """
+        key = (id(program), region, tuple(facts.items()))
+        if key not in self._given:
+            if self._hops >= _HOPS or len(self._given) >= _CALLS:
+                return None
+            is_own = program is self.program
+            there = Inference(
+                program,
+                self.where if is_own else lambda _: region,
+                self.own if is_own else lambda _: None,
+            )
+            there._given, there._hops = self._given, self._hops + 1
+            there.casts = self.casts if is_own else set()
+            there._steps = _BUDGET - _SMALL
+            for binding, fact in facts.items():
+                there.assume(binding, fact)
+            self._given[key] = there
+        return self._given[key]
+
     def cast(self, expr: ast.expr) -> None:
         """`expr` is going to be `.float()`, so what is computed from it may be, too."""
         self.casts.add(expr)
@@ -112,6 +143,7 @@ class Inference:
     def forget(self) -> None:
         """Start over, after a cast."""
         self._facts.forget()
+        self._given.clear()
 
     def _infer(self, expr: ast.expr, scope: Scope) -> Fact:
         if isinstance(expr, ast.Call):

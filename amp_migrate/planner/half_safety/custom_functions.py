@@ -8,7 +8,7 @@ extensions would be handed half pointers. With AMP off the decorators only pass 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from amp_migrate.model.half_safety.demands import is_raw_pointer
@@ -238,15 +238,22 @@ def _class_named(
 
 
 def refuse_unprotected(
-    program: Program, call: ast.Call, scope: Scope
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+    has_gradient: Callable[[ast.expr], bool],
 ) -> Custom | None:
     """The custom function that a call runs, where it is going to be decorated. Raises Refusal
-    where it multiplies without `custom_fwd`, and nothing here decorates it.
+    where it multiplies without `custom_fwd`, and nothing here decorates it. One that is given
+    nothing that has a gradient runs no backward, and is as safe as any function.
     """
     custom = applied(program, call, scope)
     if custom is None:
         return None
     _refuse_old_style(call, custom)
+    given = [*call.args, *(one.value for one in call.keywords)]
+    if given and not any(map(has_gradient, given)):
+        return None
     is_own = custom.program is program
     if is_own and mends(program, custom.node):
         return custom

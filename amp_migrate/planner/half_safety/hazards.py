@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from amp_migrate.model.arguments import argument
@@ -23,6 +24,7 @@ from amp_migrate.model.half_safety import (
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.autograd_functions import Custom
 from amp_migrate.planner.half_safety.custom_functions import (
@@ -154,9 +156,17 @@ class Hazards:
             self.mend(hazard)
         for node, where in nodes:
             if isinstance(node, ast.Call):
-                custom = refuse_unprotected(self.program, node, where)
+                has_gradient = partial(self._has_gradient, where)
+                custom = refuse_unprotected(
+                    self.program, node, where, has_gradient
+                )
                 self.functions |= {custom} if custom is not None else set()
                 self._refuse_bce(node, where)
+
+    def _has_gradient(self, scope: Scope, expr: ast.expr) -> bool:
+        """Whether a value may be a floating-point tensor."""
+        fact = self.asked.fact(expr, scope)
+        return fact.may_be_tensor or bool(fact.dtypes & DType.COMPLEX)
 
     def _refuse_bce(self, call: ast.Call, scope: Scope) -> None:
         """No cast lets a binary cross-entropy on probabilities run under autocast."""

@@ -188,6 +188,7 @@ class Wiring:
         ]
         if self.epochs.called_per_epoch(home):
             return self._above_function(home, scope, optimizers)
+        self.scalers.hold(Home(home), bindings)
         self.scalers.make(
             Home(home),
             self.scalers.anchors.of(bindings, home, scope, loops),
@@ -231,6 +232,7 @@ class Wiring:
             ).append(binding)
         for bindings in by_method.values():
             where = self.program.module.scope_of(bindings[0].statement)
+            self.scalers.hold(Home(where, where.self_name or "self"), bindings)
             self.scalers.make(
                 Home(where, where.self_name or "self"),
                 self.scalers.anchors.of(bindings, where, scope, []),

@@ -6,12 +6,16 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.scaler_placement.callers import refuse_locked
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.later import LaterPlaces
+from amp_migrate.planner.scaler_placement.marked import (
+    names_of,
+    without_marked,
+)
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import Edit, InsertAfter, InsertBefore, Template
@@ -34,6 +38,10 @@ class Scalers:
     """Which scalers a scope may see, by id of the scope."""
     threaded: set[int] = field(default_factory=set)
     """Functions that are given one, by id."""
+    held: dict[Home, tuple[str, ...]] = field(default_factory=dict)
+    """The variables of the optimizers beside which each is made."""
+    asks_order: bool = False
+    """Whether AMP is off for optimizers that are of second order."""
 
     def __post_init__(self) -> None:
         self.anchors = Anchors(self.program)
@@ -44,7 +52,13 @@ class Scalers:
         homes = {home: list(anchors) for home, anchors in self.homes.items()}
         access = {scope: list(found) for scope, found in self.access.items()}
         threaded = set(self.threaded)
-        return replace(self, homes=homes, access=access, threaded=threaded)
+        return replace(
+            self,
+            homes=homes,
+            access=access,
+            threaded=threaded,
+            held=dict(self.held),
+        )
 
     def make(self, home: Home, anchors: list[ast.stmt], scope: Scope) -> None:
         """Make one at `home`, beside the statements `anchors`, for `scope`."""
@@ -53,6 +67,21 @@ class Scalers:
         for seen in (scope, home.scope):
             if home not in self.access.setdefault(id(seen), []):
                 self.access[id(seen)].append(home)
+
+    def hold(self, home: Home, bindings: list[Binding]) -> None:
+        """Remember which optimizers one is made beside."""
+        names = (*self.held.get(home, ()), *names_of(self.program, bindings))
+        self.held[home] = tuple(dict.fromkeys(names))
+
+    def off_for_marked(self, scope: Scope) -> bool:
+        """Switch AMP off for optimizers of second order, where all scalers that `scope` may use
+        are made beside one optimizer each; says whether they are.
+        """
+        names = [self.held.get(home, ()) for home in self._homes_of(scope)]
+        self.asks_order = bool(names) and all(
+            len(one) == 1 and one[0] for one in names
+        )
+        return self.asks_order
 
     def constructions(self) -> list[Edit]:
         """The statements that make the scalers."""
@@ -64,7 +93,7 @@ class Scalers:
 
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
         anchor, before = self.later.placed(home, anchor)
-        switch = self.switches.at(home.scope, anchor, after=not before)
+        switch = self._switch(home, anchor, before)
         own = self.switches.own
         option = own.text(home.scope, anchor) if own is not None else None
         name = f"{home.attribute}.{self.name}" if home.attribute else self.name
@@ -82,23 +111,31 @@ class Scalers:
 
     def switches_for(self, scope: Scope) -> list[Switch]:
         """The switches of the scalers that `scope` may use."""
-        places = self.places(scope)
         return [
-            self.switches.at(s, anchor, after=not before)
-            for s, anchor, before in places
+            self._switch(home, *self.later.placed(home, anchor))
+            for home in self._homes_of(scope)
+            for anchor in self.anchors.lasts(self.homes[home])
         ]
 
     def places(self, scope: Scope) -> list[tuple[Scope, ast.stmt, bool]]:
         """Where they are made: the scope, the statement, and whether before it."""
+        return [
+            (home.scope, *self.later.placed(home, anchor))
+            for home in self._homes_of(scope)
+            for anchor in self.anchors.lasts(self.homes[home])
+        ]
+
+    def _homes_of(self, scope: Scope) -> list[Home]:
         here: Scope | None = scope
         while here is not None and id(here) not in self.access:
             here = here.parent
-        homes = self.access.get(id(here), []) if here is not None else []
-        return [
-            (home.scope, *self.later.placed(home, anchor))
-            for home in homes
-            for anchor in self.anchors.lasts(self.homes[home])
-        ]
+        return self.access.get(id(here), []) if here is not None else []
+
+    def _switch(self, home: Home, place: ast.stmt, before: bool) -> Switch:
+        found = self.switches.at(home.scope, place, after=not before)
+        names = [name for name in self.held.get(home, ()) if name]
+        asks = self.asks_order and names
+        return without_marked(found, names) if asks else found
 
     def own(self, scope: Scope) -> str | None:
         """The scaler's name in a function whose loop got a scaler of its own, at its top."""
