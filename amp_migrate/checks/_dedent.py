@@ -37,7 +37,7 @@ def tail_calls(
             region = region_of(program, call)
             if (
                 region
-                and not region.off
+                and not region.off_at(call)
                 and spanned_step(program, region) is None
             ):
                 yield call, region

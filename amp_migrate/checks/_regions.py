@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from amp_migrate.model.contexts import is_autocast, opened
+from amp_migrate.model.decisions import runs_where_false
+from amp_migrate.model.devices import Devices
 from amp_migrate.model.dtype_choices import dtype_choices
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.regions import DEFAULTS
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
 
 _POSITIONS = {
@@ -45,13 +48,19 @@ class Region(NamedTuple):
 
     @property
     def dtypes(self) -> frozenset[str] | None:
-        """Every dtype that it may have; None where that is not known."""
+        """Every dtype that it may have, as far as the devices are in sight; None where none is
+        known.
+        """
         value = self.argument("dtype")
-        if value is None:
-            return frozenset({self.dtype}) if self.dtype is not None else None
-        return dtype_choices(
-            self.program, value, self.program.module.scope_of(self.call)
-        )
+        scope = self.program.module.scope_of(self.call)
+        if value is not None:
+            return dtype_choices(self.program, value, scope)
+        device = self.argument("device_type")
+        names = {self.device or ""}
+        if device is not None and self.device is None:
+            held = Devices(self.program).of(device, scope)
+            names = {name.rstrip(":") for name in held.names}
+        return frozenset(DEFAULTS[n] for n in names if n in DEFAULTS) or None
 
     @property
     def scope(self) -> Scope:
@@ -92,6 +101,14 @@ class Region(NamedTuple):
         """Switched off for good."""
         return self.is_false("enabled")
 
+    def off_at(self, node: ast.AST) -> bool:
+        """Switched off where `node` runs: for good, or where a branch says so."""
+        enabled = self.argument("enabled")
+        return self.off or (
+            enabled is not None
+            and runs_where_false(self.program, node, enabled, self.node)
+        )
+
     @property
     def device(self) -> str | None:
         """The device type, where it is written out."""
@@ -111,12 +128,7 @@ class Region(NamedTuple):
         """
         value = self.argument("dtype")
         if value is None:
-            return {
-                "cuda": "float16",
-                "mps": "float16",
-                "cpu": "bfloat16",
-                "xpu": "float16",
-            }.get(self.device or "")
+            return DEFAULTS.get(self.device or "")
         return dtype_name(
             self.program, value, self.program.module.scope_of(self.call)
         )

@@ -179,3 +179,49 @@ def _passed(program: Program, home: Scope, name: str) -> Iterator[Asked]:
         given = argument(site.call, home, name, site.bound)
         if given is not None:
             yield given, site.scope
+
+
+def runs_where_false(
+    program: Program, node: ast.AST, expr: ast.expr, outer: ast.AST
+) -> bool:
+    """Whether `node`, inside of `outer`, runs only where `expr` was false when `outer` began: the
+    arms of `if`s that ask for the same, of what nothing in `outer` changes.
+    """
+    asked = ast.unparse(expr)
+    if not any(
+        ast.unparse(test) == asked and not holds
+        for test, holds in _arms(program, node, outer)
+    ):
+        return False
+    read, changed = _variables(expr), _variables(outer, changed=True)
+    return not read & changed
+
+
+def _variables(node: ast.AST, *, changed: bool = False) -> set[str]:
+    """The variables, attributes and items in `node`; those that it changes, if only these are
+    wanted.
+    """
+    return {
+        ast.unparse(inner)
+        for inner in ast.walk(node)
+        if isinstance(inner, (ast.Name, ast.Attribute, ast.Subscript))
+        and not (changed and isinstance(inner.ctx, ast.Load))
+    }
+
+
+def _arms(
+    program: Program, node: ast.AST, outer: ast.AST
+) -> Iterator[tuple[ast.expr, bool]]:
+    """The tests between `node` and `outer`, and whether they hold where `node` runs."""
+    inner = node
+    for above in program.module.ancestors(node):
+        if above is outer:
+            return
+        if isinstance(above, ast.If) and inner is not above.test:
+            test, holds = above.test, inner in above.body
+            while isinstance(test, ast.UnaryOp) and isinstance(
+                test.op, ast.Not
+            ):
+                test, holds = test.operand, not holds
+            yield test, holds
+        inner = above

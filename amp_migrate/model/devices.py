@@ -352,14 +352,20 @@ class Devices:
         if name in _INDICES:
             return DeviceValue(Form.INDEX)
         if name == "str":
-            return DeviceValue(Form.STRING, closed=False)
+            held = self.of(expr.args[0], scope) if expr.args else UNKNOWN
+            return DeviceValue(Form.STRING, held.names, closed=False)
         functions = self.program.values.callees(expr, scope)
         found = [
             self.of(value, self.program.scope(function))
             for function in functions
             for value in returned(function)
         ]
-        return either(found or [UNKNOWN])
+        return either(found or [*self._default(expr, scope), UNKNOWN])
+
+    def _default(self, expr: ast.Call, scope: Scope) -> list[DeviceValue]:
+        """What `cfg.get("device", "cuda")` gives where nothing else is set."""
+        got = isinstance(expr.func, ast.Attribute) and expr.func.attr == "get"
+        return [self.of(one, scope) for one in expr.args[1:2] if got]
 
     def _device(self, expr: ast.Call, scope: Scope) -> DeviceValue:
         """`torch.device(x)` is a device, whatever `x` is."""

@@ -25,12 +25,13 @@ HALVES = {
     "torch.HalfTensor": "float16",
     "torch.bfloat16": "bfloat16",
 }
-_DEFAULTS = {
+DEFAULTS = {
     "cuda": "float16",
     "mps": "float16",
     "cpu": "bfloat16",
     "xpu": "float16",
 }
+"""What a region computes in on each device where no type is given."""
 
 
 class Region(NamedTuple):
@@ -91,7 +92,7 @@ class RegionIndex:
 
     def _dtype(self, dtype: ast.expr | None, device: str | None) -> str | None:
         if dtype is None:
-            return _DEFAULTS.get(device or "")
+            return DEFAULTS.get(device or "")
         return HALVES.get(self.program.canonical(dtype) or "")
 
     def _choices(
