@@ -105,7 +105,9 @@ class Events:
             and self._is_bare_step(node, func, scope)
         ):
             return EventKind.BARE_STEP
-        if isinstance(func, ast.Attribute) and func.attr == "zero_grad":
+        if isinstance(func, ast.Attribute) and (
+            func.attr == "zero_grad" or self._forgets_gradients(node, func)
+        ):
             return EventKind.ZERO_GRAD
         if (
             "caler" in _last(func)
@@ -114,6 +116,23 @@ class Events:
         ):
             return EventKind.SCALER_CREATED
         return self._of_reader(node, scope)
+
+    def _forgets_gradients(self, call: ast.Call, func: ast.Attribute) -> bool:
+        """`for p in model.parameters(): p.grad = None`, told of what the loop goes over."""
+        loop = self.program.module.parents[call]
+        if (
+            func.attr != "parameters"
+            or not isinstance(loop, ast.For)
+            or loop.iter is not call
+        ):
+            return False
+        return any(
+            isinstance(one, ast.Assign)
+            and isinstance(one.value, ast.Constant)
+            and one.value.value is None
+            and _is_gradient_of(one.targets[0], loop.target)
+            for one in loop.body
+        )
 
     def _is_bare_step(
         self, call: ast.Call, func: ast.Attribute, scope: Scope
@@ -368,6 +387,16 @@ def _mentions_gradient(call: ast.Call) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr == "grad"
         for node in ast.walk(call)
+    )
+
+
+def _is_gradient_of(expr: ast.expr, parameter: ast.expr) -> bool:
+    return (
+        isinstance(expr, ast.Attribute)
+        and expr.attr == "grad"
+        and isinstance(expr.value, ast.Name)
+        and isinstance(parameter, ast.Name)
+        and expr.value.id == parameter.id
     )
 
 
