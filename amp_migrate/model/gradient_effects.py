@@ -95,6 +95,32 @@ def writes_gradients(module: Module, node: ast.AST) -> bool:
     return False
 
 
+def forgets_gradients(module: Module, call: ast.Call) -> bool:
+    """`for p in model.parameters(): p.grad = None`, told of what the loop goes over."""
+    loop = module.parents[call]
+    return (
+        last_name(call.func) == "parameters"
+        and isinstance(loop, ast.For)
+        and loop.iter is call
+        and any(_forgets(one, loop.target) for one in loop.body)
+    )
+
+
+def _forgets(statement: ast.stmt, parameter: ast.expr) -> bool:
+    if not isinstance(statement, ast.Assign):
+        return False
+    target, value = statement.targets[0], statement.value
+    return (
+        isinstance(target, ast.Attribute)
+        and target.attr == "grad"
+        and isinstance(parameter, ast.Name)
+        and isinstance(target.value, ast.Name)
+        and target.value.id == parameter.id
+        and isinstance(value, ast.Constant)
+        and value.value is None
+    )
+
+
 def _bounded(value: ast.AST | None) -> bool:
     """`p.grad = p.grad.clamp(...)`, `torch.clamp(p.grad, ...)`, `p.grad / n`."""
     if isinstance(value, ast.BinOp) and isinstance(

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_effects import forgets_gradients
 from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.gradient_uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.kinds import Kind
@@ -106,7 +107,8 @@ class Events:
         ):
             return EventKind.BARE_STEP
         if isinstance(func, ast.Attribute) and (
-            func.attr == "zero_grad" or self._forgets_gradients(node, func)
+            func.attr == "zero_grad"
+            or forgets_gradients(self.program.module, node)
         ):
             return EventKind.ZERO_GRAD
         if (
@@ -116,23 +118,6 @@ class Events:
         ):
             return EventKind.SCALER_CREATED
         return self._of_reader(node, scope)
-
-    def _forgets_gradients(self, call: ast.Call, func: ast.Attribute) -> bool:
-        """`for p in model.parameters(): p.grad = None`, told of what the loop goes over."""
-        loop = self.program.module.parents[call]
-        if (
-            func.attr != "parameters"
-            or not isinstance(loop, ast.For)
-            or loop.iter is not call
-        ):
-            return False
-        return any(
-            isinstance(one, ast.Assign)
-            and isinstance(one.value, ast.Constant)
-            and one.value.value is None
-            and _is_gradient_of(one.targets[0], loop.target)
-            for one in loop.body
-        )
 
     def _is_bare_step(
         self, call: ast.Call, func: ast.Attribute, scope: Scope
@@ -387,16 +372,6 @@ def _mentions_gradient(call: ast.Call) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr == "grad"
         for node in ast.walk(call)
-    )
-
-
-def _is_gradient_of(expr: ast.expr, parameter: ast.expr) -> bool:
-    return (
-        isinstance(expr, ast.Attribute)
-        and expr.attr == "grad"
-        and isinstance(expr.value, ast.Name)
-        and isinstance(parameter, ast.Name)
-        and expr.value.id == parameter.id
     )
 
 
