@@ -11,12 +11,18 @@ from weakref import WeakKeyDictionary
 
 from amp_migrate.config import Settings
 from amp_migrate.model.kinds import SCALERS
+from amp_migrate.model.linking import LinkedProgram
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD
+from amp_migrate.project import nearby
+from amp_migrate.project.errors import SourceError
+from amp_migrate.project.text import decode
 
 if TYPE_CHECKING:
     from amp_migrate.outcome import LoopOutcome
 
+_MOST_FILES = 24
+_MOST_TEXT = 400_000
 AMP_NAMES = (*NEW, *OLD, *SCALERS)
 _PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = (
     WeakKeyDictionary()
@@ -93,6 +99,36 @@ def _planned(program: Program, settings: Settings) -> Planned:
     if project is not None and any(loop.status == "migrated" for loop in loops):
         planner, _ = planning.planned(program, settings, project=project)
         others = tuple(planner.company)
+        loops = _in_company(program, settings, others) if others else loops
     planned = Planned(loops, others)
     _PLANS[program] = (settings, planned)
     return planned
+
+
+def _in_company(
+    program: Program, settings: Settings, others: tuple[str, ...]
+) -> list[LoopOutcome]:
+    """What the planner decides where it sees the other files as well, which may use AMP for these
+    loops; nothing where that is too much to read.
+    """
+    from amp_migrate.planner import plan as planning
+
+    path = program.module.path
+    texts = {path: program.module.text}
+    texts |= {file: _text(file) for file in others[:_MOST_FILES]}
+    if sum(map(len, texts.values())) > _MOST_TEXT:
+        return []
+    try:
+        joint = LinkedProgram(texts)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    _, plans = planning.planned(joint, settings)
+    return plans[path].loops
+
+
+def _text(file: str) -> str:
+    data = nearby.text_of(file)
+    try:
+        return decode(data, file).text if data is not None else ""
+    except SourceError:
+        return ""

@@ -44,11 +44,23 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 is None
             ):
                 continue
-            if any(
-                code.is_event(s, EventKind.ZERO_GRAD) for s in loop.body
-            ) or any(_divides(node) for node in shallow(loop)):
+            if _steps_each_time(code) or any(
+                _divides(node) for node in shallow(loop)
+            ):
+                continue
+            if any(code.is_event(s, EventKind.ZERO_GRAD) for s in loop.body):
                 continue
             yield finding_at(program, call, RULE, message)
+
+
+def _steps_each_time(code: Code) -> bool:
+    """Whether the gradients are used right behind their backward: the step under a condition is
+    that of another optimizer.
+    """
+    return any(
+        code.is_event(statement, EventKind.SCALER_STEP)
+        for statement in code.after(code.statement)
+    )
 
 
 def _divides(node: ast.AST) -> bool:

@@ -50,10 +50,9 @@ class Calls:
         scope = self.program.module.scopes[function]
         path = path.fork()
         self._bind(call, scope, path, frame)
+        handed = self._handed_on(call, path, frame)
         aside = self.summaries.split(function, path)
-        inner = Frame(
-            scope, call, frame, frame.loops, self._handed_on(call, path, frame)
-        )
+        inner = Frame(scope, call, frame, frame.loops, handed)
         key = self.summaries.key(function, inner, path, self._homes)
         return Entry(call, path, inner, aside, key)
 

@@ -62,3 +62,21 @@ def test_a_loop_by_itself_comes_out_the_same(write: Write, tmp_path: Path) -> No
         python("-m", "amp_migrate", *command, str(path.parent), cwd=tmp_path)
     fixed, migrated = (tmp_path / name / "a.py" for name in ("lint", "migrate"))
     assert fixed.read_text() == migrated.read_text() != LONE
+
+
+def test_a_loop_that_gets_its_region_from_another_file_uses_amp(
+    write: Write, tmp_path: Path
+) -> None:
+    """The plain backward is the branch without a scaler; a caller says which region is entered."""
+    region = "with region:\n            loss"
+    engine = ENGINE.replace("device):", "device, region):").replace("loss", region, 1)
+    switch = "region = torch.autocast('cuda', enabled=device.type == 'cuda')\nfor epoch"
+    main = MAIN.replace("for epoch", switch).replace("device)\n", "device, region)\n")
+    assert "train(model, [], optimizer, device, region)" in main
+    write("engine.py", engine)
+    write("main.py", main.replace(".to(device, region)", ".to(device)"))
+    select = ("--select", "loop-without-amp")
+    done = python("-m", "amp_migrate", "lint", *select, ".", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Nothing found in 2 files.")
+    plain = python("-m", "amp_migrate", "lint", *select, "engine.py", cwd=tmp_path)
+    assert plain.returncode == 0
