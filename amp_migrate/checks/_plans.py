@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
@@ -20,6 +20,7 @@ from amp_migrate.project.text import decode
 
 if TYPE_CHECKING:
     from amp_migrate.outcome import LoopOutcome
+    from amp_migrate.planner.file_plan import Plan
 
 _MOST_FILES = 24
 _MOST_TEXT = 400_000
@@ -99,20 +100,25 @@ def _planned(program: Program, settings: Settings) -> Planned:
     if project is not None and any(loop.status == "migrated" for loop in loops):
         planner, _ = planning.planned(program, settings, project=project)
         others = tuple(planner.company)
-        loops = _in_company(program, settings, others) if others else loops
+        loops = (
+            _in_company(program, others, planning.planned, settings)
+            if others
+            else loops
+        )
     planned = Planned(loops, others)
     _PLANS[program] = (settings, planned)
     return planned
 
 
 def _in_company(
-    program: Program, settings: Settings, others: tuple[str, ...]
+    program: Program,
+    others: tuple[str, ...],
+    planned: Callable[[Program, Settings], tuple[object, Mapping[str, Plan]]],
+    settings: Settings,
 ) -> list[LoopOutcome]:
     """What the planner decides where it sees the other files as well, which may use AMP for these
     loops; nothing where that is too much to read.
     """
-    from amp_migrate.planner import plan as planning
-
     path = program.module.path
     texts = {path: program.module.text}
     texts |= {file: _text(file) for file in others[:_MOST_FILES]}
@@ -122,7 +128,7 @@ def _in_company(
         joint = LinkedProgram(texts)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    _, plans = planning.planned(joint, settings)
+    _, plans = planned(joint, settings)
     return plans[path].loops
 
 
