@@ -10,6 +10,9 @@ from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.trace import Trace
 
 _RESUMED = "; if it goes on from a checkpoint that the run before has written, use --scratch"
+_BY_HAND = (
+    ": it calls backward, and counted are the steps of torch.optim's optimizers"
+)
 _NAMED = re.compile(r"[\w.]+(Error|Exception|Exit|Interrupt|Warning|Stop\w*): ")
 _ELSEWHERE = (
     "it started {} processes itself, at {}, and only the first process of a program is measured: "
@@ -78,9 +81,9 @@ def _no_step(trace: Trace, original: Trace | None) -> str:
         return _CAPTURED
     if trace.processes:
         return _elsewhere(trace)
-    return "nothing can be compared" + (
-        _RESUMED if original is not None else ""
-    )
+    if original is not None:
+        return f"nothing can be compared{_RESUMED}"
+    return "nothing can be compared" + _BY_HAND * bool(trace.losses)
 
 
 def _elsewhere(trace: Trace) -> str:

@@ -195,13 +195,18 @@ class Runner:
                 if before.get(path) != after[path]
             )
             if written:
-                more = (
-                    f" and {len(written) - 5} more" if len(written) > 5 else ""
-                )
-                notes.append(
-                    f"the program itself wrote {', '.join(written[:5])}{more} here; --scratch has "
-                    "it write into copies"
-                )
+                notes.append(_told(written, in_copies=self.options.scratch))
+
+
+def _told(written: list[str], *, in_copies: bool) -> str:
+    more = f" and {len(written) - 5} more" if len(written) > 5 else ""
+    files = f"{', '.join(written[:5])}{more}"
+    if in_copies:
+        return (
+            f"{files} changed here, and the program ran in copies: it names this folder, or "
+            "something else has written there"
+        )
+    return f"the program itself wrote {files} here; --scratch has it write into copies"
 
 
 def _files(folder: Path) -> dict[Path, int]:

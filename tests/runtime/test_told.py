@@ -9,6 +9,7 @@ import pytest
 from amp_migrate.runtime.command import lines
 from amp_migrate.runtime.page import page
 from amp_migrate.runtime.report import Options, Program, counted
+from amp_migrate.runtime.runner import Runner
 from amp_migrate.runtime.supervise import Supervisor
 from amp_migrate.runtime.verify import Verifier
 from tests.runtime.programs import AFTER, BEFORE, edited
@@ -73,3 +74,27 @@ def test_a_fault_of_the_simulated_gpu_is_told_as_one(
     program = Program("train.py", (), False, {"float16": {}}, tmp_path)
     report = Verifier(program, Options(steps=2, quick=True), supervisor).run()
     assert "the simulated GPU has no sparse tensors" in report.checks[0].message
+
+
+def test_steps_by_hand_are_not_counted(supervisor: Supervisor, tmp_path: Path) -> None:
+    text = "import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    program = Program("train.py", (), False, {"float16": {}}, tmp_path)
+    report = Verifier(program, Options(steps=2, quick=True), supervisor).run()
+    assert "counted are the steps of torch.optim's optimizers" in report.checks[0].message
+
+
+@pytest.mark.parametrize(
+    ("scratch", "words"),
+    [
+        (False, "the program itself wrote new here"),
+        (True, "new changed here, and the program ran in copies"),
+    ],
+)
+def test_new_files_are_told(scratch: bool, words: str, tmp_path: Path) -> None:
+    program = Program("train.py", (), False, {}, tmp_path)
+    runner = Runner(program, Options(scratch=scratch), None, tmp_path / "runs")  # type: ignore[arg-type]
+    notes: list[str] = []
+    with runner.telling_written(notes):
+        (tmp_path / "new").write_text("x", encoding="utf-8")
+    assert notes[0].startswith(words)
