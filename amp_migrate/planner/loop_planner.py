@@ -57,9 +57,8 @@ class LoopPlanner:
         """Everything that the loop needs. Raises Refusal."""
         scope, backwards = group.scope, group.backwards
         loop, marked = self._screened(group)
-        hazards = Hazards(
-            self.program, float16=self.settings.dtype != "bfloat16"
-        )
+        is_float16 = self.settings.dtype != "bfloat16"
+        hazards = Hazards(self.program, float16=is_float16)
         penalties = Penalties(self.program, scope, hazards)
         late = (
             ProbabilityLosses(self.program, scope, backwards, hazards).late()
@@ -73,7 +72,7 @@ class LoopPlanner:
         )
         kept_in_float(self.program, scope, hazards)
         casts_after(self.program, scope, late, hazards, self.settings)
-        if self.settings.dtype == "bfloat16":
+        if not is_float16:
             return self._unscaled(loop, regions, before, hazards)
         screen.refuse_remote(self.program, backwards)
         steps = [

@@ -106,19 +106,7 @@ def check_optimizers(
         assert isinstance(call.func, ast.Attribute)
         value = program.values.of(call.func.value, scope)
         _refuse_closure(program, scope, call, value)
-        inside = (
-            value.cls is not None
-            and value.cls is program.graph.class_around(scope)
-        )
-        if value.kind is Kind.WRAPPER and not inside:
-            raise Refusal(
-                "optimizer-wrapper",
-                call,
-                (
-                    f"`{value.cls.name if value.cls else ''}` has a step of its own and no "
-                    "param_groups for GradScaler"
-                ),
-            )
+        _refuse_wrapper(program, scope, call, value)
         if value.kind is Kind.FOREIGN_OPTIMIZER and not (
             asks_order and _is_marked(value)
         ):
@@ -134,6 +122,20 @@ def check_optimizers(
                 f"nothing in {what_was_read(program)} shows what "
                 f"`{ast.unparse(call.func.value)}` is or where it is made",
             )
+
+
+def _refuse_wrapper(
+    program: Program, scope: Scope, call: ast.Call, value: Value
+) -> None:
+    around = program.graph.class_around(scope)
+    inside = value.cls is not None and value.cls is around
+    if value.kind is Kind.WRAPPER and not inside:
+        raise Refusal(
+            "optimizer-wrapper",
+            call,
+            f"`{value.cls.name if value.cls else ''}` has a step of its own and no "
+            "param_groups for GradScaler",
+        )
 
 
 def _refuse_closure(

@@ -90,6 +90,17 @@ def _may_be_true(
         return False
     if not isinstance(expr, ast.Name) or not hops:
         return True
+    return _may_be_bound_true(program, expr, scope, asked, hops)
+
+
+def _may_be_bound_true(
+    program: Program,
+    expr: ast.Name,
+    scope: Scope,
+    asked: list[ast.expr],
+    hops: int,
+) -> bool:
+    """Whether what a name is bound to, or what callers pass for it, may be true."""
     reach = program.reaching.at(expr, expr.id)
     given = [b for b in reach.bindings if b.how == "parameter"]
     others = [b.value for b in reach.bindings if b.how != "parameter"]

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import bindings, calls, parameters
 from amp_migrate.model.tensors.bounds import negated, of_operation
+from amp_migrate.model.tensors.buffers import registrations
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     ARRAY,
@@ -337,7 +338,7 @@ class Inference:
         if expr.value.id != scope.self_name:
             return None
         for call, where in self.program.remembered(
-            (_buffers, cls), lambda: _buffers(self, cls)
+            (registrations, cls), lambda: registrations(self.program, cls)
         ):
             if (
                 isinstance(call.args[0], ast.Constant)
@@ -376,28 +377,6 @@ def _under(display: ast.expr | None, key: str) -> ast.expr | None:
         (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
         None,
     )
-
-
-def _buffers(
-    inference: Inference, cls: ast.ClassDef
-) -> list[tuple[ast.Call, Scope]]:
-    """The calls in a class, and in its bases, that register buffers."""
-    scopes = inference.program.module.scopes
-    owners = inference.program.graph.lineage(cls)
-    methods = [
-        one
-        for owner in owners
-        for one in owner.body
-        if isinstance(one, FUNCTIONS)
-    ]
-    return [
-        (call, scopes[method])
-        for method in methods
-        for call in scopes[method].calls
-        if isinstance(call.func, ast.Attribute)
-        and call.func.attr == "register_buffer"
-        and len(call.args) > 1
-    ]
 
 
 def _is_parameter(expr: ast.Attribute) -> bool:
