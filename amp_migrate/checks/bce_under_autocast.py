@@ -35,13 +35,13 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if not program.effects.is_bce(call, scope) or _hands_on(call):
+            region = program.regions.enabled_around(call)
+            if region is None or region.device == "cpu" or _hands_on(call):
+                continue
+            if not program.effects.is_bce(call, scope):
                 continue
             if not all(map(is_library_bce, callables(program, call, scope))):
                 continue  # one of several losses, which another caller may choose
-            region = program.regions.enabled_around(call)
-            if region is None or region.device == "cpu":
-                continue
             if not _off_inside(program, call) and not _is_spared(program, call):
                 related = [(region.call, "under this autocast")]
                 yield finding_at(

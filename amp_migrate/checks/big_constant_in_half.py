@@ -65,7 +65,7 @@ def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
             if not isinstance(statement, _DEFINITIONS)
             else ()
         ):
-            if isinstance(node, ast.Call):
+            if isinstance(node, ast.Call) and _is_given_huge(node, scope):
                 yield from _in_call(program, node, scope)
             elif isinstance(node, ast.Assign) and isinstance(
                 node.targets[0], ast.Subscript
@@ -83,6 +83,14 @@ def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
                 yield _Hit(
                     node, node.left, node.right, raises=False, mask=False
                 )
+
+
+def _is_given_huge(call: ast.Call, scope: Scope) -> bool:
+    """Whether any number in a call is too large; few calls have one, whatever they run."""
+    given = [*call.args, *(word.value for word in call.keywords)]
+    if isinstance(call.func, ast.Attribute):
+        given.append(call.func.value)
+    return any(is_huge(one, scope) for one in given)
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -32,7 +32,7 @@ class Answers:
 
     def __init__(self) -> None:
         # The nodes are held, so that their ids stay their own.
-        self._known: dict[Key, tuple[ast.expr, Value]] = {}
+        self.known: dict[Key, tuple[ast.expr, Value]] = {}
         self._tentative: dict[Key, ast.expr] = {}
         self._busy: dict[Key, int] = {}
 
@@ -44,7 +44,7 @@ class Answers:
     ) -> Value:
         """The answer by `infer`, which may ask other questions and this one."""
         key = (id(expr), id(scope))
-        held = self._known.get(key)
+        held = self.known.get(key)
         if held is not None:
             return held[1]
         rests = self._rests(key)
@@ -60,7 +60,7 @@ class Answers:
             del self._busy[key]
             rests, _Open.lowest = _Open.lowest, min(outside, _Open.lowest)
         if value or rests >= depth:
-            self._known[key] = (expr, value)
+            self.known[key] = (expr, value)
         else:
             self._tentative[key] = expr
         if rests >= depth:

@@ -39,6 +39,7 @@ _KEEPS = {
 }
 _COPIES = {"copy.deepcopy", "copy.copy"}
 _HOLDERS = {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}
+_WRAPS = ("DataParallel", "DistributedDataParallel", ".compile", ".script")
 _CONTAINERS = {
     "list",
     "tuple",
@@ -153,7 +154,8 @@ class CallValues:
         if canonical in _HOLDERS:
             whole = self.values.container(expr.args, expr, scope)
             return Value(kind, expr, canonical, held=whole.held)
-        if kind is not Kind.MODEL:
+        wraps = kind is Kind.MODEL and canonical.endswith(_WRAPS)
+        if not wraps:
             return Value(kind, expr, canonical)
         inner = next(
             (
@@ -163,10 +165,7 @@ class CallValues:
             ),
             None,
         )
-        wraps = canonical.endswith(
-            ("DataParallel", "DistributedDataParallel", ".compile", ".script")
-        )
-        if not wraps or inner is None:
+        if inner is None:
             return Value(kind, expr, canonical)
         return Value(kind, expr, canonical, inner.cls, inner.foreign)
 
@@ -191,10 +190,10 @@ class CallValues:
         """
         name = (dotted_name(expr.func) or "").rpartition(".")[2]
         given = [*expr.args, *(k.value for k in expr.keywords)]
-        takes_optimizer = any(
+        # The name is asked first: what the arguments are may take a look at the whole program.
+        if (scheduler_name(name) or name.endswith("LR")) and any(
             self.values.kind(a, scope) is Kind.OPTIMIZER for a in given
-        )
-        if takes_optimizer and (scheduler_name(name) or name.endswith("LR")):
+        ):
             return Value(Kind.SCHEDULER, expr, name)
         if name.endswith("Loss") and name[:1].isupper():
             return Value(Kind.CRITERION, expr, name)

@@ -61,14 +61,10 @@ class CallGraph:
 
     def class_named(self, expr: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The class definition that a name refers to."""
-        return next(
-            (
-                node
-                for node in self._definitions(expr, scope)
-                if isinstance(node, ast.ClassDef)
-            ),
-            None,
-        )
+        for node in self._definitions(expr, scope):
+            if isinstance(node, ast.ClassDef):
+                return node
+        return None
 
     def _definitions(self, expr: ast.expr, scope: Scope) -> list[ast.AST]:
         """What binds a name, here or in the file of the program that it is imported from.

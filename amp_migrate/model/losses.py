@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
@@ -39,7 +39,7 @@ def callables(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
         return []
 
     def found() -> list[Behind]:
-        behind = list(_behind((program, func, scope), _DEEP))
+        behind = list(_behind((program, func, scope), _DEEP).found)
         return behind or (
             _named(program) if _is_open(program, call, scope) else []
         )
@@ -134,20 +134,57 @@ def _computes_bce(behind: Behind) -> bool:
     return is_library_bce(behind) or bool(body_effects(behind) & EventKind.BCE)
 
 
-def _behind(part: Part, deep: int) -> tuple[Behind, ...]:
-    """What an expression may be. Asked once per part and depth: where many callers pass on what
-    many callers gave them, there are far more ways to a part than parts.
+class _Known(NamedTuple):
+    """What may be behind a part, and how many levels had to be looked at to know all of it."""
+
+    found: tuple[Behind, ...]
+    levels: int
+
+
+_CUT = _Known((), 1_000_000)
+"""There is more, which was not looked at."""
+
+
+class _Search:
+    """What is found from one part on, at one depth."""
+
+    def __init__(self, deep: int) -> None:
+        self.deep = deep
+        self.levels = 1
+
+    def at(self, part: Part, deep: int) -> tuple[Behind, ...]:
+        """What may be behind another part, with `deep` levels left."""
+        known = _behind(part, deep)
+        self.needs(known.levels, deep)
+        return known.found
+
+    def needs(self, levels: int, deep: int) -> None:
+        """Note that so many levels count where `deep` are left."""
+        self.levels = max(self.levels, levels + self.deep - deep)
+
+
+def _behind(part: Part, deep: int) -> _Known:
+    """What an expression may be. Asked once per part, or, where the search is cut off, once per
+    part and depth: where many callers pass on what many callers gave them, there are far more ways
+    to a part than parts.
     """
-    program, expr, scope = part
     if deep == 0:
-        return ()
-    return program.remembered(
-        (_behind, expr, scope, deep),
-        lambda: tuple(dict.fromkeys(_found(part, deep))),
-    )
+        return _CUT
+    program, expr, scope = part
+    known = program.remembered((_behind, expr, scope), dict[int, _Known])
+    whole = known.get(0)
+    if whole is not None and whole.levels <= deep:
+        return whole
+    if deep not in known:
+        search = _Search(deep)
+        found = tuple(dict.fromkeys(_found(part, search)))
+        answer = known[deep] = _Known(found, search.levels)
+        if search.levels <= deep:
+            known[0] = answer
+    return known[deep]
 
 
-def _found(part: Part, deep: int) -> Iterator[Behind]:
+def _found(part: Part, search: _Search) -> Iterator[Behind]:
     program, expr, _ = part
     if isinstance(expr, ast.Lambda):
         yield program, expr
@@ -159,9 +196,9 @@ def _found(part: Part, deep: int) -> Iterator[Behind]:
     if program.canonical(expr) is not None:
         yield program, expr
     for one in _origins(part):
-        yield from _behind(one, deep - 1)
+        yield from search.at(one, search.deep - 1)
     if isinstance(expr, ast.Attribute):
-        yield from _attribute(part, expr, deep)
+        yield from _attribute(part, expr, search)
 
 
 def _definition(part: Part) -> Behind | None:
@@ -216,7 +253,9 @@ def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
     return named is not None and isinstance(named[1], ast.ClassDef)
 
 
-def _attribute(part: Part, expr: ast.Attribute, deep: int) -> Iterator[Behind]:
+def _attribute(
+    part: Part, expr: ast.Attribute, search: _Search
+) -> Iterator[Behind]:
     """`model.loss`: a method or an attribute of any class that the model may be of."""
     program, _, scope = part
     value = program.values.of(expr.value, scope)
@@ -224,15 +263,17 @@ def _attribute(part: Part, expr: ast.Attribute, deep: int) -> Iterator[Behind]:
         [(program, value.cls)] if value.cls is not None else []
     )
     owners += [value.foreign] if value.foreign is not None else []
-    owners += _behind((program, expr.value, scope), deep - 1)
+    owners += search.at((program, expr.value, scope), search.deep - 1)
     for owner in dict.fromkeys(owners):
         if isinstance(owner[1], ast.ClassDef):
-            yield from _member(owner[0], owner[1], expr.attr, deep - 1)
+            here = owner[0], owner[1]
+            yield from _member(here, expr.attr, search, search.deep - 1)
 
 
 def _member(
-    program: Program, cls: ast.ClassDef, name: str, deep: int
+    here: tuple[Program, ast.ClassDef], name: str, search: _Search, deep: int
 ) -> Iterator[Behind]:
+    program, cls = here
     methods = [
         program.graph.method(one, name)
         for one in (cls, *program.graph.heirs(cls))
@@ -252,10 +293,12 @@ def _member(
         ]:
             if binding.value is not None:
                 where = program.module.scope_of(binding.value)
-                yield from _behind((program, binding.value, where), deep)
+                yield from search.at((program, binding.value, where), deep)
+        if owner.bases:
+            search.needs(1, deep)
         for base in owner.bases if deep else ():
             above = program.values.abroad(
                 base, scope.parent or program.module.root
             )
             if above is not None and isinstance(above[1], ast.ClassDef):
-                yield from _member(above[0], above[1], name, deep - 1)
+                yield from _member((above[0], above[1]), name, search, deep - 1)

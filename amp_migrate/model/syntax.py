@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.child_nodes import child_fields, children
 from amp_migrate.model.names import Imports, imports_of
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.scopes import (
     FUNCTIONS,
     Binding,
@@ -85,6 +86,11 @@ class Module:
     def file_of(self, node: ast.AST) -> Module | None:
         """The file that holds `node`; None for a node made on the way."""
         return self
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the file, outer before inner."""
+        return tuple(nodes_in(self.tree))
 
     @cached_property
     def imports(self) -> Imports:

@@ -72,10 +72,8 @@ def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
     head = canonical.partition(".")[0]
     if not head or head in sys.stdlib_module_names:
         return []
-    top = absolute_starts(Path(resolved(path)).parent)[-1]
-    if not any((top / name).exists() for name in _ROOTS):
-        return []
-    holders = _holders(str(top)).get(head, ())
+    top = _root_above(os.path.dirname(resolved(path)))  # noqa: PTH120 - asked for each name
+    holders = _holders(top).get(head, ()) if top is not None else ()
     if len(holders) != 1:
         return []
     parts = canonical.split(".")
@@ -87,6 +85,13 @@ def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
             (f"{base}/__init__.py", parts[cut:]),
         ]
     return found
+
+
+@lru_cache(maxsize=4096)
+def _root_above(folder: str) -> str | None:
+    """The root of the project that a folder lies in, where it shows itself as one."""
+    top = absolute_starts(Path(folder))[-1]
+    return str(top) if any((top / name).exists() for name in _ROOTS) else None
 
 
 @lru_cache(maxsize=64)

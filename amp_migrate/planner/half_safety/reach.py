@@ -17,10 +17,19 @@ from amp_migrate.model.unknown_models import methods_abroad, possible
 
 def reachable(
     program: Program, statements: list[ast.stmt], scope: Scope
-) -> Iterator[tuple[ast.AST, Scope]]:
+) -> tuple[tuple[ast.AST, Scope], ...]:
     """Every node of the statements and of the functions in sight that they run, models' `forward`
-    included.
+    included. Asked about one loop by many, and found once.
     """
+    return program.remembered(
+        (reachable, *statements, scope),
+        lambda: tuple(_reachable(program, statements, scope)),
+    )
+
+
+def _reachable(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[ast.AST, Scope]]:
     seen: set[int] = set()
     wanted: deque[tuple[ast.AST, Scope]] = deque((s, scope) for s in statements)
     while wanted:

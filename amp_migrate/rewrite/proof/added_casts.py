@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.rewrite.proof.demands import demands_of
@@ -32,9 +33,9 @@ class AddedCasts(RewrittenFile):
     def _added(self, original: ast.Module) -> Iterator[ast.Call]:
         """The casts that the original does not have."""
         before = Counter(
-            ast.unparse(node) for node in ast.walk(original) if _is_cast(node)
+            ast.unparse(node) for node in nodes_in(original) if _is_cast(node)
         )
-        for node in ast.walk(self.file.tree):
+        for node in self.file.nodes:
             if not isinstance(node, ast.Call) or not _is_cast(node):
                 continue
             if before[ast.unparse(node)]:

@@ -13,6 +13,7 @@ from amp_migrate.model.devices import Devices
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import device
@@ -34,7 +35,7 @@ class AddedReads(RewrittenFile):
         super().__init__(program, file, introduced)
         self.devices = Devices(program)
         self._read_before = {
-            n.id for n in ast.walk(original) if isinstance(n, ast.Name)
+            n.id for n in nodes_in(original) if isinstance(n, ast.Name)
         }
         trees = (ast.parse(text, mode="eval") for text in introduced.evaluated)
         self._evaluated = {
@@ -53,7 +54,7 @@ class AddedReads(RewrittenFile):
             else:
                 yield from self._read(node, scope)
         for entry in (
-            n for n in ast.walk(expr) if isinstance(n, ast.Subscript)
+            n for n in nodes_in(expr) if isinstance(n, ast.Subscript)
         ):
             if (
                 not self._has_entry(entry)

@@ -60,7 +60,7 @@ class _Additions(RewrittenFile):
         """Of the regions, of what is set, and of the scalers that are read."""
         of_file = (self.program, self.file, self.introduced)
         reads, scalers = AddedReads(*of_file, before), ScalerReads(*of_file)
-        for node in ast.walk(self.file.tree):
+        for node in self.file.nodes:
             if isinstance(node, ast.withitem) and self.forms.is_region(node):
                 yield from reads.total(node.context_expr)
             elif isinstance(node, ast.Assign) and self._is_new(node.targets[0]):

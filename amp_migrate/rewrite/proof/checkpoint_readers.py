@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.whole_reads import literal, reader_of, reader_of_files
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
@@ -14,6 +15,8 @@ class CheckpointReaders(RewrittenFile):
 
     def entries(self, original: ast.Module) -> Iterator[Unproved]:
         """A checkpoint with the scaler's state has a key more: nobody may read it as a whole."""
+        if "state_dict" not in self.file.text:
+            return
         before = [ast.unparse(one) for one in self._states(original)]
         for made in self._states(self.file.tree):
             reader = reader_of(self.program, made) or reader_of_files(
@@ -27,7 +30,7 @@ class CheckpointReaders(RewrittenFile):
 
     def _states(self, tree: ast.Module) -> Iterator[ast.Dict | ast.Call]:
         """The dicts that hold the state of a declared scaler under the key of checkpoints."""
-        for node in ast.walk(tree):
+        for node in nodes_in(tree):
             pairs: list[tuple[object, ast.expr]] = []
             if isinstance(node, ast.Dict):
                 pairs = list(

@@ -44,21 +44,33 @@ def compare(original: ast.AST, output: ast.AST) -> Comparison:
     """Walk both trees in step; a `.float()` that only the output has is counted and looked
     through.
     """
+    apart, casts = _walked(original, output)
+    return Comparison(_difference(*apart) if apart else None, casts)
+
+
+def _walked(
+    original: ast.AST, output: ast.AST
+) -> tuple[tuple[ast.AST, ast.AST] | None, int]:
+    """The statements that differ first, and how many `.float()` calls the output has more."""
     casts = 0
     pending: list[_Pair] = [(original, output, original, output)]
     while pending:
         pair = left, right, left_near, right_near = pending.pop()
-        if _is_float_cast(right) and not _is_float_cast(left):
+        if (
+            isinstance(right, ast.Call)
+            and _is_float_cast(right)
+            and not _is_float_cast(left)
+        ):
             casts += 1
             pending.append((left, right.func.value, left_near, right_near))  # type: ignore[attr-defined]
         elif type(left) is not type(right):
             near = _nearest(left, left_near), _nearest(right, right_near)
-            return Comparison(_difference(*near), casts)
+            return near, casts
         elif isinstance(left, (ast.AST, list)):
             pending += _inner(pair)
         elif left != right or repr(left) != repr(right):
-            return Comparison(_difference(left_near, right_near), casts)
-    return Comparison(None, casts)
+            return (left_near, right_near), casts
+    return None, casts
 
 
 def _inner(pair: _Pair) -> Iterator[_Pair]:
@@ -77,8 +89,7 @@ def _inner(pair: _Pair) -> Iterator[_Pair]:
 
 def is_same(original: ast.AST, output: ast.AST) -> bool:
     """Whether both are the same code, `.float()` calls included."""
-    found = compare(original, output)
-    return found.difference is None and found.float_casts == 0
+    return _walked(original, output) == (None, 0)
 
 
 class _Missing:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (
@@ -312,7 +313,7 @@ def _takes(op: Op, call: ast.Call, expr: ast.expr, named: str | None) -> bool:
 def _reads(scope: Scope) -> dict[str, list[ast.expr]]:
     found: dict[str, list[ast.expr]] = {}
     for statement in scope.body:
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(
                 node.ctx, ast.Load
             ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.rewrite.proof.checkpoint_forms import CheckpointForms
 from amp_migrate.rewrite.proof.forms import (
     Forms,
@@ -362,6 +363,6 @@ def _import_of(name: str) -> str:
 
 def _imported(tree: ast.Module, module: str, name: str) -> set[str]:
     """What a name of a module is called here."""
-    statements = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    statements = [n for n in nodes_in(tree) if isinstance(n, ast.ImportFrom)]
     aliases = [one for n in statements if n.module == module for one in n.names]
     return {one.asname or one.name for one in aliases if one.name == name}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 from amp_migrate.rewrite.proof.facts import Introduced
 
@@ -145,7 +146,7 @@ class _Uses:
             part
             for target in targets
             if target is not None
-            for part in ast.walk(target)
+            for part in nodes_in(target)
         ]
         stored = [
             one

@@ -6,6 +6,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.rewrite.proof.forms import Forms, device, dotted
 from amp_migrate.rewrite.proof.scopes import FUNCTIONS, Mention, Scope, build
 from amp_migrate.rewrite.proof.signatures import signature_faults
@@ -24,12 +25,12 @@ def name_faults(
     """Lines of the output and what is wrong there; both trees as parsed, before anything is
     erased.
     """
-    nodes = list(ast.walk(after))
+    nodes = list(nodes_in(after))
     emitted = _emitted(nodes, Forms(introduced))
     read = [
         node
         for value in emitted
-        for node in ast.walk(value)
+        for node in nodes_in(value)
         if isinstance(node, ast.Name)
     ]
     inputs = frozenset(node.id for node in read)
@@ -161,7 +162,7 @@ def _has_star_import(scope: Scope) -> bool:
         scope = scope.parent
     nodes = (
         node
-        for node in ast.walk(scope.node)
+        for node in nodes_in(scope.node)
         if isinstance(node, ast.ImportFrom)
     )
     return any(alias.name == "*" for node in nodes for alias in node.names)
@@ -181,7 +182,7 @@ def _attribute_faults(
     } | introduced.given
     old = {
         node.name: node
-        for node in ast.walk(before)
+        for node in nodes_in(before)
         if isinstance(node, ast.ClassDef)
     }
     for node in nodes:
@@ -237,7 +238,7 @@ def _order_faults(
 def _paths(tree: ast.AST, paths: set[str]) -> Iterator[ast.Attribute]:
     return (
         node
-        for node in ast.walk(tree)
+        for node in nodes_in(tree)
         if isinstance(node, ast.Attribute) and dotted(node) in paths
     )
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from amp_migrate.model.names import Imports, imports_of
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.rewrite.proof.compare import is_same
 
 _OLD = {"torch.cuda.amp": "cuda", "torch.cpu.amp": "cpu"}
@@ -68,7 +69,7 @@ class _Canonical(ast.NodeTransformer):
     def __init__(self, tree: ast.Module) -> None:
         found = [
             n
-            for n in ast.walk(tree)
+            for n in nodes_in(tree)
             if isinstance(n, (ast.Import, ast.ImportFrom))
         ]
         self.imports: Imports = imports_of(found)

@@ -78,7 +78,7 @@ class ScalerReads(RewrittenFile):
 
     def step_values(self) -> Iterator[Unproved]:
         """`GradScaler.step` gives None where it skips a step, whatever the optimizer's would."""
-        for node in ast.walk(self.file.tree):
+        for node in self.file.nodes:
             if isinstance(node, ast.Call) and self._is_step(node):
                 scope = self.program.module.scope_of(node)
                 if is_value_used(self.program, node, node.args[0], scope):

@@ -8,12 +8,15 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from amp_migrate.model.child_nodes import children
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Conditions: TypeAlias = "frozenset[tuple[str, bool]]"
 Kind = Literal["set", "read"]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -118,13 +121,14 @@ class _Builder:
                 scope,
                 conditions,
             )
-        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        elif isinstance(node, _DEFINITIONS):
             self.definition(node, scope, conditions)
         elif isinstance(node, ast.If):
             self.branches(node, scope, conditions)
         else:
-            self.leaf(node, scope, conditions)
-            for child in ast.iter_child_nodes(node):
+            if not isinstance(node, ast.expr):
+                self.leaf(node, scope, conditions)
+            for child in children(node):
                 self.visit(child, scope, conditions)
 
     def leaf(self, node: ast.AST, scope: Scope, conditions: Conditions) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 
@@ -56,7 +57,7 @@ def _takes_apart(node: ast.AST, name: str) -> bool:
     return any(
         _is_apart(one, name)
         for statement in body
-        for one in ast.walk(statement)
+        for one in nodes_in(statement)
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import libcst as cst
@@ -37,7 +38,7 @@ def statements(
     Raises:
         WriteError: the template is no Python.
     """
-    module = _parsed(cst.parse_module, template)
+    module = _parsed(cst.parse_module, template.text)
     filled = module.visit(_Filler(template, part, unit, newline))
     assert isinstance(filled, cst.Module)
     body = list(filled.body)
@@ -52,7 +53,7 @@ def expression(
     template: Template, part: Part, newline: str | None = None
 ) -> Any:
     """The expression of a template; raises WriteError where it is no Python."""
-    root = _parsed(cst.parse_expression, template)
+    root = _parsed(cst.parse_expression, template.text)
     filler = _Filler(template, part, "", newline)
     if (
         isinstance(root, cst.Name)
@@ -62,11 +63,13 @@ def expression(
     return root.visit(filler)
 
 
-def _parsed(parse: Callable[[str], Any], template: Template) -> Any:
+@lru_cache(maxsize=256)
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """Templates come again; a visitor makes all nodes anew, so none of these gets into a module."""
     try:
-        return parse(HOLE.sub(r"__amp_migrate_part_\1__", template.text))
+        return parse(HOLE.sub(r"__amp_migrate_part_\1__", text))
     except cst.ParserSyntaxError as error:
-        raise WriteError(f"not a template: {template.text!r}") from error
+        raise WriteError(f"not a template: {text!r}") from error
 
 
 class _Filler(cst.CSTTransformer):
