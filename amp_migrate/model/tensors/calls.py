@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.tensors.array_dtypes import of_array
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -168,6 +169,9 @@ def _of_data(
     arrays = [inference.of(one, scope) for one in _made_arrays(call.args[0])]
     if half := join(arrays).dtypes & DType.HALF if arrays else DType.NONE:
         return replace(ANY_BUT_HALF, dtypes=ANY_BUT_HALF.dtypes | half)
+    if given.dtypes & DType.ARRAY:
+        found = of_array(inference, call.args[0], scope)
+        return replace(ANY_BUT_HALF, dtypes=found)
     return INTEGER if op.name == "arange" else ANY_BUT_HALF
 
 
@@ -328,6 +332,9 @@ def through_layer(
     row = layers.layer(name)
     if row is None or row.op is None:
         return inference.unseen(call)
+    if row.op.policy == "lower":
+        # Its weights are float32, and no layer multiplies them with float64.
+        given = replace(given, dtypes=given.dtypes & ~DType.DOUBLE)
     if row.operator.endswith(("embedding", "embedding_bag")):
         return FLOAT
     return result(row.op, row.op.policy, [given], inference.where(call))

@@ -17,7 +17,9 @@ class DType(Flag):
     FLOAT16 = auto()
     BFLOAT16 = auto()
     FLOAT = auto()
-    """float32 or float64."""
+    """float32; where nothing in sight makes it float64."""
+    DOUBLE = auto()
+    """float64, made so in sight: `.float()` would round it."""
     INTEGER = auto()
     """Integers and truth values."""
     COMPLEX = auto()
@@ -32,6 +34,7 @@ class DType(Flag):
     HALF = FLOAT16 | BFLOAT16
 
 
+FLOATING = DType.HALF | DType.FLOAT | DType.DOUBLE
 NOT_HALF = DType.FLOAT | DType.INTEGER | DType.OTHER
 NO_TENSOR = DType.NUMBER | DType.ARRAY | DType.OTHER
 _NUMBERS = DType.NUMBER | DType.ARRAY
@@ -73,9 +76,14 @@ class Fact:
         )
 
     @property
+    def may_be_double(self) -> bool:
+        """Whether it is float64 on a path in sight."""
+        return bool(self.dtypes & DType.DOUBLE)
+
+    @property
     def may_be_tensor(self) -> bool:
         """Whether it may be a floating-point tensor."""
-        return bool(self.dtypes & (DType.HALF | DType.FLOAT | DType.UNKNOWN))
+        return bool(self.dtypes & (FLOATING | DType.UNKNOWN))
 
     @property
     def is_no_tensor(self) -> bool:
@@ -104,6 +112,7 @@ ARRAY = Fact(DType.ARRAY)
 OTHER = Fact(DType.OTHER)
 INTEGER = Fact(DType.INTEGER)
 FLOAT = Fact(DType.FLOAT)
+DOUBLE = Fact(DType.DOUBLE)
 FLOAT16 = Fact(DType.FLOAT16)
 BFLOAT16 = Fact(DType.BFLOAT16)
 COMPLEX = Fact(DType.COMPLEX)
@@ -146,6 +155,6 @@ def promoted(facts: Iterable[Fact]) -> Fact:
         return ARRAY if DType.ARRAY in dtypes else NUMBER
     if DType.COMPLEX in tensors:
         return Fact(DType.COMPLEX | (tensors & DType.UNKNOWN))
-    if tensors & (DType.HALF | DType.FLOAT):
+    if tensors & FLOATING:
         tensors &= ~DType.INTEGER
     return Fact(tensors)

@@ -11,6 +11,7 @@ from amp_migrate.model.tensors.fact import (
     ARRAY,
     BFLOAT16,
     COMPLEX,
+    DOUBLE,
     FLOAT,
     FLOAT16,
     INTEGER,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _FIXED = {
     "float32": FLOAT,
-    "double": FLOAT,
+    "double": DOUBLE,
     "half": FLOAT16,
     "int": INTEGER,
     "bool": INTEGER,
@@ -77,10 +78,9 @@ def _made(
     known = [fact for fact in operands if fact.dtypes != DType.NONE]
     if op.always_breaks and any(fact.sparse for fact in known):
         return FLOAT
-    if region is not None and policy == "lower":
-        return in_region(region)
-    if region is not None and policy == "fp32":
-        return FLOAT
+    if region is not None and policy in ("lower", "fp32"):
+        cast = in_region(region) if policy == "lower" else FLOAT
+        return _beside_double(cast, known)
     if op.result == "like":
         return known[0] if known else UNKNOWN
     if not known:
@@ -91,6 +91,15 @@ def _made(
             for fact in known
         ]
     return promoted(known)
+
+
+def _beside_double(cast: Fact, operands: list[Fact]) -> Fact:
+    """Autocast leaves float64 alone, and no operator multiplies it with another dtype."""
+    if not operands or not all(one.may_be_double for one in operands):
+        return cast
+    if all(one.dtypes == DType.DOUBLE for one in operands):
+        return DOUBLE
+    return replace(cast, dtypes=cast.dtypes | DType.DOUBLE)
 
 
 INTEGER_QUOTIENT = Fact(DType.FLOAT)
@@ -122,6 +131,8 @@ def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
     name = inference.program.canonical(expr) or ""
     if name in amp_api.HALVES:
         return FLOAT16 if amp_api.HALVES[name] == "float16" else BFLOAT16
+    if name in amp_api.DOUBLES:
+        return DOUBLE
     if name in amp_api.FLOATS:
         return FLOAT
     if name in amp_api.INTEGERS:

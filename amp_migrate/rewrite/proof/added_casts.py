@@ -51,7 +51,8 @@ class AddedCasts(RewrittenFile):
         fact = self.program.precision.of(node.func.value, scope)
         if fact.dtypes & DType.COMPLEX or fact.dtypes == DType.INTEGER:
             return "it may be no floating-point tensor"
-        if not fact.dtypes & DType.HALF and self._knows_double:
+        is_half = bool(fact.dtypes & DType.HALF)
+        if fact.may_be_double or not is_half and self._knows_double:
             return "it may be float64, which this would round"
         if demands_of(self.program).demanded(node, scope):
             return None
