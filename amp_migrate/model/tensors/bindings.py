@@ -63,7 +63,7 @@ def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:
     scope = inference.program.module.scope_of(binding.statement)
     found = [
         inference.of(one, where)
-        for name in _targets(binding.statement)
+        for name in _targets(binding)
         for one, where in added.get(name, ())
         if _same_home(name, scope, where)
     ]
@@ -110,17 +110,30 @@ def _augmented(
     return replace(held, bounds=None)
 
 
-def _targets(statement: ast.AST) -> list[str]:
-    """The names and attributes that an assignment gives a list; of `a, b = [], []` both, each of
-    which is as long as what is appended to it.
+def _targets(binding: Binding) -> list[str]:
+    """The names and attributes that an assignment gives a list; of `a, b = [], []` the one that
+    gets this list.
     """
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    parts = [
-        e
-        for t in targets
-        for e in (t.elts if isinstance(t, ast.Tuple) else [t])
-    ]
-    return [name for one in parts if (name := dotted_name(one)) is not None]
+    statement = binding.statement
+    if not isinstance(statement, ast.Assign):
+        return []
+    named: list[ast.expr] = []
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple):
+            named += _parts_given(target, statement.value, binding.value)
+        else:
+            named.append(target)
+    return [name for one in named if (name := dotted_name(one)) is not None]
+
+
+def _parts_given(
+    target: ast.Tuple, value: ast.expr, given: ast.expr | None
+) -> list[ast.expr]:
+    """The parts of a target that get one of several values; all where these are not in sight."""
+    if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
+        return target.elts
+    pairs = zip(target.elts, value.elts, strict=True)
+    return [part for part, one in pairs if one is given]
 
 
 def _same_home(name: str, scope: Scope, other: Scope) -> bool:

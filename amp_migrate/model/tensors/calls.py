@@ -66,6 +66,8 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         if builtin is not None:
             return builtin
     canonical = inference.program.canonical(call.func)
+    if canonical == "collections.deque":
+        return _listed(inference, call, scope)
     if canonical is not None and canonical.startswith(ARRAY_LIBRARIES):
         return ARRAY
     if canonical in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
@@ -190,15 +192,21 @@ def _is_whole(expr: ast.expr) -> bool:
     )
 
 
+def _listed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
+    """`list(x)`, `deque(maxlen=3)`: an empty one is filled later."""
+    if not call.args:
+        return Fact(DType.UNKNOWN, container=True)
+    held = inference.of(call.args[0], scope)
+    return replace(held, elements=(), container=True)
+
+
 def _builtin(
     inference: Inference, name: str, call: ast.Call, scope: Scope
 ) -> Fact | None:
     if name in _NUMBERS:
         return NUMBER
     if name in _SEQUENCES and call.args:
-        return replace(
-            inference.of(call.args[0], scope), elements=(), container=True
-        )
+        return _listed(inference, call, scope)
     if name in ("sum", "max", "min", "abs", "next", "pow", "divmod"):
         facts = [inference.of(arg, scope) for arg in call.args]
         return promoted(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope
-from amp_migrate.model.tensors import bindings, calls, parameters
+from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import negated, of_operation
 from amp_migrate.model.tensors.buffers import registrations
 from amp_migrate.model.tensors.fact import (
@@ -254,16 +254,15 @@ class Inference:
         stored anew.
         """
         dotted = dotted_name(expr.value)
-        if dotted is None or (dotted, key) in self.program.remembered(
-            "stored keys", self._stores
-        ):
+        stored = self.program.remembered("stored keys", self._stores)
+        if dotted is None or (dotted, key) in stored:
             return []
-        reach = self.program.reaching.at(expr.value, dotted)
-        shown = [_under(one.value, key) for one in reach.bindings]
-        if not reach.complete or any(one is None for one in shown):
+        shown = dictionaries.displays(self.program, expr.value)
+        if not shown:
             return []
+        held = [dictionaries.under(one, key) for one in shown]
         home = self.program.module.scope_of
-        return [self.of(one, home(one)) for one in shown if one is not None]
+        return [self.of(one, home(one)) for one in held if one is not None]
 
     def _stores(self) -> frozenset[tuple[str, str]]:
         """The dictionaries and keys that the program writes by `name[key] = ...`."""
@@ -366,17 +365,6 @@ def _signed(op: ast.unaryop, fact: Fact) -> Fact:
     if isinstance(op, ast.USub):
         return replace(fact, bounds=negated(fact.bounds))
     return fact if isinstance(op, ast.UAdd) else replace(fact, bounds=None)
-
-
-def _under(display: ast.expr | None, key: str) -> ast.expr | None:
-    """The value of `{"key": value}`."""
-    if not isinstance(display, ast.Dict):
-        return None
-    pairs = zip(display.keys, display.values, strict=True)
-    return next(
-        (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
-        None,
-    )
 
 
 def _is_parameter(expr: ast.Attribute) -> bool:

@@ -128,6 +128,12 @@ def _sites(
         ):
             yield site.call, site.scope, site.bound
     owner = program.scope(function).owner
+    if function.name == "__init__" and owner is not None:
+        assert isinstance(owner.node, ast.ClassDef)
+        for heir in program.graph.heirs(owner.node):
+            if program.graph.method(heir, "__init__") is function:
+                for call, scope in program.graph.constructions(heir):
+                    yield call, scope, True
     if function.name in ("forward", "__call__") and owner is not None:
         assert isinstance(owner.node, ast.ClassDef)
         for call, scope in _runs(program).get(owner.node, ()):

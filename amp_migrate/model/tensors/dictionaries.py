@@ -1,0 +1,84 @@
+"""The displays that a dictionary may be made by: `{"out": y, "features": z}`, here or in what a
+function or a model in sight gives back.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Function, returned
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_DEEP = 8
+
+
+def displays(program: Program, expr: ast.expr) -> list[ast.expr]:
+    """All of them; nothing where it may be made by something else."""
+    return _displays(program, expr, _DEEP) or []
+
+
+def under(display: ast.expr, key: str) -> ast.expr | None:
+    """The value of `{"key": value}` or `dict(key=value)`."""
+    if isinstance(display, ast.Call):
+        given = {one.arg: one.value for one in display.keywords}
+        return given.get(key)
+    assert isinstance(display, ast.Dict)
+    pairs = zip(display.keys, display.values, strict=True)
+    return next(
+        (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
+        None,
+    )
+
+
+def _displays(
+    program: Program, expr: ast.expr, deep: int
+) -> list[ast.expr] | None:
+    """None where one of them is not in sight."""
+    if deep == 0:
+        return None
+    if isinstance(expr, ast.Dict):
+        return [expr]
+    if isinstance(expr, ast.Call):
+        return _called(program, expr, deep)
+    dotted = dotted_name(expr)
+    reach = program.reaching.at(expr, dotted) if dotted is not None else None
+    if reach is None or not reach.bindings or not reach.complete:
+        return None
+    values = [
+        one.value if one.how == "assign" and one.index is None else None
+        for one in reach.bindings
+    ]
+    return _all(program, values, deep)
+
+
+def _called(
+    program: Program, call: ast.Call, deep: int
+) -> list[ast.expr] | None:
+    """Of `dict(out=y)`, and of what a function or a model gives back."""
+    scope = program.module.scope_of(call)
+    if isinstance(call.func, ast.Name) and call.func.id == "dict":
+        is_own = scope.lookup("dict") is not None
+        return None if is_own or call.args else [call]
+    functions: list[Function] = list(program.values.callees(call, scope))
+    value = program.values.of(call.func, scope)
+    if not functions and value.cls is not None:
+        own = program.graph.method(value.cls, "forward")
+        functions = [own] if own is not None else []
+    given = [one for function in functions for one in returned(function)]
+    return _all(program, given, deep)
+
+
+def _all(
+    program: Program, values: list[ast.expr | None] | list[ast.expr], deep: int
+) -> list[ast.expr] | None:
+    found: list[ast.expr] = []
+    for value in values:
+        own = _displays(program, value, deep - 1) if value is not None else None
+        if own is None:
+            return None
+        found += own
+    return found or None
