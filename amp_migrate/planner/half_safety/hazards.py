@@ -27,6 +27,7 @@ from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.autograd_functions import Custom
+from amp_migrate.planner.half_safety.cpu_operands import operands_on_cpu
 from amp_migrate.planner.half_safety.custom_functions import (
     refuse_unprotected,
     unprotected,
@@ -156,6 +157,8 @@ class Hazards:
             self.mend(hazard)
         for node, where in nodes:
             if isinstance(node, ast.Call):
+                for expr in operands_on_cpu(self.asked, node, where):
+                    self.cast(expr, "ops-without-half-kernel")
                 has_gradient = partial(self._has_gradient, where)
                 custom = refuse_unprotected(
                     self.program, node, where, has_gradient

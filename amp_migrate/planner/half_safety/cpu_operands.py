@@ -1,0 +1,83 @@
+"""Half values that are moved to the CPU within a region: the autocast of an accelerator leaves what
+lies there alone, so they meet float32 weights as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.devices import Devices
+from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts.methods import VIEWS
+
+_DEEP = 8
+
+
+def operands_on_cpu(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> list[ast.expr]:
+    """What a layer, a model or an operator gets in half precision on the CPU."""
+    if not asked.inference.inside(call):
+        return []
+    found = _OnCpu(asked.inference.program)
+    return [
+        one
+        for one in _given(asked, call, scope)
+        if found.holds(one, scope, _DEEP) and asked.fact(one, scope).seen_half
+    ]
+
+
+def _given(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
+    """The operands that autocast would bring together."""
+    if asked.inference.program.values.is_model(call.func, scope):
+        return [*call.args, *(one.value for one in call.keywords)]
+    found = spelled(asked.inference, call, scope)
+    if found is None or found.policy == "keeps":
+        return []
+    return operands(found, call)
+
+
+class _OnCpu:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.devices = Devices(program)
+
+    def holds(self, expr: ast.expr, scope: Scope, deep: int) -> bool:
+        """Whether a value was moved to the CPU where it was made."""
+        if deep == 0:
+            return False
+        if isinstance(expr, ast.Call):
+            return self._moved(expr, scope, deep)
+        if isinstance(expr, ast.Subscript):
+            return self.holds(expr.value, scope, deep - 1)
+        dotted = dotted_name(expr)
+        reach = (
+            self.program.reaching.at(expr, dotted)
+            if dotted is not None
+            else None
+        )
+        if reach is None or not reach.bindings:
+            return False
+        home = self.program.module.scope_of
+        return all(
+            one.how == "assign"
+            and one.index is None
+            and one.value is not None
+            and self.holds(one.value, home(one.value), deep - 1)
+            for one in reach.bindings
+        )
+
+    def _moved(self, call: ast.Call, scope: Scope, deep: int) -> bool:
+        """`x.cpu()`, `x.to("cpu")`, and views of that."""
+        func = call.func
+        if not isinstance(func, ast.Attribute):
+            return False
+        if func.attr == "cpu":
+            return not call.args
+        if func.attr == "to" and call.args:
+            return self.devices.of(call.args[0], scope).is_cpu
+        return func.attr in VIEWS and self.holds(func.value, scope, deep - 1)
