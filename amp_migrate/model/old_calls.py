@@ -26,7 +26,9 @@ def _gone(module: Module) -> Iterator[Version]:
                 word.arg not in (row.without, None) for word in call.keywords
             ):
                 yield row.gone
-            if _is_next(call) and dotted_name(call.func) in iterators:
+            if _is_next(call) and (
+                dotted_name(call.func) in iterators or _is_at_once(call)
+            ):
                 yield NEXT_OF_LOADERS
 
 
@@ -38,13 +40,24 @@ def _is_next(call: ast.Call) -> bool:
     )
 
 
+def _is_at_once(call: ast.Call) -> bool:
+    """`iter(loader).next()`, `loader.__iter__().next()`."""
+    made = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(made, ast.Call) and _is_iterator(made)
+
+
+def _is_iterator(made: ast.Call) -> bool:
+    if isinstance(made.func, ast.Attribute):
+        return made.func.attr == "__iter__"
+    return isinstance(made.func, ast.Name) and made.func.id == "iter"
+
+
 def _iterators(module: Module) -> Iterator[str]:
     """`batches.next` for `batches = iter(loader)`."""
     for scope in module.scopes.values():
         for call in scope.calls:
             parent = module.parents[call]
-            made = isinstance(call.func, ast.Name) and call.func.id == "iter"
-            if made and isinstance(parent, ast.Assign):
+            if _is_iterator(call) and isinstance(parent, ast.Assign):
                 yield from (
                     f"{dotted_name(target)}.next" for target in parent.targets
                 )

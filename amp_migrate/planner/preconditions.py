@@ -10,6 +10,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
 from amp_migrate.planner.already_half import refuse_half
+from amp_migrate.planner.anomaly_detection import refuse_anomaly_detection
 from amp_migrate.planner.refusal import Refusal, Skip
 from amp_migrate.planner.second_order import keeps_graph, marked_optimizers
 from amp_migrate.planner.vicinity import callers_of_scope, files_near, reach_of
@@ -211,6 +212,8 @@ def screen_training(
     if marked and not scaled:
         raise keeps_graph(backwards[0])
     refuse_half(program, scope)
+    if scaled:
+        refuse_anomaly_detection(program, scope, backwards)
     for call in backwards if scaled else ():
         _refuse_vector(program, call)
     return marked
