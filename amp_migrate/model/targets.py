@@ -49,7 +49,7 @@ def _classes(
     is_open = (
         value.kind is Kind.UNKNOWN and program.canonical(call.func) is None
     )
-    if value.kind is Kind.MODEL or is_open:
+    if value.kind in (Kind.MODEL, Kind.CRITERION) or is_open:
         yield from made_classes(program, call.func, scope)
     for given in [*call.args, *(one.value for one in call.keywords)]:
         if isinstance(given, (ast.Name, ast.Attribute)):
@@ -94,7 +94,8 @@ def _makers(
         if cls is not None:
             yield cls
             return
-        if program.canonical(expr) is not None:
+        is_named = program.canonical(expr) is not None
+        if is_named or _is_of_star(program, expr, scope):
             yield expr
         for home, value, where in held(program, expr, scope):
             if home is program:
@@ -102,6 +103,13 @@ def _makers(
         return
     for part in parts(program, expr, scope):
         yield from makers(program, *part, deep - 1)
+
+
+def _is_of_star(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """`SP` of `from losses import *`, where `losses` is in sight."""
+    if not isinstance(expr, ast.Name) or scope.lookup(expr.id) is not None:
+        return False
+    return program.values.abroad(expr, scope) is not None
 
 
 def parts(

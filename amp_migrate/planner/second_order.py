@@ -48,6 +48,16 @@ def _takes_gradients(program: Program, call: ast.Call) -> bool:
     )  # `penalties` keeps those in float32
 
 
+def grad_keeps_graph(program: Program, call: ast.Call) -> bool:
+    """`torch.autograd.grad(..., create_graph=True)`"""
+    if program.canonical(call.func) != "torch.autograd.grad":
+        return False
+    given = {one.arg: one.value for one in call.keywords}
+    graph = given.get("create_graph")
+    scope = program.module.scope_of(call)
+    return graph is not None and _may_be_true(program, graph, scope, [])
+
+
 def _asked_by(program: Program, call: ast.Call) -> list[ast.expr]:
     graph = next(
         (k.value for k in call.keywords if k.arg == "create_graph"), None

@@ -37,6 +37,7 @@ from amp_migrate.planner.half_safety.islands import is_island, is_lowered
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
 from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
@@ -58,6 +59,8 @@ class Hazards:
         """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's."""
         self.program = program
         self.float16 = float16
+        self.elsewhere = everywhere
+        """Whether the program is another one than that of the loop."""
         dtype = "float16" if float16 else "bfloat16"
         self.inside = Inside(program, dtype, everywhere=everywhere)
         self.asked = self._ask()
@@ -157,6 +160,8 @@ class Hazards:
             self.mend(hazard)
         for node, where in nodes:
             if isinstance(node, ast.Call):
+                if self.elsewhere and grad_keeps_graph(self.program, node):
+                    raise self._second_order(node)
                 for expr in operands_on_cpu(self.asked, node, where):
                     self.cast(expr, "ops-without-half-kernel")
                 has_gradient = partial(self._has_gradient, where)
@@ -170,6 +175,15 @@ class Hazards:
         """Whether a value may be a floating-point tensor."""
         fact = self.asked.fact(expr, scope)
         return fact.may_be_tensor or bool(fact.dtypes & DType.COMPLEX)
+
+    def _second_order(self, call: ast.Call) -> Refusal:
+        """The files are planned together, where the gradients may be taken outside of autocast."""
+        return Refusal(
+            "double-backward",
+            call,
+            "gradients that are taken within the loss must be float32, and would be half here",
+            (resolved(self.program.module.path),),
+        )
 
     def _refuse_bce(self, call: ast.Call, scope: Scope) -> None:
         """No cast lets a binary cross-entropy on probabilities run under autocast."""

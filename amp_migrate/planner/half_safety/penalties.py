@@ -110,7 +110,8 @@ class Penalties:
         """Forces, flows, energies: the derivative is part of the forward, and no statement of the
         loop parts them.
         """
-        if "autograd" not in self.scope.module.text and not self.sites:
+        files = self.program.module.files
+        if not self.sites and not any("autograd" in one.text for one in files):
             return
         known = {id(site.leaf) for site in self.sites}
         for node, where in reachable(self.program, self.scope.body, self.scope):

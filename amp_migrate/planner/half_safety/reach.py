@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope, shallow
-from amp_migrate.model.targets import forwards, targets
+from amp_migrate.model.targets import forwards, makers, targets
 from amp_migrate.model.unknown_models import methods_abroad, possible
 
 
@@ -98,6 +98,23 @@ def _next_abroad(
         for value in _run(program, node, where):
             for home, cls in _with_bases_abroad(program, value):
                 yield from ((home, f, None) for f in forwards(home, cls))
+        for home, cls in _made_abroad(program, node, where):
+            yield from ((home, f, None) for f in forwards(home, cls))
+
+
+def _made_abroad(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, ast.ClassDef]]:
+    """The classes of other files that a model or a loss may be of, whichever branch makes it."""
+    kind = program.values.kind(call.func, scope)
+    if kind not in (Kind.MODEL, Kind.CRITERION):
+        return
+    for made in makers(program, call.func, scope):
+        if isinstance(made, ast.expr) and made in program.module.parents:
+            where = program.module.scope_of(made)
+            found = program.values.abroad(made, where)
+            if found is not None and isinstance(found[1], ast.ClassDef):
+                yield found[0], found[1]
 
 
 def _with_bases_abroad(
