@@ -15,7 +15,7 @@ from amp_migrate.model.half_safety.demands import is_raw_pointer
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.planner.half_safety.autograd_functions import (
     BACKWARD,
     FORWARD,
@@ -102,10 +102,33 @@ def _wants(program: Program, custom: Custom) -> bool:
     extension.
     """
     is_applied = f"{custom.node.name}.apply" in program.module.text
-    return is_applied and any(
-        _multiplies(program, node)
+    return is_applied and _computes(program, custom)
+
+
+def _computes(program: Program, custom: Custom) -> bool:
+    """Whether it multiplies, runs code out of sight, or what it is given to run."""
+    return any(
+        _multiplies(program, node) or _runs_given(custom, method, node)
         for method in _methods(custom)
         for node in nodes_in(method)
+    )
+
+
+def _runs_given(custom: Custom, method: Function, node: ast.AST) -> bool:
+    """`ctx.run_function(*inputs)`, by which a checkpoint computes again in its backward: there
+    autocast is off, and the weights meet half inputs.
+    """
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name):
+        return any(node.func.id == one.arg for one in method.args.args[1:])
+    dotted = dotted_name(node.func)
+    return dotted is not None and any(
+        dotted_name(target) == dotted
+        for own in _methods(custom)
+        for stored in nodes_in(own)
+        if isinstance(stored, ast.Assign)
+        for target in stored.targets
     )
 
 
@@ -299,8 +322,4 @@ def _is_unprotected(program: Program, custom: Custom) -> bool:
     methods = _methods(custom)
     if any(decorator(program, method, FORWARD) for method in methods):
         return False
-    return any(
-        _multiplies(program, node)
-        for method in methods
-        for node in nodes_in(method)
-    )
+    return _computes(program, custom)
