@@ -21,6 +21,7 @@ from amp_migrate.model.half_safety import (
     hazards,
     overflow,
 )
+from amp_migrate.model.half_safety.weak_places import Search
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
@@ -40,6 +41,7 @@ from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
+from amp_migrate.torch_facts.ops import Trait
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
@@ -300,8 +302,20 @@ class Hazards:
             return False
         for expr, rule in given:
             if expr is not None:
-                self.cast(expr, rule)
+                self._cast_argument(expr, rule)
         return True
+
+    def _cast_argument(self, expr: ast.expr, rule: str) -> None:
+        """What is float32 here needs nothing, though the function alone does not show it; a sigmoid
+        that is to come into a logarithm is computed in float32 itself.
+        """
+        scope = self.program.module.scope_of(expr)
+        if rule == "eps-underflow":
+            for weak in Search(self.asked, Trait.LOG).of(expr, scope):
+                if weak.saturates and weak.cast is not None:
+                    self.cast(weak.cast, rule)
+        if self.asked.needs_cast(expr, scope):
+            self.cast(expr, rule)
 
     def _in_other_file(
         self,
