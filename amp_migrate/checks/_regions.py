@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from amp_migrate.model.contexts import is_autocast, opened
+from amp_migrate.model.contexts import is_autocast, is_partial, opened
 from amp_migrate.model.decisions import runs_where_false
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.dtype_choices import dtype_choices
@@ -78,18 +78,20 @@ class Region(NamedTuple):
             (k.value for k in self.call.keywords if k.arg == name), None
         )
         order = _POSITIONS.get(self.canonical, _OLD_POSITIONS)
-        if (
-            found is None
-            and name in order
-            and order.index(name) < len(self.call.args)
-        ):
-            found = self.call.args[order.index(name)]
+        given = self.call.args[1 if self._is_partial else 0 :]
+        if found is None and name in order and order.index(name) < len(given):
+            found = given[order.index(name)]
         return found
+
+    @property
+    def _is_partial(self) -> bool:
+        return is_partial(self.program, self.call)
 
     @property
     def canonical(self) -> str:
         """The name that was called."""
-        return self.program.canonical(self.call.func) or ""
+        called = self.call.args[0] if self._is_partial else self.call.func
+        return self.program.canonical(called) or ""
 
     def is_false(self, name: str) -> bool:
         """Whether that argument is the constant False."""

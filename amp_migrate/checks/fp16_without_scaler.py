@@ -15,6 +15,7 @@ from amp_migrate.checks._finding import (
     Rule,
     finding_at,
 )
+from amp_migrate.checks._loss_steps import loss_steps
 from amp_migrate.checks._regions import (
     Region,
     region_of,
@@ -134,16 +135,9 @@ def _source(
     if not isinstance(call.func, ast.Attribute):
         return None
     statement = program.module.statement_of(call)
-    from amp_migrate.planner.loss_flow import (
-        Flow,
-    )  # the migrator takes long to import, and few files come here
-
     nodes: list[ast.AST] = [
         call.func.value,
-        *(
-            step.statement
-            for step in Flow(scope, program).slice(call.func.value, statement)
-        ),
+        *loss_steps(program, call.func.value, statement, scope),
     ]
     for node in nodes:
         region = region_of(program, node)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.kinds import SCALERS, Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -16,6 +17,8 @@ from amp_migrate.model.syntax import Scope
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("half-model-or-inputs", severity="error")
+_HOPS = 2
+"""Functions and constructors that a model is handed on to."""
 _MODEL = (
     "GradScaler refuses half-precision gradients, and fused optimizers lose the small updates: "
     "keep the weights in float32, "
@@ -115,21 +118,78 @@ def _bound_name(program: Program, call: ast.Call) -> str | None:
     return None
 
 
-def _is_trained(program: Program, name: str, scope: Scope) -> bool:
-    """Whether an optimizer in the same function or class is made of `name`'s parameters."""
+def _is_trained(
+    program: Program, name: str, scope: Scope, hops: int = _HOPS
+) -> bool:
+    """Whether an optimizer in the same function or class, or in those that are handed `name`, is
+    made of its parameters.
+    """
     around = program.graph.class_around(scope) if "." in name else None
-    for other in program.module.scopes.values():
-        near = other is scope or (
-            around is not None and program.graph.class_around(other) is around
+    near = [
+        other
+        for other in program.module.scopes.values()
+        if other is scope
+        or around is not None
+        and program.graph.class_around(other) is around
+    ]
+    if any(_optimizes(program, name, other) for other in near):
+        return True
+    return hops > 0 and any(
+        _is_trained(program, inner, where, hops - 1)
+        for inner, where in _handed_on(program, name, scope)
+    )
+
+
+def _optimizes(program: Program, name: str, scope: Scope) -> bool:
+    return any(
+        program.values.kind(call, scope) in _OPTIMIZERS
+        and any(
+            _asks_parameters(node, name)
+            for one in [*call.args, *(key.value for key in call.keywords)]
+            for node in nodes_in(one)
         )
-        for call in other.calls if near else ():
-            if program.values.kind(call, other) in _OPTIMIZERS and any(
-                _asks_parameters(node, name)
-                for one in [*call.args, *(key.value for key in call.keywords)]
-                for node in nodes_in(one)
+        for call in scope.calls
+    )
+
+
+def _handed_on(
+    program: Program, name: str, scope: Scope
+) -> Iterator[tuple[str, Scope]]:
+    """What `name` is called in the functions in sight that get it: the parameter, and the
+    attribute that holds it.
+    """
+    for call in scope.calls:
+        given = [*call.args, *(key.value for key in call.keywords)]
+        if not any(dotted_name(one) == name for one in given):
+            continue
+        made = program.values.of(call, scope).cls
+        init = program.graph.method(made, "__init__") if made else None
+        for function in [init] if init else program.values.callees(call, scope):
+            inner = program.scope(function)
+            for parameter in inner.parameters():
+                one = argument(
+                    call, inner, parameter.arg, inner.self_name is not None
+                )
+                if one is not None and dotted_name(one) == name:
+                    yield parameter.arg, inner
+                    yield from _kept(program, parameter.arg, inner)
+
+
+def _kept(
+    program: Program, name: str, scope: Scope
+) -> Iterator[tuple[str, Scope]]:
+    """`self.model = model.to(device)`"""
+    around = program.graph.class_around(scope)
+    held = program.module.scopes[around].bindings if around is not None else {}
+    for own, bindings in held.items():
+        for binding in bindings:
+            value = binding.value
+            while isinstance(value, ast.Call) and isinstance(
+                value.func, ast.Attribute
             ):
-                return True
-    return False
+                value = value.func.value
+            if isinstance(value, ast.Name) and value.id == name:
+                yield f"{scope.self_name}.{own.partition('.')[2]}", scope
 
 
 def _asks_parameters(node: ast.AST, name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._loss_steps import loss_steps
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import (
     Region,
@@ -15,9 +16,12 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.config import Settings
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.model.targets import targets
 from amp_migrate.rewrite.edits import InsertAfter, Template
 
 RULE = Rule("loss-outside-autocast", severity="warning")
@@ -51,7 +55,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if names and (outer is None or outer.off)
             else ()
         ):
-            for call in _losses(program, statement, region.scope):
+            losses = [
+                *_losses(program, statement, region.scope),
+                *_losses_with_autocast_off(program, statement, region.scope),
+            ]
+            for call in losses:
                 if any(
                     bare_uses(argument, names) for argument in call.args[:1]
                 ):
@@ -81,6 +89,48 @@ def _losses(
             and _is_loss(program, node, scope)
         ):
             yield node
+
+
+def _losses_with_autocast_off(
+    program: Program, statement: ast.stmt, scope: Scope
+) -> Iterator[ast.Call]:
+    """Calls in a region that is off, which give what a backward starts from: no operator is
+    converted there, so half-precision outputs stay that. What is in sight may cast them itself.
+    """
+    off = any(one.node is statement and one.off for one in regions(program))
+    if not off or not isinstance(statement, ast.With):
+        return
+    for inner in statement.body:
+        for node in shallow(inner):
+            if (
+                isinstance(node, ast.Call)
+                and node.args
+                and not _casts(program, node, scope)
+                and _feeds_backward(program, inner, scope)
+            ):
+                yield node
+
+
+def _casts(program: Program, call: ast.Call, scope: Scope) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("float", "double")
+        for function in targets(program, call, scope)
+        for node in nodes_in(function)
+    )
+
+
+def _feeds_backward(
+    program: Program, statement: ast.stmt, scope: Scope
+) -> bool:
+    for call in scope.calls:
+        if program.events.what(call, scope) is not EventKind.BACKWARD:
+            continue
+        loss = call.func.value if isinstance(call.func, ast.Attribute) else call
+        here = program.module.statement_of(call)
+        steps = loss_steps(program, loss, here, scope)
+        if any(step is statement for step in steps):
+            return True
+    return False
 
 
 def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:

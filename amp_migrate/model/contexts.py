@@ -38,6 +38,16 @@ def is_autocast(program: Program, node: ast.AST) -> bool:
     )
 
 
+def is_partial(program: Program, node: ast.AST) -> bool:
+    """`functools.partial(torch.autocast, "cuda")`, which is autocast when it is called."""
+    return (
+        isinstance(node, ast.Call)
+        and program.canonical(node.func) == "functools.partial"
+        and bool(node.args)
+        and program.canonical(node.args[0]) in AUTOCAST
+    )
+
+
 def opened(
     program: Program,
 ) -> Iterator[tuple[ast.With | ast.AsyncWith | Function, ast.Call]]:
@@ -63,7 +73,7 @@ def autocast_behind(
     program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
 ) -> ast.Call | None:
     """The autocast call that makes the context `expr`, on some path at least."""
-    if is_autocast(program, expr):
+    if is_autocast(program, expr) or is_partial(program, expr):
         assert isinstance(expr, ast.Call)
         return expr
     for one, where in _meant(program, expr, scope) if hops else ():
@@ -93,6 +103,10 @@ def _meant(
         if function is not None:
             for value in returned(function):
                 yield value, program.scope(function)
+        elif not expr.args and not expr.keywords:
+            for value, home in _meant(program, expr.func, scope):
+                if is_partial(program, value):
+                    yield value, home
 
 
 def _bindings(
@@ -106,8 +120,10 @@ def _bindings(
         and name.partition(".")[0] == scope.self_name
     ):
         cls = program.graph.class_around(scope)
-        home = program.module.scopes[cls] if cls is not None else None
         name = "self." + name.partition(".")[2]
+        lineage = program.graph.lineage(cls) if cls is not None else []
+        homes = [program.module.scopes[owner] for owner in lineage]
+        home = next((one for one in homes if name in one.bindings), None)
     return (
         (home, home.bindings.get(name or "", []))
         if home is not None

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from functools import cache
+
+from amp_migrate.torch_facts.ops import breaking_names
 
 # A literal first, so that the search runs at the speed of a byte search. A line may be broken
 # inside the call.
@@ -118,7 +121,16 @@ def trains_with_amp(data: bytes) -> bool:
 
 def matters_to_others(data: bytes) -> bool:
     """Tell whether what these bytes define may matter to a step elsewhere that runs it."""
-    return _STEP.search(data) is not None or _HAZARD.search(data) is not None
+    if _STEP.search(data) is not None or _HAZARD.search(data) is not None:
+        return True
+    return b"torch" in data and _breaking().search(data) is not None
+
+
+@cache
+def _breaking() -> re.Pattern[bytes]:
+    """A call of what raises on half precision."""
+    names = b"|".join(name.encode() for name in sorted(breaking_names()))
+    return re.compile(rb"\.(?:" + names + rb")\(")
 
 
 def names_old_amp(data: bytes) -> bool:

@@ -149,6 +149,21 @@ def method(name: str) -> Spelling | None:
     return _methods().get(name)
 
 
+@cache
+def breaking_names() -> frozenset[str]:
+    """What operators are called by that raise where they meet half precision: those without a
+    kernel for it, and those whose operands must be of one type.
+    """
+    return frozenset(
+        name.rpartition(".")[2]
+        for row in ROWS
+        if row.strict is not None
+        or row.policy == "keeps"
+        and Kernels.HALF not in row.kernels
+        for name in (*row.functions, *row.methods)
+    )
+
+
 def operator(symbol: ast.operator) -> Op | None:
     """Find the operator behind `@`, `+`, `/` and the like."""
     name = _OPERATORS.get(type(symbol))
