@@ -63,6 +63,7 @@ class Replacements:
             "apex.fp16_utils.to_python_float": self._to_python_float,
             "apex.parallel.DistributedDataParallel": self._distributed,
             "apex.parallel.convert_syncbn_model": self._sync_batch_norm,
+            "apex.parallel.create_syncbn_process_group": self._group,
             "apex.optimizers.FusedAdam": fused.adam,
             "apex.optimizers.FusedSGD": fused.sgd,
         }
@@ -262,6 +263,16 @@ class Replacements:
         return self.written.called(
             call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"}
         )
+
+    def _group(self, call: ast.Call) -> Template:
+        """Groups of size 0 are all processes together, which is `None`."""
+        given = [*call.args, *(k.value for k in call.keywords)]
+        only = given[0] if len(given) == 1 else None
+        size = only.value if isinstance(only, ast.Constant) else None
+        if size != 0:
+            why = "the groups of processes are made by apex: make them by torch.distributed"
+            raise Refused("apex-form", call, why)
+        return Template("None")
 
     # text
 

@@ -177,6 +177,31 @@ def test_all_or_none() -> None:
     assert "main.py, line" in (outcomes["engine.py"].loops[0].message or "")
 
 
+@pytest.mark.parametrize(
+    ("size", "status", "made"), [("0", "migrated", "group = None"), ("4", "refused", None)]
+)
+def test_groups_of_all_processes(size: str, status: str, made: str | None) -> None:
+    plain = f"""\
+import apex
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1).cuda()
+group = apex.parallel.create_syncbn_process_group({size})
+model = apex.parallel.convert_syncbn_model(model, process_group=group)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in batches:
+    optimizer.zero_grad()
+    loss = model(x.cuda()).mean()
+    loss.backward()
+    optimizer.step()
+"""
+    outcome = migrate_text(plain, "train.py", Settings())
+    assert [loop.status for loop in outcome.loops] == [status]
+    assert (outcome.output is None) == (made is None)
+    assert made is None or f"{made}\n" in (outcome.output or "")
+
+
 def test_what_is_imported_and_not_used_says_nothing_of_the_loop() -> None:
     plain = """\
 import torch

@@ -196,7 +196,8 @@ class Plain(Eraser):
     def _is_amp_read(self, value: ast.expr) -> bool:
         """`scaler.state_dict()` and the like."""
         asked = value.func.value if _is_method(value) else None
-        return asked is not None and self.forms.is_scaler(asked) and last(value.func) != "scale"  # type: ignore[attr-defined]
+        is_own = asked is not None and self.forms.is_scaler(asked)
+        return is_own and last(value.func) not in ("scale", "step")  # type: ignore[attr-defined]
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | list[ast.stmt]:
         """Calls of the scaler that are no step."""

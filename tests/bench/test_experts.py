@@ -111,6 +111,11 @@ def test_wrappers_keep_their_steps() -> None:
     assert "_scaler" not in erased(text)
 
 
+def test_what_a_step_gives_back_is_kept() -> None:
+    text = "scaler = GradScaler()\nscaler.scale(loss).backward()\nnorm = scaler.step(opt)"
+    assert "loss.backward()\nnorm = opt.step()" in erased(text)
+
+
 def test_unscaled_clips_are_told_from_scaled_ones() -> None:
     text = "scaler = GradScaler()\n" + textwrap.dedent(
         """
