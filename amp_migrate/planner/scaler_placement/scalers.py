@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from amp_migrate.model.program import Program
@@ -18,7 +19,13 @@ from amp_migrate.planner.scaler_placement.marked import (
 )
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.project.module_graph import Project
-from amp_migrate.rewrite.edits import Edit, InsertAfter, InsertBefore, Template
+from amp_migrate.rewrite.edits import (
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    ReplaceStatement,
+    Template,
+)
 
 
 @dataclass
@@ -84,12 +91,31 @@ class Scalers:
         return self.asks_order
 
     def constructions(self) -> list[Edit]:
-        """The statements that make the scalers."""
-        return [
-            self._construction(home, anchor)
+        """The statements that make the scalers, and what declares them global where they are made
+        in a function.
+        """
+        places = [
+            (home, anchor)
             for home, anchors in self.homes.items()
             for anchor in self.anchors.lasts(anchors)
         ]
+        declared = (edit for one in places for edit in self._declared(*one))
+        return [*declared, *(self._construction(*one) for one in places)]
+
+    def _declared(self, home: Home, anchor: ast.stmt) -> Iterator[Edit]:
+        """`global model, optimizer` of a function that makes the optimizer of a module."""
+        module = self.program.module
+        function = module.scope_of(anchor)
+        if home.attribute or home.scope.is_function or not function.is_function:
+            return
+        of_switch = self.spellings.settings.dtype == "auto"
+        names = ["use_amp", "amp_dtype"] if of_switch else []
+        for statement in function.body:
+            if isinstance(statement, ast.Global):
+                text = ", ".join([module.source(statement), *names, self.name])
+                span = module.span(statement)
+                yield ReplaceStatement(span, (Template(text),))
+                return
 
     def _construction(self, home: Home, anchor: ast.stmt) -> Edit:
         anchor, before = self.later.placed(home, anchor)
