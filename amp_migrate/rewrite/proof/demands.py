@@ -185,6 +185,8 @@ class Demands:
         """Whether an operator, a layer, or a function or model in sight takes it as a tensor."""
         op = self.operator(call)
         if op is not None:
+            if self._compares(op, call) and call.args[1] is expr:
+                return True
             return not op.sequence and _takes(op, call, expr, named)
         if self.program.canonical(call.func) is not None:
             return False
@@ -195,6 +197,18 @@ class Demands:
         return any(
             home.wants(function, call, expr, deep)
             for home, function in self.run(call, scope)
+        )
+
+    def _compares(self, op: Op, call: ast.Call) -> bool:
+        """`torch.min(x, y) - z`: of a dimension `y` it would give values and indices, of which
+        nothing can be subtracted.
+        """
+        parent = self.program.module.parents.get(call)
+        return (
+            op.result == "either"
+            and len(call.args) == 2
+            and isinstance(parent, ast.BinOp)
+            and isinstance(parent.op, (ast.Sub, ast.Div, ast.Pow))
         )
 
     def wants(
