@@ -221,15 +221,12 @@ class Eraser(ast.NodeTransformer):
         node = self.generic_visit(node)
         if name == "apex.amp.initialize":
             return _handed_back(node, given)
-        if name == "apex.amp.state_dict":
+        if name == "apex.amp.state_dict" or _is_everyone(name, node):
             return ast.copy_location(ast.Constant(None), node)
         if name == "apex.amp.master_params":
             made: Any = self._parameters(node.args[0])
             made.of_optimizer = True
             return made
-        is_group = name == "apex.parallel.create_syncbn_process_group"
-        if is_group and _is_zero([*node.args, *given.values()]):
-            return ast.copy_location(ast.Constant(None), node)
         if name == "apex.fp16_utils.to_python_float":
             return ast.copy_location(
                 ast.Call(
@@ -358,7 +355,12 @@ def _is_load(node: ast.AST) -> bool:
     return isinstance(getattr(node, "ctx", None), ast.Load)
 
 
-def _is_zero(given: list[ast.expr]) -> bool:
-    return len(given) == 1 and (
-        isinstance(given[0], ast.Constant) and given[0].value == 0
+def _is_everyone(name: str | None, call: ast.Call) -> bool:
+    """A group of all processes, which is `None`."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return (
+        name == "apex.parallel.create_syncbn_process_group"
+        and len(given) == 1
+        and isinstance(given[0], ast.Constant)
+        and given[0].value == 0
     )
