@@ -11,6 +11,7 @@ from typing import TypeAlias
 from amp_migrate.model.events import BARRIER, TRAINING, EventKind
 from amp_migrate.model.gradient_flow import is_no_grad, under_no_grad
 from amp_migrate.model.kinds import Kind, criterion_name
+from amp_migrate.model.loss_modules import runs_model
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, Scope, shallow
@@ -255,9 +256,7 @@ class RegionFinder:
     def _runs_forward(self, statement: ast.stmt) -> bool:
         return any(
             isinstance(node, ast.Call)
-            and bool(
-                self.program.effects.forward_of(node, self.scope) & self._models
-            )
+            and runs_model(self.program, node, self.scope, self._models)
             for root in header(statement)
             for node in shallow(root)
         )

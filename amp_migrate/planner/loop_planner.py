@@ -37,6 +37,11 @@ from amp_migrate.rewrite.edits import (
     Edit,
 )
 
+_ALL_FLOAT = (
+    "all that computes this loss must stay in float32, so nothing would be "
+    "left to put under autocast"
+)
+
 
 class LoopPlanner:
     """Plans the loops of one program, one by one; the wiring of the scalers grows with them."""
@@ -70,8 +75,7 @@ class LoopPlanner:
         penalties.casts(
             regions, late, [(where, region.first) for where, region in before]
         )
-        kept_in_float(self.program, scope, hazards)
-        casts_after(self.program, scope, late, hazards, self.settings)
+        self._leave(loop, regions, before, late, hazards)
         if not is_float16:
             return self._unscaled(loop, regions, before, hazards)
         screen.refuse_remote(self.program, backwards)
@@ -93,6 +97,26 @@ class LoopPlanner:
             tuple(hazards.wanted),
             self._islands(hazards, backwards[0]),
         )
+
+    def _leave(
+        self,
+        loop: Loop,
+        regions: Regions,
+        before: list[tuple[Scope, Region]],
+        late: frozenset[ast.stmt],
+        hazards: Hazards,
+    ) -> None:
+        """Collect the casts of what leaves the regions, here and in the callers. Raises Refusal
+        where there are none.
+        """
+        if not (regions.regions or regions.hoists or before):
+            raise Refusal("loses-precision", loop.backwards[0], _ALL_FLOAT)
+        kept_in_float(self.program, loop.scope, hazards)
+        for where in dict.fromkeys([loop.scope, *(one for one, _ in before)]):
+            own = where is not loop.scope
+            casts_after(
+                self.program, where, late, hazards, self.settings, own=own
+            )
 
     def _unscaled(
         self,

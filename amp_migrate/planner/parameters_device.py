@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.loss_modules import holds_nothing
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_stored, nodes_in
@@ -162,7 +163,7 @@ class TrainedModels:
 
     def says_its_device(self, model: ast.expr, scope: Scope) -> bool:
         """Whether `next(model.parameters())` is a tensor: no class in sight has another method of
-        that name.
+        that name, and it is no loss without parameters.
         """
         value = self.program.values.of(model, scope)
         if (
@@ -177,7 +178,8 @@ class TrainedModels:
             return False
         home, cls = value.foreign or (self.program, value.cls)
         if cls is not None:
-            return home.graph.method(cls, "parameters") is None
+            own = home.graph.method(cls, "parameters") is not None
+            return not own and not holds_nothing(home, cls)
         return not self.program.graph.methods_named("parameters")
 
     # -- moves

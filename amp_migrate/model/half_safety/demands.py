@@ -9,9 +9,13 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import constants_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.torch_facts.amp_api import FLOAT32, RAW_POINTER
+from amp_migrate.torch_facts.amp_api import FLOAT32, FLOATS, RAW_POINTER
+
+_OLD_TYPES = "hard-coded-float-tensors"
+_FLOATS = frozenset(name for name in FLOATS if name.endswith("Tensor"))
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -23,6 +27,10 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         if asked.fact(node.func.value, scope).seen_half:
             message = f"`{ast.unparse(node)}` hands the bytes of a half tensor to code out of sight"
             yield Hazard("ops-without-half-kernel", node, (), message)
+    for tested in _of_old_type(asked.inference.program, node):
+        if asked.fact(tested, scope).seen_half:
+            message = f"`{ast.unparse(node)}` is no longer true where autocast gives half"
+            yield Hazard(_OLD_TYPES, node, (tested,), message)
     if isinstance(node, ast.Assert):
         tests: list[ast.expr] = [node.test]
     elif isinstance(node, ast.If) and any(
@@ -34,6 +42,31 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     for compared in (one for test in tests for one in ast.walk(test)):
         if isinstance(compared, ast.Compare):
             yield from _demanded(asked, compared, scope)
+
+
+def _of_old_type(program: Program, node: ast.AST) -> Iterator[ast.expr]:
+    """`x` of `isinstance(x, torch.cuda.FloatTensor)` and `x.type() == "torch.cuda.FloatTensor"`,
+    which ask for a device and a dtype at once.
+    """
+    if isinstance(node, ast.Call) and len(node.args) == 2:
+        called = program.canonical(node.func) == "builtins.isinstance"
+        named = isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+        if (called or named) and any(
+            (program.canonical(one) or "") in _FLOATS
+            for one in _alternatives(node.args[1])
+        ):
+            yield node.args[0]
+    elif isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        for side in sides if constants_in(node) & _FLOATS else ():
+            if isinstance(side, ast.Call) and not side.args:
+                func = side.func
+                if isinstance(func, ast.Attribute) and func.attr == "type":
+                    yield func.value
+
+
+def _alternatives(kinds: ast.expr) -> list[ast.expr]:
+    return kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
 
 
 def is_raw_pointer(node: ast.AST) -> bool:

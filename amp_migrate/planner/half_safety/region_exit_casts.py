@@ -28,14 +28,19 @@ def casts_after(
     late: frozenset[ast.stmt],
     hazards: Hazards,
     settings: Settings,
+    *,
+    own: bool = False,
 ) -> None:
     """Collect the casts of one scope: outputs given to another model outside autocast, to matrix
-    products, sums and index writes, and to NumPy where they are bfloat16.
+    products, sums and index writes, and to NumPy where they are bfloat16. With `own`, what it calls
+    is left to others: a caller may call other loops, too, whose regions are not entered.
     """
     if settings.dtype != "float16":
         array_casts(program, scope, hazards)
     nodes = [
-        (node, where) for node, where in _outside(program, scope, late, hazards)
+        (node, where)
+        for node, where in _outside(program, scope, late, hazards)
+        if where is scope or not own
     ]
     for hazard in find_hazards(hazards.asked, nodes):
         if hazard.demanded:

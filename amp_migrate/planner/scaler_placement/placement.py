@@ -20,6 +20,7 @@ from amp_migrate.planner.scaler_placement.callers import (
 )
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
+from amp_migrate.planner.scaler_placement.lifetimes import refuse_short_lived
 from amp_migrate.planner.scaler_placement.makers import (
     attribute_makers,
     is_none,
@@ -223,10 +224,11 @@ class Wiring:
             attribute_makers(self.program, self.project, name, cls, scope)
             for name in names
         ]
+        handed = [one for bindings in made for one in bindings]
+        for heir in self.program.graph.heirs(cls):
+            refuse_short_lived(self.program, self.epochs, heir, handed)
         by_method: dict[int, list[Binding]] = {}
-        for binding in self.scalers.anchors.lasting(
-            [b for bindings in made for b in bindings]
-        ):
+        for binding in self.scalers.anchors.lasting(handed):
             by_method.setdefault(
                 id(self.program.module.scope_of(binding.statement)), []
             ).append(binding)
