@@ -205,7 +205,7 @@ def is_flag(
             for side in (expr.body, expr.orelse)
         )
     if isinstance(expr, ast.Call):
-        return _calls_flag(program, expr)
+        return calls_flag(program, expr)
     if isinstance(expr, ast.Attribute) and expr.attr in _options(program):
         return True
     return held_as(
@@ -216,7 +216,8 @@ def is_flag(
     )
 
 
-def _calls_flag(program: Program, call: ast.Call) -> bool:
+def calls_flag(program: Program, call: ast.Call) -> bool:
+    """Whether a call gives a truth value."""
     if isinstance(call.func, ast.Name) and call.func.id in _FLAG_CALLS:
         return True
     if isinstance(call.func, ast.Attribute) and call.func.attr in (

@@ -16,6 +16,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
+from amp_migrate.model.truth_values import as_truth_value
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.device_questions import DeviceQuestions
 from amp_migrate.planner.own_switch import OwnSwitch
@@ -151,11 +152,19 @@ class SwitchFinder:
         if key not in self._known_at:
             here = ReadingPlace(self.program, scope, place, after)
             found, unread = self._decide(here)
+            enabled = self._truth_value(found.enabled, here)
             asked = with_option(
-                self.program, scope, place, here.can_read, found.enabled
+                self.program, scope, place, here.can_read, enabled
             )
+            asked = self._truth_value(asked, here)
             self._known_at[key] = replace(found, enabled=asked), unread
         return self._known_at[key]
+
+    def _truth_value(self, text: str | None, here: ReadingPlace) -> str | None:
+        """Autocast takes no number for `enabled=`, as `--cuda 1` gives one."""
+        if text is None:
+            return None
+        return as_truth_value(self.program, text, here.node, after=here.after)
 
     def _decide(self, here: ReadingPlace) -> tuple[Switch, Move | None]:
         scope = here.scope

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 from amp_migrate.model.command_line import options
 from amp_migrate.model.configurations import configurations, has_option
-from amp_migrate.model.literals import is_flag
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
@@ -29,8 +28,7 @@ def flags(
     for test, where in known:
         text = program.module.source(test)
         if where.module is scope.module and can_read(text):
-            sure = _is_given(program, test) or is_flag(program, test, where)
-            yield text if sure else f"bool({text})"
+            yield text
     elsewhere = [t for t, where in known if where.module is not scope.module]
     elsewhere += [
         t for near in _imported(program, scope.module) for t, _ in _found(near)
@@ -150,11 +148,6 @@ def _asked(program: Program, call: ast.Call) -> Iterator[ast.expr]:
         below = parent
         if isinstance(parent, (ast.Module, *DEFINITIONS)):
             return
-
-
-def _is_given(program: Program, test: ast.expr) -> bool:
-    """Whether the program itself gives it to `enabled=`."""
-    return isinstance(program.module.parents.get(test), ast.keyword)
 
 
 def is_condition(test: ast.expr) -> bool:

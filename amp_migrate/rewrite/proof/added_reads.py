@@ -15,8 +15,9 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.model.truth_values import truth_values
 from amp_migrate.rewrite.proof.facts import Introduced
-from amp_migrate.rewrite.proof.forms import device
+from amp_migrate.rewrite.proof.forms import device, keyword
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
 _MOVES = ("to", "cuda")
@@ -46,6 +47,7 @@ class AddedReads(RewrittenFile):
         """Why an added expression may raise."""
         scope = self.program.module.scope_of(expr)
         yield from self._device_type(expr, scope)
+        yield from self._truth_value(expr)
         for node in _reads(expr):
             if ast.unparse(node) in self._evaluated:
                 continue
@@ -87,6 +89,19 @@ class AddedReads(RewrittenFile):
         ):
             yield self.failure(
                 given, "it may be something else than the type of a device"
+            )
+
+    def _truth_value(self, expr: ast.expr) -> Iterator[Unproved]:
+        """Autocast takes True or False for `enabled=`, and no number that counts as one."""
+        enabled = (
+            keyword(expr, "enabled") if isinstance(expr, ast.Call) else None
+        )
+        nodes = list(ast.walk(enabled)) if enabled is not None else []
+        if enabled is None or any(map(self.forms.is_new_name, nodes)):
+            return  # what new names are set to is asked where they are
+        if not truth_values(self.program).is_truth_value(enabled, enabled):
+            yield self.failure(
+                enabled, "it may be something else than True or False"
             )
 
     def _read(
