@@ -160,6 +160,20 @@ class Linked(Module):
             None,
         )
 
+    def imported_by(
+        self, statement: ast.stmt, dotted: str, file: Module
+    ) -> tuple[Scope, str] | None:
+        """Where a name is bound that one import statement of a file brings; `elsewhere` knows the
+        first of several (in the branches of an `if`) alone.
+        """
+        head, _, rest = dotted.partition(".")
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+            return None
+        origin = imports_of([statement]).names.get(head)
+        if origin is None:
+            return None
+        return self._find(file, f"{origin}.{rest}" if rest else origin, _HOPS)
+
     def _find(
         self, file: Module, canonical: str, hops: int
     ) -> tuple[Scope, str] | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.pipeline.one_file import Rewritten
 from amp_migrate.pipeline.programs import MOST_FILES, Task, Together
 from amp_migrate.project.module_graph import Project
@@ -104,11 +107,11 @@ def apart(task: Task, related: Mapping[str, tuple[str, ...]]) -> list[Task]:
 
 
 def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
-    """Programs that would write one file differently, in the groups in which they have to be
-    planned anew.
+    """Programs that would write one file differently, or of which one leaves a file as it is whose
+    parameters another one changes, in the groups in which they have to be planned anew.
     """
     parent: dict[int, int] = {}
-    held: list[Together] = [p for p in programs if p.changed]
+    held: list[Together] = list(programs)
     by_file: dict[str, list[int]] = {}
     for index, program in enumerate(held):
         for real in program.changed:
@@ -119,10 +122,42 @@ def conflicts(programs: Iterable[Together]) -> list[list[Together]]:
                 real
             ].after and not _covers(held[one], held[other]):
                 parent[_root(parent, one)] = _root(parent, other)
+    for one, other in _left_behind(held, by_file):
+        parent[_root(parent, one)] = _root(parent, other)
     groups: dict[int, list[Together]] = {}
     for index in parent.keys() | set(parent.values()):
         groups.setdefault(_root(parent, index), []).append(held[index])
     return list(groups.values())
+
+
+def _left_behind(
+    held: list[Together], by_file: Mapping[str, list[int]]
+) -> Iterator[tuple[int, int]]:
+    """Two programs of which the first knows a file as it was, with other parameters than the
+    second gives it: its calls were planned for those.
+    """
+    for index, program in enumerate(held):
+        left = program.members.keys() - program.changed.keys()
+        for real in sorted(left) if len(program.members) > 1 else ():
+            for user in by_file.get(real, ()):
+                one = held[user].changed[real]
+                apart = not _covers(program, held[user])
+                if apart and _parameters(one.before) != _parameters(one.after):
+                    yield index, user
+
+
+@lru_cache(maxsize=256)
+def _parameters(data: bytes) -> tuple[str, ...]:
+    """The functions of a file, with their parameters; all of it where it is no plain module."""
+    try:
+        nodes = nodes_in(ast.parse(data))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return (data.decode("latin-1"),)
+    return tuple(
+        f"{node.name}({ast.unparse(node.args)})"
+        for node in nodes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
 
 
 def _covers(one: Together, other: Together) -> bool:

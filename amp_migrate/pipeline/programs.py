@@ -333,15 +333,16 @@ def _lost(texts: Mapping[str, _Text], first: Rewritten) -> _Round:
 
 def _better(alone: _Round, joint: _Round, asked: int) -> _Round:
     """The joint result, unless something in it failed that did not fail alone: then the others
-    keep what they had.
+    keep what they had, for what was planned with the failed one is nothing without it.
     """
     if not joint.broken:
         return joint
     own = list(alone.members)[:asked]
     members = {
-        r: joint.members[r]
-        if alone.members[r].outcome.status != "migrated"
-        else alone.members[r]
+        r: alone.members[r]
+        if "migrated"
+        in (alone.members[r].outcome.status, joint.members[r].outcome.status)
+        else joint.members[r]
         for r in own
     }
     return _Round(members)

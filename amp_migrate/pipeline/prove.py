@@ -129,9 +129,8 @@ def _torn(
     names = frozenset().union(
         *(plan.introduced.parameters for plan in plans.values())
     )
-    if len(outputs) == 1 or not names:
+    if not names:
         return
-
     for path, failure in call_faults(outputs, names):
         yield (
             path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from amp_migrate.pipeline import programs
 from amp_migrate.pipeline.grouping import conflicts, joined
 from amp_migrate.pipeline.one_file import Rewritten
 from amp_migrate.pipeline.programs import MOST_FILES, Together, rewrite_together
+from amp_migrate.project.errors import SourceError
 from amp_migrate.project.module_graph import Project
 
 Write = Callable[..., Path]
@@ -224,6 +225,23 @@ def test_company_that_fails_is_told_where_it_was_asked_for(
     assert (one.outcome.status, one.after) == ("failed", b"")
 
 
+def test_what_was_planned_with_a_file_that_cannot_be_written_is_not_written(
+    migrator: Migrator, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller that passes what the other would have taken, for one."""
+    caller, called = write("caller.py", "# wants called.py\n"), write("called.py", "own\n")
+    assert statuses(together(caller, called)) == {"caller.py": "migrated", "called.py": "migrated"}
+    settle = programs.settled
+
+    def settled(outcome: FileOutcome) -> FileOutcome:
+        if outcome.path.endswith("called.py"):
+            raise SourceError("nothing encodes it")
+        return settle(outcome)
+
+    monkeypatch.setattr(programs, "settled", settled)
+    assert statuses(together(caller, called)) == {"caller.py": "refused"}
+
+
 @pytest.mark.parametrize(
     ("word", "told"),
     [("CRASH", "internal error (RuntimeError: seen CRASH)"), ("DEEP", "nested too deeply")],
@@ -284,6 +302,26 @@ def test_a_larger_program_that_holds_the_smaller_one_wins() -> None:
         results, chains = joined(order)
         assert {real: r.after for real, r in results.items()} == {"a": b"2", "b": b"1"}
         assert chains == [["a", "b"]]
+
+
+def test_a_program_that_calls_what_another_gives_a_parameter_is_planned_with_it() -> None:
+    plain, given = "def f(a): pass", "def f(a, scaler): pass"
+    first = signed(plain, a="1", engine=given)
+    second = program(b="1", engine="-")
+    [group] = conflicts([first, second])
+    assert len(group) == 2
+    assert conflicts([first, program(b="-", engine="-")])
+    assert conflicts([first, program(engine="-")]) == []  # nothing was planned with it
+    large = signed(plain, a="1", b="1", engine=given)
+    assert conflicts([large, program(b="-", engine="-")]) == []  # it has seen all of them
+    assert conflicts([signed(plain, a="1", engine="def f(a): a.float()"), second]) == []
+
+
+def signed(before: str, **files: str) -> Together:
+    """The same, of files that were `before`."""
+    members = program(**files).members
+    old = before.encode()
+    return Together({name: replace(one, before=old) for name, one in members.items()})
 
 
 def test_conflicting_programs_are_grouped() -> None:

@@ -1,5 +1,5 @@
 """What holds for rewritten files only together: a parameter that one file adds reaches it from
-every other.
+every other, and each argument that is added is taken by all that its call may run.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from amp_migrate.model.linking import LinkedProgram
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 from amp_migrate.rewrite.proof.facts import Failure
 
 
@@ -30,6 +31,7 @@ def call_faults(
             if isinstance(function, FUNCTIONS) and name in _required(function):
                 yield from _missing(program, function, name)
     yield from _refused(program, names)
+    yield from _alternatives(program, names)
 
 
 def _missing(
@@ -73,6 +75,77 @@ def _refused(
                     scope.module.path,
                     Failure("same-program", call.lineno, message),
                 )
+
+
+def _alternatives(
+    program: LinkedProgram, names: frozenset[str]
+) -> Iterator[tuple[str, Failure]]:
+    """Calls of a name that stands for several definitions (one in each branch), or for one that
+    is not here, of which one does not take what the call passes, or needs what it does not.
+    """
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            given = {entry.arg for entry in call.keywords}
+            behind = _behind(program, call, scope)
+            if len(behind) == 1 and behind[0] is not None:
+                continue  # asked of the call graph
+            if any(program.graph.function_at(a, scope) for a in call.args):
+                continue  # it hands a function on, with what that takes
+            for message in _misfits(program, behind, given, names):
+                path = scope.module.path
+                yield path, Failure("same-program", call.lineno, message)
+
+
+def _misfits(
+    program: LinkedProgram,
+    behind: list[Function | None],
+    given: set[str | None],
+    names: frozenset[str],
+) -> Iterator[str]:
+    for function in behind:
+        passed = sorted(given & names, key=str)
+        if function is None:
+            yield from (
+                f"nothing shows that all it may call take `{n}`" for n in passed
+            )
+            continue
+        taken = {one.arg for one in program.scope(function).parameters()}
+        if function.args.kwarg is None and not function.decorator_list:
+            for name in passed:
+                if name not in taken:
+                    yield f"`{function.name}` has no parameter `{name}`"
+        for name in sorted(names & _required(function) - given):
+            if None not in given:
+                yield f"`{function.name}` needs `{name}`, which this call does not pass"
+
+
+def _behind(
+    program: LinkedProgram, call: ast.Call, scope: Scope
+) -> list[Function | None]:
+    """The functions that a plain name, or a name in an imported module, stands for; None for one
+    that is in no file of the program.
+    """
+    dotted = dotted_name(call.func)
+    head, _, rest = (dotted or "").partition(".")
+    home = scope.lookup(head) if dotted is not None else None
+    found: dict[Function | None, None] = {}
+    for binding in home.bindings[head] if home is not None else ():
+        if isinstance(binding.statement, FUNCTIONS) and not rest:
+            found[binding.statement] = None
+        elif binding.how == "import":
+            where = program.module.imported_by(
+                binding.statement, dotted or "", scope.module
+            )
+            found |= dict.fromkeys(_defined(where))
+    return list(found)
+
+
+def _defined(where: tuple[Scope, str] | None) -> list[Function | None]:
+    """The functions that a name of a file is bound to; nothing for classes and variables."""
+    if where is None:
+        return [None]
+    statements = [one.statement for one in where[0].bindings.get(where[1], ())]
+    return [one for one in statements if isinstance(one, FUNCTIONS)]
 
 
 def _required(function: Function) -> set[str]:

@@ -66,3 +66,64 @@ def test_a_method_of_a_base_class_in_another_file() -> None:
     assert faults(heir=heir, base=base) == [
         ("heir.py", 5, "`step` needs `scaler`, which this call does not pass")
     ]
+
+
+BRANCHES = "if fast:\n    from first import train\nelse:\n    from second import train\n"
+OTHER = "def train(model, optimizer):\n    pass\n"
+
+
+def test_of_two_imports_of_one_name_both_take_it() -> None:
+    main = f"{BRANCHES}train(m, o, scaler=s)\n"
+    assert faults(main=main, first=ENGINE, second=OTHER) == [
+        ("main.py", 5, "`train` has no parameter `scaler`")
+    ]
+    assert (
+        faults(main=main, first=OTHER, second=ENGINE)
+        == [("main.py", 5, "`train` has no parameter `scaler`")] * 2
+    )  # the call graph knows the first
+    assert faults(main=main, first=ENGINE, second=ENGINE) == []
+
+
+def test_of_two_imports_of_one_name_neither_lacks_it() -> None:
+    main = f"{BRANCHES}train(m, o)\n"
+    needs = ("main.py", 5, "`train` needs `scaler`, which this call does not pass")
+    assert faults(main=main, first=OTHER, second=ENGINE) == [needs]
+    assert faults(main=main, first=OTHER, second=OTHER) == []
+
+
+def test_modules_of_one_name() -> None:
+    main = (
+        "try:\n    import first as M\nexcept ImportError:\n    import second as M\n"
+        "M.train(m, o, scaler=s)\n"
+    )
+    assert faults(main=main, first=ENGINE, second=ENGINE) == []
+    assert faults(main=main, first=ENGINE, second=OTHER) == [
+        ("main.py", 5, "`train` has no parameter `scaler`")
+    ]
+
+
+def test_a_definition_that_stands_in_for_an_import() -> None:
+    main = (
+        "try:\n    from fast import train\nexcept ImportError:\n"
+        "    def train(model, optimizer, scaler):\n        pass\n"
+        "train(m, o, scaler=s)\n"
+    )
+    assert faults(main=main) == [("main.py", 6, "nothing shows that all it may call take `scaler`")]
+    assert faults(main=main, fast=ENGINE) == []
+
+
+@pytest.mark.parametrize("main", ["from fast import train\n", "import fast\nfast."])
+def test_a_file_that_is_no_part_of_the_program(main: str) -> None:
+    call = "train(m, o)\n"
+    assert faults(main=f"{main}{call}") == []
+    passing = "train(m, o, scaler=s)\n"
+    assert [what for _, _, what in faults(main=f"{main}{passing}")] == [
+        "nothing shows that all it may call take `scaler`"
+    ]
+
+
+def test_a_function_that_is_handed_on_with_what_it_takes() -> None:
+    main = (
+        "from functools import partial\nfrom engine import train\nrun = partial(train, scaler=s)\n"
+    )
+    assert faults(main=main, engine=ENGINE) == []
