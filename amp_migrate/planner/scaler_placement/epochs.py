@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
@@ -32,13 +33,16 @@ class Epochs:
             for s in self.program.graph.sites(home.node)
             if self.program.values.callee(s.call, s.scope) is home.node
         ]
-        loops = [
-            a
+        around = [
+            (a, s)
             for s in sites
             for a in self.within(s.call, s.scope.node)
             if isinstance(a, LOOPS)
         ]
+        loops = [loop for loop, _ in around]
         if loops and self._steps_once(home):
+            return True
+        if any(self._steps_beside(loop, s.scope, sites) for loop, s in around):
             return True
         named = any(
             "epoch" in a.arg and not a.arg.endswith("s")
@@ -47,6 +51,23 @@ class Epochs:
         return named and any(
             isinstance(a, ast.While) or "epoch" in ast.unparse(a.target).lower()
             for a in loops
+        )
+
+    def _steps_beside(
+        self, loop: ast.AST, scope: Scope, sites: list[CallSite]
+    ) -> bool:
+        """Whether a loop steps an optimizer beside the calls: what is called is a part of each of
+        its steps, an attack on the batch for one.
+        """
+        holding = [
+            a
+            for s in sites
+            for a in (s.call, *self.program.module.ancestors(s.call))
+        ]
+        return any(
+            self.program.effects.of_statement(statement, scope) & EventKind.STEP
+            for statement in (loop.body if isinstance(loop, LOOPS) else ())
+            if not any(statement is a for a in holding)
         )
 
     def _steps_once(self, home: Scope) -> bool:
