@@ -11,11 +11,12 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.planner.cleared_gradients import all_cleared
 from amp_migrate.planner.groups import Group, groups
 from amp_migrate.planner.optimizers import no_step
 from amp_migrate.planner.preconditions import two_pass_steps
 from amp_migrate.planner.refusal import Refusal, Skip
-from amp_migrate.planner.step_calls import StepCall
+from amp_migrate.planner.step_calls import StepCall, step_calls
 
 _HOPS = 3
 
@@ -76,7 +77,12 @@ def find_loop(program: Program, group: Group, *, scaled: bool = True) -> Loop:
 def _own(program: Program, group: Group) -> Stepper:
     """The steps and backwards of one scope, calls of helpers that run backward among them."""
     held = [c for c in group.scope.calls if _holds(program, group, c)]
-    helpers = [c for c in held if _leads_to_backward(program, c, group.scope)]
+    helpers = [
+        c
+        for c in held
+        if _leads_to_backward(program, c, group.scope)
+        and not all_cleared(program, group.scope, c, group.steps)
+    ]
     return Stepper(
         group.scope, group.steps, _ordered([*group.backwards, *helpers])
     )
@@ -106,8 +112,34 @@ def _apart(program: Program, group: Group) -> Loop:
         )
     found = _steppers_above(program, (group.scope,))
     if not found:
-        raise no_step(program, group)
+        raise _cleared(program, group) or no_step(program, group)
     return Loop(group.scope, group.backwards, found, group.around)
+
+
+def _cleared(program: Program, group: Group) -> Skip | None:
+    """An attack on the batch: whoever calls it clears the gradients that it leaves."""
+    callers = _callers(program, group.scope)
+    stepping = [caller for caller in callers if step_calls(program, caller)]
+    if not stepping or any(
+        not all_cleared(program, caller, call, step_calls(program, caller))
+        for caller in stepping
+        for call in _calls_of(program, caller, group.scope)
+    ):
+        return None
+    return Skip(
+        "no-optimizer",
+        group.backwards[0],
+        "these gradients are cleared before an optimizer steps: a scaler would only change what "
+        "is read of them",
+    )
+
+
+def _calls_of(program: Program, caller: Scope, scope: Scope) -> list[ast.Call]:
+    return [
+        call
+        for call in caller.calls
+        if program.values.callee(call, caller) is scope.node
+    ]
 
 
 def _steppers_above(
@@ -130,8 +162,11 @@ def _stepper(
     helpers = [
         c for c in caller.calls if _leads_to_backward(program, c, caller)
     ]
+    steps = step_calls(program, caller)
     into = [
-        c for c in helpers if program.values.callee(c, caller) is chain[0].node
+        c
+        for c in _calls_of(program, caller, chain[0])
+        if c in helpers and not all_cleared(program, caller, c, steps)
     ]
     parts = groups(
         program,
@@ -145,9 +180,9 @@ def _stepper(
     ]
     if not mine:
         return None
-    steps = [step for part in mine for step in part.steps]
+    own = [step for part in mine for step in part.steps]
     return Stepper(
-        caller, steps, [b for part in mine for b in part.backwards], chain
+        caller, own, [b for part in mine for b in part.backwards], chain
     )
 
 
