@@ -161,14 +161,12 @@ class Linked(Module):
         )
 
     def imported_by(
-        self, statement: ast.stmt, dotted: str, file: Module
+        self, statement: ast.Import | ast.ImportFrom, dotted: str, file: Module
     ) -> tuple[Scope, str] | None:
         """Where a name is bound that one import statement of a file brings; `elsewhere` knows the
         first of several (in the branches of an `if`) alone.
         """
         head, _, rest = dotted.partition(".")
-        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
-            return None
         origin = imports_of([statement]).names.get(head)
         if origin is None:
             return None

@@ -5,6 +5,8 @@ counts as one: autocast takes nothing else for `enabled=`.
 from __future__ import annotations
 
 import ast
+from functools import cached_property
+from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.command_line import option_of
@@ -14,14 +16,17 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding
 
 _DEEP = 6
-_SWITCHES = {"store_true": False, "store_false": True}
+_SWITCHES = ("store_true", "store_false")
+_Key: TypeAlias = tuple[str, frozenset[Binding], frozenset[Binding]]
 
 
 class TruthValues:
     """Asked at places of one program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, trusted: bool = True) -> None:
+        """`trusted`: what the program gives to autocast is one, as it runs today."""
         self.program = program
+        self.trusted = trusted
 
     def is_truth_value(
         self, expr: ast.expr, at: ast.expr | ast.stmt, *, after: bool = False
@@ -58,6 +63,8 @@ class TruthValues:
         dotted = dotted_name(expr)
         if dotted is None:
             return False
+        if self.trusted and self._key(dotted, at, after) in self._asked:
+            return True
         reaching = self.program.reaching
         reach = (
             reaching.after(at, dotted)
@@ -68,8 +75,51 @@ class TruthValues:
             return False
         option = option_of(self.program, at, dotted)
         if option is not None:
-            return _is_switch(option)
+            return self._is_switch(option, deep)
         return bool(reach.bindings) and reach.complete
+
+    @cached_property
+    def _asked(self) -> frozenset[_Key]:
+        """What the program itself gives to autocast."""
+        calls = (
+            c for s in self.program.module.scopes.values() for c in s.calls
+        )
+        given = (
+            keyword_of(call, "enabled")
+            for call in calls
+            if (self.program.canonical(call.func) or "").endswith(".autocast")
+        )
+        named = ((one, dotted_name(one)) for one in given if one is not None)
+        return frozenset(
+            self._key(dotted, one, False) for one, dotted in named if dotted
+        )
+
+    def _key(self, dotted: str, at: ast.expr | ast.stmt, after: bool) -> _Key:
+        """A name, with what may have given it, and the object that it is read from, a value."""
+        reaching = self.program.reaching
+        names = (dotted, dotted.partition(".")[0])
+        if after and isinstance(at, ast.stmt):
+            found = [reaching.after(at, name).bindings for name in names]
+        else:
+            found = [reaching.at(at, name).bindings for name in names]
+        return dotted, frozenset(found[0]), frozenset(found[1])
+
+    def _is_switch(self, option: ast.Call, deep: int) -> bool:
+        """`action="store_true"`, or `type=bool`, with a default that is a truth value."""
+        default, action = (
+            keyword_of(option, "default"),
+            keyword_of(option, "action"),
+        )
+        is_plain = default is not None and self._is(
+            default, default, False, deep
+        )
+        if isinstance(action, ast.Constant) and action.value in _SWITCHES:
+            return default is None or is_plain
+        kind = keyword_of(option, "type") if action is None else action
+        named = (dotted_name(kind) or "") if kind is not None else ""
+        return is_plain and (
+            named == "bool" or named.endswith("BooleanOptionalAction")
+        )
 
     def _is_bound(self, binding: Binding, deep: int) -> bool:
         """Whether a binding gives a truth value."""
@@ -107,27 +157,16 @@ class TruthValues:
         )
 
 
-def _is_switch(option: ast.Call) -> bool:
-    """`action="store_true"`, or `type=bool`, with a default that is a truth value."""
-    given = {one.arg: one.value for one in option.keywords}
-    default = given.get("default")
-    is_plain = isinstance(default, ast.Constant) and isinstance(
-        default.value, bool
-    )
-    action = given.get("action")
-    if isinstance(action, ast.Constant) and action.value in _SWITCHES:
-        return default is None or is_plain
-    named = dotted_name(action) if action is not None else None
-    if named is not None:
-        return named.endswith("BooleanOptionalAction") and is_plain
-    kind = given.get("type")
-    named = dotted_name(kind) if kind is not None else None
-    return action is None and named == "bool" and is_plain
+def keyword_of(call: ast.Call, name: str) -> ast.expr | None:
+    """What a call passes by a name."""
+    return next((k.value for k in call.keywords if k.arg == name), None)
 
 
-def truth_values(program: Program) -> TruthValues:
+def truth_values(program: Program, *, trusted: bool = True) -> TruthValues:
     """Those of a program."""
-    return program.remembered(truth_values, lambda: TruthValues(program))
+    return program.remembered(
+        (truth_values, trusted), lambda: TruthValues(program, trusted)
+    )
 
 
 def as_truth_value(

@@ -288,7 +288,7 @@ def test_a_flag_that_the_object_keeps_later_is_read_from_its_argument(tmp_path: 
     )
     tree = migrated(tmp_path, solver=solver.replace("x.cuda()), y.cuda()", "x), y"))
     assert tree.line(
-        "solver.py", 'self.scaler = torch.amp.GradScaler("cuda", enabled=args.use_cuda)'
+        "solver.py", 'self.scaler = torch.amp.GradScaler("cuda", enabled=bool(args.use_cuda))'
     )
 
 

@@ -126,8 +126,11 @@ def test_cuda_without_a_condition_is_on(setup: str, moved: str) -> None:
 
 FLAGS = {
     "a variable": (f"use_cuda = {AVAILABLE}\n", "use_cuda"),
-    "an argument": ("args = parse()\n", "args.cuda"),
-    "a set argument": (f"args = parse()\nargs.cuda = args.gpu and {AVAILABLE}\n", "args.cuda"),
+    "an argument": ("args = parse()\nargs.cuda = not args.cpu\n", "args.cuda"),
+    "a set argument": (
+        f"args = parse()\nargs.cuda = bool(args.gpu) and {AVAILABLE}\n",
+        "args.cuda",
+    ),
 }
 
 

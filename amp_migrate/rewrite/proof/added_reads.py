@@ -38,6 +38,13 @@ class AddedReads(RewrittenFile):
         self._read_before = {
             n.id for n in nodes_in(original) if isinstance(n, ast.Name)
         }
+        self._asked_before = {
+            ast.unparse(one)
+            for n in ast.walk(original)
+            if isinstance(n, ast.Call)
+            and (one := keyword(n, "enabled")) is not None
+            and (dotted_name(n.func) or "").endswith("autocast")
+        }
         trees = (ast.parse(text, mode="eval") for text in introduced.evaluated)
         self._evaluated = {
             ast.unparse(node) for tree in trees for node in _reads(tree.body)
@@ -99,7 +106,10 @@ class AddedReads(RewrittenFile):
         nodes = list(ast.walk(enabled)) if enabled is not None else []
         if enabled is None or any(map(self.forms.is_new_name, nodes)):
             return  # what new names are set to is asked where they are
-        if not truth_values(self.program).is_truth_value(enabled, enabled):
+        if ast.unparse(enabled) in self._asked_before:
+            return  # what was added is no evidence
+        known = truth_values(self.program, trusted=False)
+        if not known.is_truth_value(enabled, enabled):
             yield self.failure(
                 enabled, "it may be something else than True or False"
             )

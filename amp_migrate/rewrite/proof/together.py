@@ -106,7 +106,7 @@ def _misfits(
         passed = sorted(given & names, key=str)
         if function is None:
             yield from (
-                f"nothing shows that all it may call take `{n}`" for n in passed
+                f"nothing shows that all it may call take {n}" for n in passed
             )
             continue
         taken = {one.arg for one in program.scope(function).parameters()}
@@ -132,7 +132,7 @@ def _behind(
     for binding in home.bindings[head] if home is not None else ():
         if isinstance(binding.statement, FUNCTIONS) and not rest:
             found[binding.statement] = None
-        elif binding.how == "import":
+        elif isinstance(binding.statement, (ast.Import, ast.ImportFrom)):
             where = program.module.imported_by(
                 binding.statement, dotted or "", scope.module
             )

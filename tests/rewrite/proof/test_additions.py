@@ -42,6 +42,7 @@ def region(enabled: str) -> str:
 
 
 TYPE = 'device.type == "cuda"'
+MADE, ARGS = 'torch.device(device).type == "cuda"', 'args.device.type == "cuda"'
 GOOD = {
     "a device": DEVICE + made(TYPE),
     "a device in a function": f"{DEVICE}def main():\n    {made(TYPE)}",
@@ -56,7 +57,7 @@ GOOD = {
     "a string compared": STRING + made('device == "cuda"'),
     "a device made of a string": STRING + made('torch.device(device).type == "cuda"'),
     "a device of an unknown that was used": (
-        f"def main(device):\n    model = net().to(device)\n    {made('torch.device(device).type')}"
+        f"def main(device):\n    model = net().to(device)\n    {made(MADE)}"
     ),
     "torch itself": made("torch.cuda.is_available()"),
     "no condition": 'scaler = torch.amp.GradScaler("cuda")\n',
@@ -71,7 +72,7 @@ GOOD = {
         "    scaler.scale(loss).backward()\n"
     ),
     "a device that the program asked itself": (
-        f"def main(args):\n    print(args.device.type)\n    {made('args.device.type')}"
+        f"def main(args):\n    print(args.device.type)\n    {made(ARGS)}"
     ),
     "an accelerator that may be absent": (
         "device = torch.accelerator.current_accelerator()\n"
@@ -105,6 +106,10 @@ BAD = {
         ),
         "self.net.device.type",
     ),
+    "a number that counts as a flag": (
+        "use = len(sys.argv)\n" + made("use") + region("use"),
+        "use",
+    ),
     "not bound yet": (made(TYPE) + DEVICE, "device.type"),
     "bound on one path": (f"if c:\n    {DEVICE}{made(TYPE)}", "device.type"),
     "bound by a loop that may not run": (
@@ -131,7 +136,7 @@ BAD = {
         "torch.device(rank)",
     ),
     "a device made of an unknown": (
-        f"def main(device):\n    {made('torch.device(device).type')}",
+        f"def main(device):\n    {made(MADE)}",
         "torch.device(device)",
     ),
     "before the constructor of the base": (

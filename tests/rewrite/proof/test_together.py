@@ -108,7 +108,7 @@ def test_a_definition_that_stands_in_for_an_import() -> None:
         "    def train(model, optimizer, scaler):\n        pass\n"
         "train(m, o, scaler=s)\n"
     )
-    assert faults(main=main) == [("main.py", 6, "nothing shows that all it may call take `scaler`")]
+    assert faults(main=main) == [("main.py", 6, "nothing shows that all it may call take scaler")]
     assert faults(main=main, fast=ENGINE) == []
 
 
@@ -118,7 +118,7 @@ def test_a_file_that_is_no_part_of_the_program(main: str) -> None:
     assert faults(main=f"{main}{call}") == []
     passing = "train(m, o, scaler=s)\n"
     assert [what for _, _, what in faults(main=f"{main}{passing}")] == [
-        "nothing shows that all it may call take `scaler`"
+        "nothing shows that all it may call take scaler"
     ]
 
 
