@@ -24,6 +24,7 @@ def makers(
         for b in home.bindings[name.partition(".")[0]]
         if not is_none(b.value) and b.how != "augmented"
     ]
+    bindings = _reaching(program, name, home, optimizers, bindings)
     here = [b for b in bindings if program.module.scope_of(b.statement) is home]
     bindings = (
         here or bindings
@@ -36,6 +37,25 @@ def makers(
             "it comes from too",
         )
     return bindings
+
+
+def _reaching(
+    program: Program,
+    name: str,
+    home: Scope,
+    optimizers: list[ast.expr],
+    bindings: list[Binding],
+) -> list[Binding]:
+    """Those that reach the steps, where these stand in the body that makes the optimizer: a script
+    may give one name to the optimizers of several loops.
+    """
+    stepped = [o for o in optimizers if dotted_name(o) == name]
+    if "." in name or any(
+        program.module.scope_of(one) is not home for one in stepped
+    ):
+        return bindings
+    found = {b for o in stepped for b in program.reaching.at(o, name).bindings}
+    return [b for b in bindings if b in found] or bindings
 
 
 def attribute_makers(
