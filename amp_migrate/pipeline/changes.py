@@ -132,7 +132,7 @@ CONSTRUCTS = (
 )
 _PARAMETER = Construct(
     "parameter",
-    re.compile(r"^(async )?def |^\w+( ?= ?None)?,?$"),
+    re.compile(r"^(async )?def |^\w+( ?= ?None)?(,|\).*:)?$|^\*,$"),
     "parameter added",
     "the scaler goes wherever its optimizer goes",
 )
@@ -232,13 +232,25 @@ def _origin(line: str, old: Sequence[str], start: int) -> int | None:
     return best if best is not None and likeness[best] > _ALIKE else None
 
 
+_NAME_MORE = re.compile(r",? ?(\*, )?\b\w+( ?= ?None)?")
+
+
+def _has_one_name_more(line: str, was: str) -> bool:
+    """`epochs: int, scaler) -> None:` was `epochs: int) -> None:`; an argument says `name=`."""
+    return was != "" and any(
+        line[: one.start()] + line[one.end() :] == was
+        for one in _NAME_MORE.finditer(line)
+        if one.group().strip(" ,") and line[one.end() :].startswith((")", ","))
+    )
+
+
 def _known(line: str, was: str) -> Iterator[Construct]:
     """What explains that `was`, empty where there was nothing, became `line`."""
     if not line or line.startswith("#"):
         return
     if _OLD_NAMES.search(was) and not _OLD_NAMES.search(line):
         yield _RENAMED
-    if _PARAMETER.form.search(line):
+    if _PARAMETER.form.search(line) or _has_one_name_more(line, was):
         yield _PARAMETER
         return
     for one in CONSTRUCTS:

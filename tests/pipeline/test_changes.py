@@ -49,3 +49,19 @@ def test_lines_that_only_moved_to_the_right_are_no_changes() -> None:
 
 def test_a_text_that_is_the_same_has_none() -> None:
     assert changes(BEFORE, BEFORE) == ()
+
+
+def kinds(before: str, after: str) -> list[str]:
+    return [one.kind for one in changes(before, after)]
+
+
+def test_a_parameter_in_a_list_on_several_lines() -> None:
+    before = "def train(model: Net,\n          ewc: EWC, importance: float):\n    pass\n"
+    assert kinds(before, before.replace("float):", "float, scaler):")) == ["parameter"]
+    assert kinds(before, before.replace("float):", "float, *, scaler):")) == ["parameter"]
+
+
+def test_an_argument_in_a_list_on_several_lines_is_no_parameter() -> None:
+    before = "train(model,\n      ewc, importance)\n"
+    after = before.replace("importance)", "importance, scaler=scaler)")
+    assert kinds(before, after) == ["argument"]
