@@ -8,6 +8,7 @@ import importlib
 import math
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,14 @@ def test_every_loop_gets_its_status_and_reason(case: Case) -> None:
 @every_refused
 def test_a_refused_program_is_left_alone(case: Case) -> None:
     assert migrate(case).output is None
+
+
+@every_migrated
+def test_a_second_run_changes_nothing(case: Case) -> None:
+    """Fixes of AMP that is there included, which a migration applies as well."""
+    assert case.after is not None
+    again = migrate(replace(case, before=case.after))
+    assert again.output is None, again.changes
 
 
 @every_migrated

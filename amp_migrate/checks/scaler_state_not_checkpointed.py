@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._scaler_bindings import made_before, may_be_none
 from amp_migrate.config import Settings
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
@@ -128,15 +129,10 @@ def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
     """An optimizer's state is loaded where no scaler is at hand, though the scaler's is saved in
     this file, and loaded nowhere in it.
     """
-    func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr != "load_state_dict":
-        return False
-    if not program.effects.is_optimizer(func.value, scope) or not call.args:
-        return False
-    if "state_dict()" in ast.unparse(call.args[0]):
-        return False
-    return _calls_on_scaler(program, "state_dict") and not _calls_on_scaler(
-        program, func.attr
+    return (
+        _is_restored(program, call, scope)
+        and _calls_on_scaler(program, "state_dict")
+        and not _calls_on_scaler(program, "load_state_dict")
     )
 
 
@@ -272,17 +268,51 @@ def _saved(
 
 
 def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
-    if _may_be_none(program, program.module.scope_of(display), scaler):
+    if may_be_none(program, program.module.scope_of(display), scaler):
         return None
     if (
         reader_of(program, display) is not None
         or reader_of_files(program) is not None
     ):
         return None  # who reads the whole dict would see the new key
+    if _stays_unread(program):
+        return None  # saved and not loaded, it would only look as if it were
     edit = AddDictEntry(
         program.module.span(display), '"scaler"', f"{scaler}.state_dict()"
     )
     return Fix("safe", "save the scaler's state", (edit,))
+
+
+def _stays_unread(program: Program) -> bool:
+    """Whether an optimizer's state is loaded in sight where the scaler's cannot be, and that is
+    loaded nowhere.
+    """
+    if _calls_on_scaler(program, "load_state_dict"):
+        return False
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if _is_restored(program, call, scope):
+                scaler = _scaler(program, scope)
+                found = (
+                    _loaded(program, call, scope, scaler)
+                    if scaler is not None
+                    else None
+                )
+                if found is None or found[1] is None:
+                    return True
+    return False
+
+
+def _is_restored(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether an optimizer gets a state that is not its own of a moment ago."""
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr == "load_state_dict"
+        and bool(call.args)
+        and program.effects.is_optimizer(func.value, scope)
+        and "state_dict()" not in ast.unparse(call.args[0])
+    )
 
 
 def _loaded(
@@ -306,75 +336,12 @@ def _loaded(
     if (
         text is None
         or not code.alone()
-        or _may_be_none(program, scope, scaler)
-        or not _made_before(program, call, scope, scaler)
+        or may_be_none(program, scope, scaler)
+        or not made_before(program, call, scope, scaler)
     ):
         return call, None
     lines = f'if {text}.get("scaler"):\n    {scaler}.load_state_dict({text}["scaler"])'
     edit = InsertAfter(code.span(code.statement), (Template(lines),))
     return call, Fix(
         "safe", "load the scaler's state, where there is one", (edit,)
-    )
-
-
-def _bindings(
-    program: Program, scope: Scope, scaler: str
-) -> list[tuple[ast.AST, ast.expr | None]]:
-    head, _, rest = scaler.partition(".")
-    around = program.graph.class_around(scope)
-    home = (
-        program.module.scopes[around]
-        if rest and around is not None
-        else scope.lookup(head)
-    )
-    name = f"self.{rest}" if rest else head
-    return (
-        [(b.statement, b.value) for b in home.bindings.get(name, [])]
-        if home is not None
-        else []
-    )
-
-
-def _may_be_none(program: Program, scope: Scope, scaler: str) -> bool:
-    """A scaler that some programs leave out: None by default, or made under a condition."""
-    found = _bindings(program, scope, scaler)
-    for statement, value in found:
-        if isinstance(value, (ast.IfExp, ast.Constant)) or any(
-            isinstance(a, ast.If) for a in program.module.ancestors(statement)
-        ):
-            return True
-        if isinstance(statement, ast.arg) and _defaults_to_none(
-            program, statement
-        ):
-            return True
-    return not found
-
-
-def _defaults_to_none(program: Program, parameter: ast.arg) -> bool:
-    arguments = program.module.parents[parameter]
-    if not isinstance(arguments, ast.arguments):
-        return True
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaulted = [
-        *positional[len(positional) - len(arguments.defaults) :],
-        *(
-            a
-            for a, d in zip(
-                arguments.kwonlyargs, arguments.kw_defaults, strict=True
-            )
-            if d
-        ),
-    ]
-    return parameter in defaulted
-
-
-def _made_before(
-    program: Program, call: ast.Call, scope: Scope, scaler: str
-) -> bool:
-    """A name of this scope must be bound above."""
-    return all(
-        program.module.scope_of(statement) is not scope
-        or isinstance(statement, ast.arg)
-        or getattr(statement, "lineno", 0) < call.lineno
-        for statement, _ in _bindings(program, scope, scaler)
     )
