@@ -97,14 +97,14 @@ def _looked_up(head: str, home: Scope) -> list[str]:
     )
     found: list[str] = []
     for binding in bindings:
-        names = _held(binding)
+        names = _held(binding, home)
         if not names:
             return []
         found += names
     return found
 
 
-def _held(binding: Binding) -> list[str]:
+def _held(binding: Binding, home: Scope) -> list[str]:
     """The variables that a local is another name of; none where it is more than that."""
     value = binding.value
     if binding.how != "assign" or value is None:
@@ -115,7 +115,7 @@ def _held(binding: Binding) -> list[str]:
             if binding.index < len(value.elts)
             else value
         )
-    elif binding.index is not None and not isinstance(value, ast.Attribute):
+    elif binding.index is not None and not _is_given(value, home):
         return []
     arms = (
         [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
@@ -126,6 +126,14 @@ def _held(binding: Binding) -> list[str]:
         if None not in names
         else []
     )
+
+
+def _is_given(value: ast.expr, home: Scope) -> bool:
+    """`self.optimizers`, or a parameter: what is unpacked of it was made elsewhere."""
+    if isinstance(value, ast.Name):
+        bindings = home.bindings.get(value.id, [])
+        return bool(bindings) and all(b.how == "parameter" for b in bindings)
+    return isinstance(value, ast.Attribute)
 
 
 def _variable(value: ast.expr) -> str | None:
