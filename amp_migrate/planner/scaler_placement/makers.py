@@ -9,7 +9,8 @@ import ast
 from amp_migrate.model.call_values import is_property
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.queries import calls_in
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
 from amp_migrate.project.module_graph import Project
@@ -92,13 +93,55 @@ def attribute_makers(
 def _by_lineage(
     program: Program, cls: ast.ClassDef, attribute: str
 ) -> list[Binding]:
-    """What a class or a base of it sets; what a class rebuilds, a base of it may have made."""
+    """What a class or a base of it sets, and their heirs: what a class rebuilds, a base of it may
+    have made. Other heirs of the base run other loops, and have its scaler where they run its
+    constructor.
+    """
     lineage = program.graph.lineage(cls)
     owners = [owner for owner in lineage if _sets(program, owner, attribute)]
     if not owners:
         return []
-    family = dict.fromkeys([*program.graph.heirs(owners[0]), *owners])
+    own = program.graph.heirs(cls)
+    others = [
+        one
+        for one in program.graph.heirs(owners[0])
+        if one not in own
+        and not _runs_maker(program, one, owners[0], attribute)
+    ]
+    family = dict.fromkeys([*own, *others, *owners])
     return [b for one in family for b in _sets(program, one, attribute)]
+
+
+def _runs_maker(
+    program: Program, heir: ast.ClassDef, base: ast.ClassDef, attribute: str
+) -> bool:
+    """Whether an heir's constructor runs that of a base, which sets the attribute."""
+    makers = (
+        program.module.scope_of(one.statement).node
+        for one in _sets(program, base, attribute)
+    )
+    if not any(getattr(one, "name", "") == "__init__" for one in makers):
+        return False
+    lineage = program.graph.lineage(heir)
+    between = lineage[: lineage.index(base)] if base in lineage else []
+    return all(map(_hands_on, between))
+
+
+def _hands_on(cls: ast.ClassDef) -> bool:
+    """Whether a class has no constructor, or one that calls that of its base."""
+    own = [
+        one
+        for one in cls.body
+        if isinstance(one, FUNCTIONS) and one.name == "__init__"
+    ]
+    return all(
+        any(
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "__init__"
+            for call in calls_in(one)
+        )
+        for one in own
+    )
 
 
 def _by_heirs(
