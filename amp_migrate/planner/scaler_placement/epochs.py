@@ -42,7 +42,10 @@ class Epochs:
         loops = [loop for loop, _ in around]
         if loops and self._steps_once(home):
             return True
-        if any(self._steps_beside(loop, s.scope, sites) for loop, s in around):
+        is_plain = home.parent is home.root  # a scaler can be made above it
+        if is_plain and any(
+            self._steps_beside(loop, s.scope, sites) for loop, s in around
+        ):
             return True
         named = any(
             "epoch" in a.arg and not a.arg.endswith("s")
