@@ -51,9 +51,10 @@ def _reaching(
     may give one name to the optimizers of several loops.
     """
     stepped = [o for o in optimizers if dotted_name(o) == name]
-    if "." in name or any(
-        program.module.scope_of(one) is not home for one in stepped
-    ):
+    written = all(one in program.module.parents for one in stepped)
+    if "." in name or not written:
+        return bindings
+    if any(program.module.scope_of(one) is not home for one in stepped):
         return bindings
     found = {b for o in stepped for b in program.reaching.at(o, name).bindings}
     return [b for b in bindings if b in found] or bindings
