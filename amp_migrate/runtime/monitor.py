@@ -95,6 +95,8 @@ class Monitor:
         self._step = step
         self._simulated = simulated
         self._optimizers: dict[int, tuple[Any, _Optimizer]] = {}
+        self._cleared: set[int] = set()
+        """Parameters whose gradients were cleared since an optimizer unscaled them."""
         self._scalers: dict[int, _Scaler] = {}
         self._places: dict[Site, int] = {}
         self._found: dict[tuple[str, str, int], Violation] = {}
@@ -218,6 +220,7 @@ class Monitor:
             self._report("backward-inside-autocast", self._backward.site)
 
     def _on_zero(self, event: Event) -> None:
+        self._cleared.update(map(id, event.tensors))
         self._advance(EventKind.ZERO_GRAD, event, self._owners(event.tensors))
 
     def _on_unscale(self, event: Event) -> None:
@@ -280,12 +283,10 @@ class Monitor:
                 mine.state.of(other.name).stage != "ready"
                 and mine.state.of(known.name).stage == "ready"
             )
-            if (
-                other is not known
-                and in_cycle
-                and own.intersection(map(id, other.parameters))
-            ):
+            shared = own.intersection(map(id, other.parameters))
+            if other is not known and in_cycle and shared - self._cleared:
                 self._report("param-in-two-optimizers", event.site)
+        self._cleared -= own
 
 
 def _collapsed(scaler: Any) -> bool:
