@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -54,11 +55,18 @@ def test_patterns(tmp_path: Path, write: Write, lines: str, kept: list[str]) -> 
     assert taken(tmp_path) == sorted(listed) == kept
 
 
-_WORDS = st.lists(
-    st.sampled_from(["a", "b", "*", "?", "**", "/", "[ab]", "[!a]", "\\b", "a.py"]),
-    min_size=1,
-    max_size=6,
-).map("".join)
+# What git makes of `a**/b`, which its manual calls two plain asterisks, depends on where it has its
+# strings in memory: its matcher compares pointers into the pattern and into the path.
+_UNSETTLED = re.compile(r"[^/!]\*\*")
+_WORDS = (
+    st.lists(
+        st.sampled_from(["a", "b", "*", "?", "**", "/", "[ab]", "[!a]", "\\b", "a.py"]),
+        min_size=1,
+        max_size=6,
+    )
+    .map("".join)
+    .filter(lambda word: not _UNSETTLED.search(word))
+)
 _LINES = st.lists(st.tuples(st.sampled_from(["", "!"]), _WORDS).map("".join), max_size=4)
 _PATHS = ("a.py", "b", "a/b", "a/a.py", "b/a/b", "a/b/a/a.py", "ab/b.py")
 
