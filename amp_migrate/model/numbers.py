@@ -115,22 +115,29 @@ def _displays(program: Program, expr: ast.expr) -> Iterator[ast.Dict]:
     """The displays that a dict may be, through its other names and the callers that
     pass it.
     """
+    seen: set[ast.expr] = set()
+    waiting = [expr]
+    while waiting:
+        here = waiting.pop()
+        if here in seen:  # a method may hand its parameter to its namesake
+            continue
+        seen.add(here)
+        if isinstance(here, ast.Dict):
+            yield here
+        else:
+            waiting += _other_names(program, here)
+
+
+def _other_names(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
+    """What a variable is another name of, and what callers pass for it."""
     dotted = dotted_name(expr)
-    bindings = (
-        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
-    )
-    for one in bindings:
+    if dotted is None:
+        return
+    for one in program.reaching.at(expr, dotted).bindings:
         if one.how == "parameter":
-            for given, _ in arguments(program, one):
-                yield from (
-                    [given]
-                    if isinstance(given, ast.Dict)
-                    else _displays(program, given)
-                )
-        elif isinstance(one.value, ast.Dict):
+            yield from (given for given, _ in arguments(program, one))
+        elif isinstance(one.value, (ast.Dict, ast.Name)):
             yield one.value
-        elif isinstance(one.value, ast.Name):
-            yield from _displays(program, one.value)
 
 
 def _under(

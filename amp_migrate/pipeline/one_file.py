@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from amp_migrate.pipeline.deep_stack import with_deep_stack
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.prefilter import is_notebook, may_train, names_old_amp
 from amp_migrate.project.text import decode
+
+_FRAMES = 40
+"""As many of a traceback's frames tell what has failed, where it ran in a circle, too."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,12 @@ def rewrite_bytes(path: str, data: bytes, settings: Settings) -> Rewritten:
 
 
 def _rewritten(path: str, data: bytes, settings: Settings) -> Rewritten:
+    text = ""
     try:
         from amp_migrate.pipeline.migrate import migrate_text
 
         source = decode(data, path)
+        text = source.text
         outcome = told(
             migrate_text(source.text, path, settings), source.text, settings
         )
@@ -88,8 +94,8 @@ def _rewritten(path: str, data: bytes, settings: Settings) -> Rewritten:
         return failed(path, error)
     except SyntaxError as error:
         return failed(path, syntax_error(error))
-    except (RecursionError, MemoryError):
-        return failed(path, nested())
+    except (RecursionError, MemoryError) as error:
+        return out_of_depth(path, {path: text}, error)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
@@ -122,11 +128,26 @@ def settled(outcome: FileOutcome) -> FileOutcome:
     return dataclasses.replace(outcome, loops=loops, output=None)
 
 
-def nested() -> SourceError:
-    """A file that no parser gets through."""
-    return SourceError(
-        "nested too deeply to be read; split its longest expression, or exclude it"
-    )
+def out_of_depth(
+    path: str, texts: Mapping[str, str], error: RecursionError | MemoryError
+) -> Rewritten:
+    """Files that no parser gets through, or among whose values the tool itself ran in a circle."""
+    if not any(_is_nested(text, name) for name, text in texts.items()):
+        return crashed(path, error)
+    message = "nested too deeply to be read; split its longest expression, or exclude it"
+    return failed(path, SourceError(message))
+
+
+def _is_nested(text: str, path: str) -> bool:
+    from amp_migrate.model.syntax import Module
+
+    try:
+        Module(text, path)
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        return False
+    return False
 
 
 def crashed(path: str, error: BaseException) -> Rewritten:
@@ -138,7 +159,8 @@ def crashed(path: str, error: BaseException) -> Rewritten:
         f"{what}; the file is unchanged. Please report it with the file and the traceback"
     )
     return dataclasses.replace(
-        failed(path, told), internal="".join(traceback.format_exception(error))
+        failed(path, told),
+        internal="".join(traceback.format_exception(error, limit=-_FRAMES)),
     )
 
 

@@ -21,7 +21,7 @@ from amp_migrate.pipeline.one_file import (
     Rewritten,
     crashed,
     failed,
-    nested,
+    out_of_depth,
     settled,
     syntax_error,
     told,
@@ -295,8 +295,9 @@ def _migrated(
         }
     except SyntaxError as error:
         return _lost(texts, failed(first.path, syntax_error(error)))
-    except (RecursionError, MemoryError):
-        return _lost(texts, failed(first.path, nested()))
+    except (RecursionError, MemoryError) as error:
+        read = {text.path: text.source.text for text in texts.values()}
+        return _lost(texts, out_of_depth(first.path, read, error))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from amp_migrate.config import Settings
+from amp_migrate.pipeline.migrate import migrate_text
+from amp_migrate.pipeline.one_file import rewrite_bytes
+
 Write = Callable[..., Path]
 LOOP = """import torch
 
@@ -138,3 +142,49 @@ def test_nobody_reads_standard_output(write: Write, tmp_path: Path, command: tup
     assert process.returncode in (1, 141)
     assert "Traceback" not in said
     assert "Exception ignored" not in said
+
+
+IN_A_CIRCLE = """
+import torch
+import torch.nn as nn
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.child = Net(depth - 1) if depth else None
+    def forward(self, x):
+        return self.fc(self.down(x))
+    def down(self, x, cond=None):
+        if self.child is not None:
+            return self.child.down(x, cond)
+        return x * cond["scale"]
+model = Net(3).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for x in loader:
+    loss = model(x.cuda()).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_parameter_that_is_handed_to_the_namesake_of_its_method() -> None:
+    [loop] = migrate_text(IN_A_CIRCLE, "train.py", Settings()).loops
+    assert loop.status == "migrated"
+
+
+def test_a_circle_of_the_tool_itself_is_not_told_as_nesting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def circle(*given: object, **named: object) -> None:
+        circle(*given, **named)
+
+    monkeypatch.setattr("amp_migrate.pipeline.migrate.migrate_text", circle)
+    done = rewrite_bytes("train.py", LOOP.encode(), Settings())
+    assert "internal error (RecursionError" in (done.outcome.error or "")
+    assert len((done.internal or "").splitlines()) < 200
+
+
+def test_nesting_is_told_as_such() -> None:
+    done = rewrite_bytes("train.py", f"{LOOP}x = {'+'.join(['1'] * 30_000)}\n".encode(), Settings())
+    assert "nested too deeply to be read" in (done.outcome.error or "")
