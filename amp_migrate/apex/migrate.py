@@ -314,6 +314,17 @@ def _refused(path: str, plain: Unapexed, reasons: _Reasons) -> FileOutcome:
     return FileOutcome(path, "refused", tuple(own))
 
 
+def _asked(call: ast.Call) -> ast.expr | None:
+    """What a scaler asks for `enabled`; a flag that may be no bool is asked as one."""
+    given = next((k.value for k in call.keywords if k.arg == "enabled"), None)
+    is_cast = (
+        isinstance(given, ast.Call)
+        and isinstance(given.func, ast.Name)
+        and given.func.id == "bool"
+    )
+    return given.args[0] if is_cast and isinstance(given, ast.Call) else given
+
+
 def _strays(output: str | None, switches: list[str]) -> bool:
     """Whether a scaler does not ask what had switched apex on."""
     wanted = {ast.dump(ast.parse(text, mode="eval").body) for text in switches}
@@ -324,9 +335,7 @@ def _strays(output: str | None, switches: list[str]) -> bool:
             isinstance(node, ast.Call)
             and ast.unparse(node.func).rpartition(".")[2] == "GradScaler"
         ):
-            given = next(
-                (k.value for k in node.keywords if k.arg == "enabled"), None
-            )
+            given = _asked(node)
             is_absent = isinstance(given, ast.Constant) and given.value is False
             if not is_absent and (
                 given is None or ast.dump(given) not in wanted

@@ -156,7 +156,7 @@ def test_files_of_one_program_change_together() -> None:
     main, engine = outcomes["main.py"].output, outcomes["engine.py"].output
     assert main is not None
     assert engine is not None
-    assert 'scaler = torch.amp.GradScaler("cuda", enabled=args.fp16)' in main
+    assert 'scaler = torch.amp.GradScaler("cuda", enabled=bool(args.fp16))' in main
     assert "scaler=scaler" in main
     assert "scaler.scale(loss).backward()" in engine
     assert "apex" not in main + engine

@@ -347,15 +347,12 @@ def test_company_that_was_not_needed_stays_as_it_is(run: Run, project: dict[str,
     """
     new = project["lone.py"].with_name("new.py")
     new.write_text(
-        LONE.replace("import torch\n", "import torch\nfrom lone import loader\n", 1)
-        .replace(
-            "torch.nn.Linear(4, 2)",
-            "torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Sigmoid())",
-        )
+        LONE.replace("import torch\n", "import torch\nimport zoo\nfrom lone import loader\n", 1)
+        .replace("torch.nn.Linear(4, 2)", "zoo.net_with_sigmoid()")
         .replace("CrossEntropyLoss", "BCELoss")
     )
     ran = run("--since", "HEAD", ".")
-    assert "refused   new.py:12 in <module>: bce-on-probabilities" in ran.text
+    assert "refused   new.py:13 in <module>: bce-on-probabilities" in ran.text
     assert "(1 file looked at)" in ran.text
     assert project["lone.py"].read_text() == LONE
 
