@@ -33,6 +33,7 @@ from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
 
 _NAMED_IN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+_DEEP = 8
 _IN_RECEIVER = (
     "the model runs in what backward is called on: give its output a name first"
 )
@@ -190,9 +191,14 @@ class ProbabilityLosses:
             self.program.effects.of_node(node, scope) & EventKind.BCE
         )
 
-    def _probabilities(self, call: ast.Call, scope: Scope) -> list[ast.expr]:
+    def _probabilities(
+        self,
+        call: ast.Call,
+        scope: Scope,
+        around: frozenset[ast.AST] = frozenset(),
+    ) -> list[ast.expr]:
         """The arguments of `call` that end up as the input of the loss, through helpers
-        in sight.
+        in sight; `around` are those that it stands in already.
         """
         found = []
         if self.program.effects.is_bce(call, scope):
@@ -200,10 +206,13 @@ class ProbabilityLosses:
                 k.value for k in call.keywords if k.arg == "input"
             ]
         for body in self._bodies(call, scope):
+            if body in around or len(around) == _DEEP:
+                raise self._unsafe(call, "it is computed in code out of sight")
             inner = self.program.module.scopes[body]
             for nested in inner.calls:
                 if self._computes_bce(nested, inner):
-                    for expr in self._probabilities(nested, inner):
+                    within = around | {body}
+                    for expr in self._probabilities(nested, inner, within):
                         found.append(self._argument_of(expr, call, inner))
         if not found:
             raise self._unsafe(call, "it is computed in code out of sight")
