@@ -244,13 +244,21 @@ def _has_one_name_more(line: str, was: str) -> bool:
     )
 
 
+def _has_same_head(line: str, was: str) -> bool:
+    """`def f(x): return g(x)`, where only what stands behind the colon has changed."""
+    head, colon, _ = line.partition("):")
+    return bool(colon) and head == was.partition("):")[0]
+
+
 def _known(line: str, was: str) -> Iterator[Construct]:
     """What explains that `was`, empty where there was nothing, became `line`."""
     if not line or line.startswith("#"):
         return
     if _OLD_NAMES.search(was) and not _OLD_NAMES.search(line):
         yield _RENAMED
-    if _PARAMETER.form.search(line) or _has_one_name_more(line, was):
+    if not _has_same_head(line, was) and (
+        _PARAMETER.form.search(line) or _has_one_name_more(line, was)
+    ):
         yield _PARAMETER
         return
     for one in CONSTRUCTS:

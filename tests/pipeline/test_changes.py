@@ -61,6 +61,12 @@ def test_a_parameter_in_a_list_on_several_lines() -> None:
     assert kinds(before, before.replace("float):", "float, *, scaler):")) == ["parameter"]
 
 
+def test_a_function_on_one_line_gets_no_parameter() -> None:
+    before = "def f(x): return torch.sigmoid(g(x))\n"
+    assert kinds(before, before.replace("g(x)", "g(x).float()")) == ["float32"]
+    assert kinds(before, before.replace("f(x)", "f(x, scaler)")) == ["parameter"]
+
+
 def test_an_argument_in_a_list_on_several_lines_is_no_parameter() -> None:
     before = "train(model,\n      ewc, importance)\n"
     after = before.replace("importance)", "importance, scaler=scaler)")

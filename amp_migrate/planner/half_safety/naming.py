@@ -126,5 +126,7 @@ def _is_inert(node: ast.expr, model: ast.expr) -> bool:
         for one in nodes_in(node)
         if isinstance(one, (ast.Attribute, ast.Subscript))
     ]
+    if any_in(model, ast.NamedExpr):
+        return False
     named = {"self"} | names_in(model)
     return not any(names_in(one) & named for one in reads)

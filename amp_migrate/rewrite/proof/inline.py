@@ -103,7 +103,14 @@ def _values(before: list[ast.stmt], read: list[str]) -> dict[str, ast.expr]:
             and made.targets[0].id == name
         ):
             found[name] = made.value
+    if any(_binds(value) for value in found.values()):
+        return {}
     return found if len(found) == len(read) <= len(before) else {}
+
+
+def _binds(value: ast.expr) -> bool:
+    """Whether an expression sets a name, which what stands in front of it may read."""
+    return any(isinstance(one, ast.NamedExpr) for one in ast.walk(value))
 
 
 def _may_wait(parts: list[ast.AST | None], values: dict[str, ast.expr]) -> bool:

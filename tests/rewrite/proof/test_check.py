@@ -193,6 +193,7 @@ def test_what_a_model_gives_may_get_a_name(before: str, after: str) -> None:
         ("loss = m.kl + bce(m(x), y)", "out = m(x)\nloss = m.kl + bce(out, y)"),
         ("loss = self.w * bce(m(x), y)", "out = m(x)\nloss = self.w * bce(out, y)"),
         ("loss = bce(y(), m(x))", "out = m(x)\nloss = bce(y(), out)"),
+        ("loss = w * bce(m(w := x), y)", "out = m(w := x)\nloss = w * bce(out, y)"),
         (
             "loss = f(m(x), o) + f(m(z), p)",
             "out = m(x)\nout_2 = m(z)\nloss = f(out, o) + f(out_2, p)",
