@@ -6,13 +6,12 @@ import ast
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.child_nodes import child_fields
+from amp_migrate.model.nesting import DEEPEST
 from amp_migrate.model.scopes import Binding, Scope, Stored
 
 if TYPE_CHECKING:
     from amp_migrate.model.syntax import Module
 
-_DEEPEST = 1_500
-"""Levels of nesting: enough for a thousand `elif`, each of which is one."""
 _Waiting: TypeAlias = tuple[ast.AST, Scope, int]
 """A node to visit, the scope that evaluates it, and how deep it stands."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -46,7 +45,7 @@ class ScopeBuilder:
             children = self._children(node)
             if not children:
                 continue
-            if depth == _DEEPEST:
+            if depth == DEEPEST:
                 raise RecursionError("nested too deeply")
             stack += self._waiting(node, children, scope, depth + 1)
 

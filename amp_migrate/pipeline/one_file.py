@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from amp_migrate import regular_files
 from amp_migrate.config import Settings
 from amp_migrate.display import shown
+from amp_migrate.model.nesting import is_nested_too_deeply
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.pipeline.annotate import annotated
 from amp_migrate.pipeline.changes import changes
@@ -95,7 +96,7 @@ def _rewritten(path: str, data: bytes, settings: Settings) -> Rewritten:
     except SyntaxError as error:
         return failed(path, syntax_error(error))
     except (RecursionError, MemoryError) as error:
-        return out_of_depth(path, {path: text}, error)
+        return out_of_depth(path, [text], error)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
@@ -129,25 +130,13 @@ def settled(outcome: FileOutcome) -> FileOutcome:
 
 
 def out_of_depth(
-    path: str, texts: Mapping[str, str], error: RecursionError | MemoryError
+    path: str, texts: Iterable[str], error: RecursionError | MemoryError
 ) -> Rewritten:
     """Files that no parser gets through, or among whose values the tool itself ran in a circle."""
-    if not any(_is_nested(text, name) for name, text in texts.items()):
+    if not any(map(is_nested_too_deeply, texts)):
         return crashed(path, error)
     message = "nested too deeply to be read; split its longest expression, or exclude it"
     return failed(path, SourceError(message))
-
-
-def _is_nested(text: str, path: str) -> bool:
-    from amp_migrate.model.syntax import Module
-
-    try:
-        Module(text, path)
-    except (RecursionError, MemoryError):
-        return True
-    except (SyntaxError, ValueError):
-        return False
-    return False
 
 
 def crashed(path: str, error: BaseException) -> Rewritten:

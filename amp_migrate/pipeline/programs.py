@@ -296,7 +296,7 @@ def _migrated(
     except SyntaxError as error:
         return _lost(texts, failed(first.path, syntax_error(error)))
     except (RecursionError, MemoryError) as error:
-        read = {text.path: text.source.text for text in texts.values()}
+        read = [text.source.text for text in texts.values()]
         return _lost(texts, out_of_depth(first.path, read, error))
     except (KeyboardInterrupt, SystemExit):
         raise

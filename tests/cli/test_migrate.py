@@ -340,7 +340,7 @@ def test_standard_input_diff_check_and_failure(run: Run, monkeypatch: pytest.Mon
         (b"# coding: klingon\nloss.backward()\n", ["unknown encoding", "coding comment"]),
         (b"loss.backward()\rx\r", ["bad.py:1:16", "carriage return", "convert"]),
         (b"loss.backward()\0", ["null byte"]),
-        (b"DEEP\nloss.backward()\n", ["nested too deeply", "exclude it"]),
+        (b"DEEP" + b" + 1" * 2_000 + b"\nloss.backward()\n", ["nested too deeply", "exclude it"]),
     ],
 )
 def test_bad_input_has_place_and_remedy(

@@ -249,7 +249,8 @@ def test_what_was_planned_with_a_file_that_cannot_be_written_is_not_written(
 def test_a_mishap_is_told_of_the_first_and_leaves_the_others(
     migrator: Migrator, write: Write, word: str, told: str
 ) -> None:
-    program = together([write("a.py", f"{word}\n"), write("b.py", "loop\n")])
+    nested = f"{word}{' + 1' * 2_000}\n"
+    program = together([write("a.py", nested), write("b.py", "loop\n")])
     first, second = program.members.values()
     assert told in str(first.outcome.error)
     assert (first.internal is not None) == (word == "CRASH")
