@@ -12,7 +12,8 @@ from pathlib import Path
 from amp_migrate.regular_files import read_nearby
 
 _FILES = re.compile(
-    r"^(pyproject\.toml|setup\.(cfg|py)|requirements?[\w.-]*\.(txt|in)|(environment|conda)[\w.-]*\.ya?ml)$"
+    r"^(pyproject\.toml|setup\.(cfg|py)|requirements?[\w.-]*\.(txt|in)"
+    r"|(environment|conda)[\w.-]*\.ya?ml)$"
 )
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
 # The name as a requirement, not as a part of torchvision or of a path; conda calls it pytorch.

@@ -203,7 +203,7 @@ def _edits(
     unscale: list[ast.stmt],
 ) -> tuple[Edit, ...]:
     optimizer, loss = receiver(step), receiver(call)
-    scaler = f"{optimizer.value.id}.scaler" if _is_own(optimizer) else "scaler"  # type: ignore[attr-defined]
+    scaler = f"{_owner(optimizer)}scaler"
     unscaled = f"{scaler}.unscale_({code.source(optimizer)})"
     return (
         code.add_after(made, f"{scaler} = {new}"),
@@ -216,10 +216,12 @@ def _edits(
     )
 
 
-def _is_own(optimizer: ast.expr) -> bool:
-    return isinstance(optimizer, ast.Attribute) and isinstance(
-        optimizer.value, ast.Name
-    )
+def _owner(optimizer: ast.expr) -> str:
+    """`self.` for `self.optimizer`, nothing for a name."""
+    if not isinstance(optimizer, ast.Attribute):
+        return ""
+    owner = optimizer.value
+    return f"{owner.id}." if isinstance(owner, ast.Name) else ""
 
 
 def _constructor(torch: str, switch: str, settings: Settings) -> str:

@@ -74,8 +74,13 @@ def _taken(
             if home
             else []
         )
-        found = [v for v in values if _is_get_scale(program, v, home or scope)]
-        return found[-1] if found and len(found) == len(values) else None  # type: ignore[return-value]
+        found = [
+            value
+            for value in values
+            if isinstance(value, ast.Call)
+            and _is_get_scale(program, value, home or scope)
+        ]
+        return found[-1] if found and len(found) == len(values) else None
     if isinstance(expr, ast.Attribute):
         return _stored(program, expr, scope)
     return expr if _is_get_scale(program, expr, scope) else None  # type: ignore[return-value]

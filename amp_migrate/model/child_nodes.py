@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 
-# Contexts and operators are left out; the others hold text and numbers in every type of node.
-_NO_NODES = frozenset(
+PLAIN_FIELDS = frozenset(
     {
-        "ctx",
-        "op",
         "attr",
         "id",
         "type_comment",
@@ -17,10 +14,12 @@ _NO_NODES = frozenset(
         "module",
         "simple",
         "is_async",
+        "conversion",
+        "kind",
     }
 )
-
-
+"""Fields that hold text and numbers in every type of node."""
+_LEFT_OUT = PLAIN_FIELDS | {"ctx", "op"}
 _CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.Name: (),
     ast.Constant: (),
@@ -35,7 +34,7 @@ def child_fields(node: ast.AST) -> tuple[str, ...]:
     found = _CHILD_FIELDS.get(kind)
     if found is None:
         found = _CHILD_FIELDS[kind] = tuple(
-            name for name in kind._fields if name not in _NO_NODES
+            name for name in kind._fields if name not in _LEFT_OUT
         )
     return found
 

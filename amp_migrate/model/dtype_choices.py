@@ -59,7 +59,12 @@ def _table(
     bound = _bound(program, expr, scope)
     if bound is None or not all(isinstance(one, ast.Dict) for one, _ in bound):
         return None
-    return [(value, where) for one, where in bound for value in one.values]  # type: ignore[attr-defined]
+    return [
+        (value, where)
+        for one, where in bound
+        if isinstance(one, ast.Dict)
+        for value in one.values
+    ]
 
 
 def _bound(

@@ -71,7 +71,8 @@ _UPKEEP = (
     "configure",
 )
 _MODEL_NAME = re.compile(
-    r"(?i)net|model|encod|decod|actor|critic|policy|generator|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
+    r"(?i)net|model|encod|decod|actor|critic|policy|generator"
+    r"|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
 )
 
 

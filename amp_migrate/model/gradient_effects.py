@@ -11,7 +11,8 @@ from amp_migrate.model.syntax import Module
 from amp_migrate.torch_facts.gradients import SCALE_FREE, WRITES
 
 _LOGGERS = re.compile(
-    r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
+    r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)"
+    r"|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
 )
 _GRADIENTS = {"grad", "_grad"}
 

@@ -157,7 +157,8 @@ def _torch_kind(name: str) -> Kind:
 
 
 _OPTIMIZER_NAME = re.compile(
-    r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]|solver$|opts?$|^opts?(_|$)"
+    r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]"
+    r"|solver$|opts?$|^opts?(_|$)"
 )
 _NOT_OPTIMIZER_NAME = re.compile(
     r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args"

@@ -189,23 +189,11 @@ def is_flag(
     """
     if deep == 0:
         return False
-    if isinstance(expr, ast.Constant):
-        return isinstance(expr.value, bool)
-    if isinstance(expr, ast.Compare):
-        return True
-    if isinstance(expr, ast.UnaryOp):
-        return isinstance(expr.op, ast.Not)
-    if isinstance(expr, ast.BoolOp):
-        return all(
-            is_flag(program, value, scope, deep - 1) for value in expr.values
-        )
-    if isinstance(expr, ast.IfExp):
-        return all(
-            is_flag(program, side, scope, deep - 1)
-            for side in (expr.body, expr.orelse)
-        )
-    if isinstance(expr, ast.Call):
-        return calls_flag(program, expr)
+    told = flag_by_form(
+        program, expr, lambda part: is_flag(program, part, scope, deep - 1)
+    )
+    if told is not None:
+        return told
     if isinstance(expr, ast.Attribute) and expr.attr in _options(program):
         return True
     return held_as(
@@ -216,7 +204,28 @@ def is_flag(
     )
 
 
-def calls_flag(program: Program, call: ast.Call) -> bool:
+def flag_by_form(
+    program: Program, expr: ast.expr, asked: Callable[[ast.expr], bool]
+) -> bool | None:
+    """Whether an expression is a truth value by what it is made of, whose parts are `asked`; None
+    for a name and an attribute, which hold what they were given.
+    """
+    if isinstance(expr, ast.Constant):
+        return isinstance(expr.value, bool)
+    if isinstance(expr, ast.Compare):
+        return True
+    if isinstance(expr, ast.UnaryOp):
+        return isinstance(expr.op, ast.Not)
+    if isinstance(expr, ast.BoolOp):
+        return all(map(asked, expr.values))
+    if isinstance(expr, ast.IfExp):
+        return asked(expr.body) and asked(expr.orelse)
+    if isinstance(expr, ast.Call):
+        return _calls_flag(program, expr)
+    return None
+
+
+def _calls_flag(program: Program, call: ast.Call) -> bool:
     """Whether a call gives a truth value."""
     if isinstance(call.func, ast.Name) and call.func.id in _FLAG_CALLS:
         return True

@@ -5,23 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from amp_migrate.model.child_nodes import PLAIN_FIELDS
+
 Wanted = Callable[[ast.AST], bool]
 
-# Fields that hold text and numbers in every type of node.
-_PLAIN = frozenset(
-    {
-        "attr",
-        "id",
-        "type_comment",
-        "asname",
-        "level",
-        "module",
-        "simple",
-        "is_async",
-        "conversion",
-        "kind",
-    }
-)
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
 
 
@@ -33,7 +20,7 @@ def nodes_in(node: ast.AST) -> Iterator[ast.AST]:
         fields = _FIELDS.get(kind)
         if fields is None:
             fields = _FIELDS[kind] = tuple(
-                name for name in kind._fields if name not in _PLAIN
+                name for name in kind._fields if name not in PLAIN_FIELDS
             )
         for name in fields:
             value = getattr(one, name, None)

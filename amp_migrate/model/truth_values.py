@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.command_line import option_of
-from amp_migrate.model.literals import calls_flag
+from amp_migrate.model.literals import flag_by_form
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding
@@ -41,20 +41,16 @@ class TruthValues:
     ) -> bool:
         if deep == 0:
             return False
-        if isinstance(expr, ast.Constant):
-            return isinstance(expr.value, bool)
-        if isinstance(expr, ast.Compare):
-            return True
-        if isinstance(expr, ast.UnaryOp):
-            return isinstance(expr.op, ast.Not)
-        if isinstance(expr, ast.BoolOp):
-            return all(self._is(v, at, after, deep - 1) for v in expr.values)
-        if isinstance(expr, ast.IfExp):
-            sides = (expr.body, expr.orelse)
-            return all(self._is(side, at, after, deep - 1) for side in sides)
-        if isinstance(expr, ast.Call):
-            return calls_flag(self.program, expr)
-        return self._is_held(expr, at, after, deep - 1)
+        told = flag_by_form(
+            self.program,
+            expr,
+            lambda part: self._is(part, at, after, deep - 1),
+        )
+        return (
+            told
+            if told is not None
+            else self._is_held(expr, at, after, deep - 1)
+        )
 
     def _is_held(
         self, expr: ast.expr, at: ast.expr | ast.stmt, after: bool, deep: int

@@ -15,7 +15,8 @@ from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Module, Scope
 _HEADS = ("torch", "apex")
 # `TORCH_2_4`, `is_torch_greater_or_equal`, `torch_ge_24`, `HAS_AMP`, `__version__`
 _ABOUT_VERSIONS = re.compile(
-    r"(?i)version|^_*has_|(torch|pt)_*(\d|ge|gt|lt|le|greater|less|min|newer|older)|^_*is_(torch|pt)"
+    r"(?i)version|^_*has_|(torch|pt)_*(\d|ge|gt|lt|le|greater|less|min"
+    r"|newer|older)|^_*is_(torch|pt)"
 )
 
 

@@ -66,7 +66,8 @@ def _put(staged: Sequence[Staged], changes: Sequence[Change]) -> None:
     for position, one in enumerate(staged):
         try:
             with _told_of(changes[position].path):
-                os.replace(one.temporary, one.target)  # noqa: PTH105 - the same call, but one that shows it is atomic
+                # The same call as Path.replace, but one that shows that it is atomic.
+                os.replace(one.temporary, one.target)  # noqa: PTH105
         except BaseException as error:
             _put_back(staged[:position], changes, error)
             raise

@@ -12,7 +12,8 @@ from amp_migrate.protocol.paths import Path
 
 _AMP_WORD = re.compile(
     r"^(use|with|is|enable|do|should|has)?_?(native|torch|pytorch|cuda)?_?"
-    r"(amp|fp16|float16|half|half_precision|mixed_?precision|mp|autocast|grad_?scal(er|ing)|loss_?scaler|scaler)"
+    r"(amp|fp16|float16|half|half_precision|mixed_?precision|mp"
+    r"|autocast|grad_?scal(er|ing)|loss_?scaler|scaler)"
     r"(_enabled|_training|_flag|_on|_precision|_mode)?$"
 )
 _ON = re.compile(

@@ -17,8 +17,10 @@ from amp_migrate.protocol.overriding import overriding
 from amp_migrate.protocol.paths import Path
 
 HARMLESS = re.compile(
-    r"(?i)save|load|log|print|checkpoint|resume|state|info|len$|isinstance|hasattr|getattr|zero|sched|warm|lr$|adjust|"
-    r"get_|format|write|append|eval|valid|test|report|repr|str$|type$|id$|scale$|is_enabled|barrier|prepare|watch|num_|count"
+    r"(?i)save|load|log|print|checkpoint|resume|state|info|len$"
+    r"|isinstance|hasattr|getattr|zero|sched|warm|lr$|adjust|"
+    r"get_|format|write|append|eval|valid|test|report|repr|str$"
+    r"|type$|id$|scale$|is_enabled|barrier|prepare|watch|num_|count"
 )
 """Functions out of sight that are handed an optimizer or a scaler and do not step with it."""
 

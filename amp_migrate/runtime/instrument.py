@@ -380,7 +380,8 @@ def _parameters(owner: Any) -> list[Any]:
 
 def _label(outputs: Any, result: Any, scaler: Any) -> None:
     if isinstance(result, torch.Tensor):
-        result._amp_migrate_loss, result._amp_migrate_scaler = outputs, scaler  # type: ignore[attr-defined]
+        result._amp_migrate_loss = outputs  # type: ignore[attr-defined]
+        result._amp_migrate_scaler = scaler  # type: ignore[attr-defined]
     elif isinstance(result, (list, tuple)):
         for before, after in zip(outputs, result, strict=False):
             _label(before, after, scaler)

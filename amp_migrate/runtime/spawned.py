@@ -132,7 +132,8 @@ def follow(
             command[place] = f"{begin}; {command[place]}"
         return command
 
-    command_line.holder = holder  # type: ignore[attr-defined]  # the file goes when this process does
+    # The file goes when this process does.
+    command_line.holder = holder  # type: ignore[attr-defined]
     spawn.get_command_line = command_line
 
 

@@ -27,7 +27,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Binding, Scope, returned, shallow
 from amp_migrate.model.tensors.inference import Inference
-from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.tensors.spelling import given_to, operands, spelled
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Spelling, Trait
 
@@ -250,10 +250,7 @@ class Search:
         deep: int,
         complemented: bool,
     ) -> list[WeakPlace]:
-        is_method = found.form != "function" and isinstance(
-            call.func, ast.Attribute
-        )
-        given = [call.func.value, *call.args] if is_method else list(call.args)  # type: ignore[attr-defined]
+        given = given_to(found, call)
         if not given:
             return []
         weak = self.behind(given[0], scope, deep - 1, complemented=complemented)

@@ -13,6 +13,7 @@ from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.spelling import given_to
 from amp_migrate.torch_facts.ops import EVERY, Spelling
 
 _RULE = "dtype-strict-inplace"
@@ -82,10 +83,7 @@ def written(
     call: ast.Call, found: Spelling
 ) -> tuple[ast.expr, ast.expr] | None:
     """The tensor that is written, and the values."""
-    is_method = found.form != "function" and isinstance(
-        call.func, ast.Attribute
-    )
-    given = [call.func.value, *call.args] if is_method else list(call.args)  # type: ignore[attr-defined]
+    given = given_to(found, call)
     place = found.op.strict
     assert isinstance(place, int)
     named = [one.value for one in call.keywords if one.arg in _SOURCES]

@@ -44,11 +44,7 @@ def spelled(
 def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:
     """The tensors that a call of an operator works on, the method's own first."""
     op = found.op
-    if not is_method(found, call):
-        given: list[ast.expr] = list(call.args)
-    else:
-        assert isinstance(call.func, ast.Attribute)
-        given = [call.func.value, *call.args]
+    given = given_to(found, call)
     if op.sequence:
         first = given[0] if given else None
         return (
@@ -64,6 +60,14 @@ def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:
         for place in places
         if isinstance(place, int) and place < len(given)
     ]
+
+
+def given_to(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    """What a call is given by position, the method's own object first."""
+    if not is_method(found, call):
+        return list(call.args)
+    assert isinstance(call.func, ast.Attribute)
+    return [call.func.value, *call.args]
 
 
 def is_method(found: Spelling, call: ast.Call) -> bool:

@@ -58,11 +58,12 @@ def _walked(
         pair = left, right, left_near, right_near = pending.pop()
         if (
             isinstance(right, ast.Call)
+            and isinstance(right.func, ast.Attribute)
             and _is_float_cast(right)
             and not _is_float_cast(left)
         ):
             casts += 1
-            pending.append((left, right.func.value, left_near, right_near))  # type: ignore[attr-defined]
+            pending.append((left, right.func.value, left_near, right_near))
         elif type(left) is not type(right):
             near = _nearest(left, left_near), _nearest(right, right_near)
             return near, casts

@@ -205,13 +205,15 @@ class _Builder:
         self, node: ast.If, scope: Scope, conditions: Conditions
     ) -> None:
         self.visit(node.test, scope, conditions)
-        parts = node.test.values if _is_and(node.test) else [node.test]  # type: ignore[attr-defined]
-        taken = {(ast.dump(part), True) for part in parts}
+        taken = {(ast.dump(part), True) for part in _parts(node.test)}
         self.block(node.body, scope, conditions | taken)
         self.block(
             node.orelse, scope, conditions | {(ast.dump(node.test), False)}
         )
 
 
-def _is_and(node: ast.expr) -> bool:
-    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
+def _parts(test: ast.expr) -> list[ast.expr]:
+    """What holds one by one where a test holds."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return test.values
+    return [test]
