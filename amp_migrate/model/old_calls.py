@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.data_fetches import is_iterator
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Module
 from amp_migrate.torch_facts.removed import NEXT_OF_LOADERS, REMOVED, Version
@@ -43,13 +44,7 @@ def _is_next(call: ast.Call) -> bool:
 def _is_at_once(call: ast.Call) -> bool:
     """`iter(loader).next()`, `loader.__iter__().next()`."""
     made = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return isinstance(made, ast.Call) and _is_iterator(made)
-
-
-def _is_iterator(made: ast.Call) -> bool:
-    if isinstance(made.func, ast.Attribute):
-        return made.func.attr == "__iter__"
-    return isinstance(made.func, ast.Name) and made.func.id == "iter"
+    return isinstance(made, ast.Call) and is_iterator(made)
 
 
 def _iterators(module: Module) -> Iterator[str]:
@@ -57,7 +52,7 @@ def _iterators(module: Module) -> Iterator[str]:
     for scope in module.scopes.values():
         for call in scope.calls:
             parent = module.parents[call]
-            if _is_iterator(call) and isinstance(parent, ast.Assign):
+            if is_iterator(call) and isinstance(parent, ast.Assign):
                 yield from (
                     f"{dotted_name(target)}.next" for target in parent.targets
                 )

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from amp_migrate.model.data_fetches import fetches_data
 from amp_migrate.model.events import BARRIER, TRAINING, EventKind
 from amp_migrate.model.gradient_flow import is_no_grad, under_no_grad
 from amp_migrate.model.kinds import Kind, criterion_name
@@ -348,8 +349,10 @@ class RegionFinder:
         return name in NOT_ELEMENTWISE
 
     def _keep_out(self, statement: ast.stmt) -> bool:
-        """A target computed under `no_grad` inside a run, a loss that must stay in float32."""
-        if id(statement) in self._around_late:
+        """A target computed under `no_grad` inside a run, a loss that must stay in float32, data
+        that is fetched there: its transforms are not for autocast.
+        """
+        if id(statement) in self._around_late or fetches_data(statement):
             return True
         no_grad = isinstance(statement, (ast.With, ast.AsyncWith)) and any(
             is_no_grad(i.context_expr, self.program) for i in statement.items
