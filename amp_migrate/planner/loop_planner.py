@@ -13,6 +13,7 @@ from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.gradient_uses import check_gradients
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
+from amp_migrate.planner.half_safety.bce_islands import set_apart
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
@@ -149,12 +150,16 @@ class LoopPlanner:
     def _islands(self, hazards: Hazards, node: ast.AST) -> tuple[ast.stmt, ...]:
         """Raises Refusal where the device has no name that all files know."""
         if hazards.islands and self.switches.use.other:
-            first = next(iter(hazards.islands))
+            first, rule = next(iter(hazards.islands.items()))
+            what = (
+                "loses too much in half precision"
+                if rule == "loses-precision"
+                else "must be float32"
+            )
             raise Refusal(
-                "loses-precision",
+                rule,
                 node,
-                f"{place_of(self.program, first)} loses too much in half precision: compute it "
-                "with autocast switched off",
+                f"{place_of(self.program, first)} {what}: compute it with autocast switched off",
             )
         return tuple(hazards.islands)
 
@@ -188,9 +193,9 @@ class LoopPlanner:
                 self.program, self.settings, region.statements(), where
             )
         for region in regions.regions:
-            hazards.check(region.statements(), scope)
+            _check(hazards, region.statements(), scope)
         for hoist in regions.hoists:
-            hazards.check([hoist.statement], scope)
+            _check(hazards, [hoist.statement], scope)
         return before
 
     def _switch_off(
@@ -250,7 +255,7 @@ class LoopPlanner:
             (region.statements(), scope) for scope, region, _ in above
         )
         for scope, region, _ in above:
-            hazards.check(region.statements(), scope)
+            _check(hazards, region.statements(), scope)
         return Regions((), (), frozenset()), [
             (scope, region) for scope, region, _ in above
         ]
@@ -334,6 +339,12 @@ class LoopPlanner:
         for helper in first.chain:
             name, above = reach(self.wiring, above, helper, name), helper
         return name
+
+
+def _check(hazards: Hazards, statements: list[ast.stmt], scope: Scope) -> None:
+    """Collect what a region needs. Raises Refusal for what cannot be mended."""
+    set_apart(hazards, statements, scope)
+    hazards.check(statements, scope)
 
 
 def _regions_above(program: Program, group: Group, own: Refusal) -> list[Above]:

@@ -167,9 +167,19 @@ for x, y in loader:
 
 
 def test_a_model_that_computes_its_loss_is_refused_with_the_line_that_does() -> None:
-    [loop] = migrate_text(COMPUTES_ITS_LOSS, "train.py", Settings()).loops
+    source = COMPUTES_ITS_LOSS.replace("torch.sigmoid(self.layer(x))", "self.layer(x)")
+    [loop] = migrate_text(source, "train.py", Settings()).loops
     assert loop.reason == "bce-on-probabilities"
-    assert "`model` runs the model and computes the loss (train.py:13)" in (loop.message or "")
+    assert "line 12: BCELoss on probabilities is unsafe in half precision" in (loop.message or "")
+
+
+def test_a_model_that_computes_its_loss_does_so_without_autocast() -> None:
+    new = output(COMPUTES_ITS_LOSS)
+    assert "        out = torch.sigmoid(self.layer(x).float())\n" in new
+    assert (
+        '        with torch.autocast("cuda", enabled=False):\n'
+        "            return out, F.binary_cross_entropy(out, y)\n" in new
+    )
 
 
 def test_forward_and_loss_in_one_statement_are_set_apart() -> None:

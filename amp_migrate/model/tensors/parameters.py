@@ -81,19 +81,36 @@ def arguments(
     program: Program, binding: Binding
 ) -> list[tuple[ast.expr, Scope]]:
     """What the callers in sight pass for a parameter, with the scopes of the calls."""
+    return [
+        (expr, where)
+        for expr, where in _arguments(program, binding)
+        if expr is not None
+    ]
 
-    def given() -> list[tuple[ast.expr, Scope]]:
+
+def all_arguments(
+    program: Program, binding: Binding
+) -> list[tuple[ast.expr, Scope]]:
+    """The same where each of them shows what it passes; else nothing."""
+    found = arguments(program, binding)
+    whole = _arguments(program, binding)
+    return found if len(found) == len(whole) < _MOST else []
+
+
+def _arguments(
+    program: Program, binding: Binding
+) -> list[tuple[ast.expr | None, Scope]]:
+    def given() -> list[tuple[ast.expr | None, Scope]]:
         found = _parameter(program, binding)
         if found is None:
             return []
         function, scope, name = found
-        passed = [
+        return [
             (argument(call, scope, name, bound), where)
             for call, where, bound in islice(_sites(program, function), _MOST)
         ]
-        return [(expr, where) for expr, where in passed if expr is not None]
 
-    return program.remembered((arguments, binding), given)
+    return program.remembered((_arguments, binding), given)
 
 
 def _parameter(

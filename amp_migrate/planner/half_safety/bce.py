@@ -70,12 +70,14 @@ class ProbabilityLosses:
             at = self.program.module.statement_of(call)
             changed: set[str] = set()
             for expr in receivers(call, self.program):
-                if self._of(expr) & EventKind.BCE:
+                if self._of(expr) & EventKind.BCE and not self._within(at):
                     if self._runs_model(at):
                         raise self._unsafe(call, _IN_RECEIVER, self._unnamed())
                     late[at] = None
                     self._mend(at)
                 for step in self.flow.slice(expr, at):
+                    if self._within(step.statement):
+                        continue
                     direct = self._effect(step.statement) & EventKind.BCE
                     if direct or step.uses & changed:
                         if self._runs_model(step.statement):
@@ -88,6 +90,23 @@ class ProbabilityLosses:
                     if direct:
                         self._mend(step.statement)
         return frozenset(late)
+
+    def _within(self, statement: ast.stmt) -> bool:
+        """Whether all that computes the loss in a statement runs the model as well: the loss is
+        set apart there.
+        """
+        losses = [
+            node
+            for root in header(statement)
+            for node in shallow(root)
+            if self._computes_bce(node, self.scope)
+        ]
+        return bool(losses) and all(
+            self._is_forward(node)
+            and not self.program.effects.is_bce(node, self.scope)
+            and not self._is_loss(node)
+            for node in losses
+        )
 
     def _of(self, expr: ast.expr) -> EventKind:
         return self.program.effects.of_statement(expr, self.scope)

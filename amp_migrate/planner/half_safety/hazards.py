@@ -68,8 +68,8 @@ class Hazards:
         self.asked = self._ask()
         self.casts: dict[ReplaceExpression, str] = {}
         """The casts, with the rule that asks for each."""
-        self.islands: dict[ast.stmt, None] = {}
-        """Statements in helpers that run with autocast off."""
+        self.islands: dict[ast.stmt, str] = {}
+        """Statements in helpers that run with autocast off, with the rule that asks for it."""
         self.functions: set[Custom] = set()
         """The custom functions that run under autocast and get decorators."""
         self.wanted: list[str] = []
@@ -189,17 +189,26 @@ class Hazards:
 
     def _refuse_bce(self, call: ast.Call, scope: Scope) -> None:
         """No cast lets a binary cross-entropy on probabilities run under autocast."""
-        if not self.program.effects.is_bce(call, scope):
+        if not self.bans(call, scope):
             return
-        own = self.program.regions.at(call)
-        if own is None or own.enabled is not False:
+        if self.program.module.statement_of(call) not in self.islands:
             where = place_of(self.program, call)
             raise Refusal(
                 "bce-on-probabilities",
                 call,
                 f"a binary cross-entropy on probabilities ({where}) would run under autocast, "
                 "which raises an error",
+                (resolved(self.program.module.path),) if self.elsewhere else (),
             )
+
+    def bans(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether a call is a binary cross-entropy on probabilities, and not in a region of its
+        own in which autocast is off.
+        """
+        if not self.program.effects.is_bce(call, scope):
+            return False
+        own = self.program.regions.at(call)
+        return own is None or own.enabled is not False
 
     def mend(self, hazard: Hazard) -> None:
         """Cast what mends it. Raises Refusal where nothing does."""
@@ -239,7 +248,7 @@ class Hazards:
                 self.cast(expr, rule)
         if lowered:
             self.inside.leave(statement)
-            self.islands[statement] = None
+            self.islands[statement] = "loses-precision"
         self.asked.inference.forget()
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:

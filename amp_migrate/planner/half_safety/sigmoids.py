@@ -9,6 +9,7 @@ from amp_migrate.model.losses import body_of, callables
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.planner.half_safety.bce_refusal import (
     place_of_definition,
@@ -44,9 +45,11 @@ class Sigmoids:
         self.scope = scope
         self.hazards = hazards
 
-    def mend(self, expr: ast.expr, statement: ast.stmt) -> None:
-        """Find the sigmoid behind `expr` and give it float32."""
-        self._trace_in(expr, self.scope, statement, 8)
+    def mend(
+        self, expr: ast.expr, statement: ast.stmt, scope: Scope | None = None
+    ) -> None:
+        """Find the sigmoid behind `expr`, in a statement of `scope`, and give it float32."""
+        self._trace_in(expr, scope or self.scope, statement, 8)
 
     def _trace_in(
         self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
@@ -57,10 +60,29 @@ class Sigmoids:
         if depth == 0:
             raise self._refuse(expr, "the sigmoid is out of sight")
         if isinstance(expr, ast.Name):
+            for given, where in self._given(expr, scope):
+                at = self.program.module.statement_of(given)
+                self._trace_in(given, where, at, depth - 1)
             for value, index in self._definitions(expr, scope, at):
                 self._trace_value(value, index, scope, depth - 1)
         else:
             self._trace_value(expr, None, scope, depth - 1)
+
+    def _given(
+        self, name: ast.Name, scope: Scope
+    ) -> list[tuple[ast.expr, Scope]]:
+        """What the callers pass for a parameter of a helper; nothing where they are not known."""
+        entry, function = self.program.reaching.entry, scope.node
+        if not isinstance(function, FUNCTIONS) or not entry.is_followed(
+            function
+        ):
+            return []
+        return [
+            one
+            for binding in self.program.reaching.at(name, name.id).bindings
+            if binding.how == "parameter"
+            for one in all_arguments(self.program, binding)
+        ]
 
     def _definitions(
         self, name: ast.Name, scope: Scope, at: ast.stmt | None
@@ -69,12 +91,14 @@ class Sigmoids:
         if home is not scope:
             raise self._refuse(name, "its input is made in another function")
         bindings = self.program.reaching.at(name, name.id).bindings
+        given = bool(self._given(name, scope))
+        open_ = [b for b in bindings if not (given and b.how == "parameter")]
         values = [
             (b.value, b.index)
-            for b in bindings
+            for b in open_
             if b.value is not None and b.how == "assign"
         ]
-        if not values or len(values) < len(bindings):
+        if not bindings or len(values) < len(open_):
             raise self._refuse(
                 name, f"nothing shows where `{name.id}` gets its sigmoid"
             )
