@@ -232,6 +232,8 @@ WRAPPERS: tuple[str, ...] = (
 )
 """They give back the module that they are given, in other clothes."""
 
+PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+
 
 LOSSES = frozenset(
     row.operator for row in LAYERS if row.role == "criterion" and row.operator

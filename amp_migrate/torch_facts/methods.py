@@ -90,8 +90,10 @@ PRODUCTS = frozenset(
     """.split()
 )
 """Matrix products and convolutions, by the names of their kernels."""
+NUMPY = "numpy."
+"""Its functions have the names of torch's, where both have one."""
 ARRAY_LIBRARIES = (
-    "numpy.",
+    NUMPY,
     "scipy.",
     "sklearn.",
     "skimage.",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from amp_migrate.config import Settings
-from amp_migrate.model.half_safety import products
+from amp_migrate.model.half_safety import extents
 from amp_migrate.pipeline.migrate import migrate_text
 
 HEAD = """import torch
@@ -36,13 +36,13 @@ for x in loader:
 
 def test_extents_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    follow = products._followed_extent
+    follow = extents._Extents._followed
 
     def counted(*args: Any) -> float:
         asked.append(args)
         return follow(*args)
 
-    monkeypatch.setattr(products, "_followed_extent", counted)
+    monkeypatch.setattr(extents._Extents, "_followed", counted)
     steps = "".join(STEP.format(number=n, below=n - 1) for n in range(1, 10))
     outcome = migrate_text(HEAD + steps + LOOP.format(last=9), "train.py", Settings())
     assert outcome.status == "migrated"

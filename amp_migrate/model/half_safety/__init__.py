@@ -16,6 +16,7 @@ from amp_migrate.model.half_safety import (
     distances,
     kernels,
     overflow,
+    positions,
     products,
     second_moments,
     singular,
@@ -35,6 +36,7 @@ def apart(
     for node, scope in nodes:
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
+        yield from positions.products(asked, node, scope)
 
 
 def hazards(
@@ -50,6 +52,7 @@ def hazards(
         if isinstance(node, ast.Call):
             found = spelled(asked.inference, node, scope)
             if found is not None:
+                yield from positions.casts(asked, node, found, scope)
                 yield from kernels.hazards(asked, node, found, scope)
                 yield from writes.of_call(asked, node, found, scope)
                 yield from products.of_call(asked, node, found, scope)

@@ -70,7 +70,7 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         return _listed(inference, call, scope)
     if canonical is not None and canonical.startswith(ARRAY_LIBRARIES):
         return ARRAY
-    if canonical in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+    if canonical in layers.PARAMETERS:
         made = inference.of(call.args[0], scope) if call.args else FLOAT
         return made if made.dtypes == DType.COMPLEX else FLOAT
     return _object(inference, call, scope)

@@ -22,6 +22,7 @@ from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS
 _DEEP = 16
 _BUDGET = 4_000
 _SEVERAL = ("tuple", "values")
+_MODULES = (Kind.MODEL, Kind.CRITERION)
 _NO_SINGLE = ("number", "array", *_SEVERAL)
 
 
@@ -44,8 +45,11 @@ class Receivers:
         return self._is_computed_with(cast) and self._is_output(value, scope)
 
     def _is_computed_with(self, cast: ast.Call) -> bool:
-        """`x.float().sum()`: no list, tuple or dict has it."""
+        """`x.float().sum()`, `y.to(x.float())`: no list, tuple or dict will do."""
         asked = self.program.module.parents.get(cast)
+        if isinstance(asked, ast.Call) and asked.args == [cast]:
+            method = asked.func
+            return isinstance(method, ast.Attribute) and method.attr == "to"
         if (
             not isinstance(asked, ast.Attribute)
             or ops.method(asked.attr) is None
@@ -59,7 +63,8 @@ class Receivers:
         """What a module gives in each case: a tensor, or several."""
         values, module = self.program.values, self.program.module
         if isinstance(expr, ast.Call):
-            return values.kind(expr.func, scope) in (Kind.MODEL, Kind.CRITERION)
+            is_module = values.kind(expr.func, scope) in _MODULES
+            return is_module or self.program.effects.is_forward(expr, scope)
         dotted = dotted_name(expr)
         bindings = (
             self.program.reaching.at(expr, dotted).bindings

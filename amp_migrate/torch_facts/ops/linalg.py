@@ -1,13 +1,24 @@
 """Decompositions, solvers and determinants: none has a kernel for half precision."""
 
-from amp_migrate.torch_facts.ops.row import NONE, Op
+from amp_migrate.torch_facts.ops.row import NONE, Op, Trait
 
 ROWS: tuple[Op, ...] = (
-    Op("linalg.inv", "L.inv t.inverse .inverse", kernels=NONE),
-    Op("linalg.inv_ex", "L.inv_ex", result="values", kernels=NONE),
+    Op(
+        "linalg.inv",
+        "L.inv t.inverse .inverse",
+        kernels=NONE,
+        traits=Trait.INVERTS,
+    ),
+    Op(
+        "linalg.inv_ex",
+        "L.inv_ex",
+        result="values",
+        kernels=NONE,
+        traits=Trait.INVERTS,
+    ),
     Op("linalg.cholesky", "L.cholesky t.cholesky .cholesky", kernels=NONE),
     Op("linalg.cholesky_ex", "L.cholesky_ex", result="values", kernels=NONE),
-    Op("cholesky_inverse", "*", kernels=NONE),
+    Op("cholesky_inverse", "*", kernels=NONE, traits=Trait.INVERTS),
     Op("cholesky_solve", "*", tensors=(0, 1), kernels=NONE),
     Op("linalg.cond", "L.cond", kernels=NONE),
     Op("linalg.det", "L.det t.det .det", kernels=NONE),

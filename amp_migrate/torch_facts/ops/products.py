@@ -1,6 +1,6 @@
 """Matrix products, convolutions and recurrent cells: computed in the region's dtype."""
 
-from amp_migrate.torch_facts.ops.row import EVERY, NONE, Op
+from amp_migrate.torch_facts.ops.row import EVERY, NONE, Op, Trait
 
 ROWS: tuple[Op, ...] = (
     Op(
@@ -108,6 +108,7 @@ ROWS: tuple[Op, ...] = (
         "linalg.pinv",
         "L.pinv t.pinverse .pinverse",
         kernels=NONE,
+        traits=Trait.INVERTS,
         always_breaks=True,
     ),
     Op(

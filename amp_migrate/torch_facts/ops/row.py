@@ -50,6 +50,8 @@ class Trait(Flag):
     """Takes complex numbers, of which `.float()` would drop a part."""
     FOURIER = auto()
     """In half precision only for sizes that are powers of two."""
+    INVERTS = auto()
+    """Gives an inverse, whose products are small differences of large terms."""
 
 
 class Kernels(Flag):

@@ -1,0 +1,100 @@
+"""Positions in half precision: products of matrices with what is counted or solved for, and
+positions that take over the dtype of an activation.
+
+Pixels, anchors and time steps of some hundreds mean fractions of one, and inverses add up terms
+that nearly cancel: both need more than the eleven digits of float16.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.extents import extent
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.spelling import (
+    operands,
+    operands_and_others,
+    spelled,
+)
+from amp_migrate.torch_facts.amp_api import HALF_MAX
+from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops.row import INFINITY
+
+_TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 256.0, 32.0
+"""Up to there the half types tell eighths apart."""
+_WHOLE = 2048.0
+"""Up to there float16 has every whole number."""
+_RULE = "loses-precision"
+
+
+def _limit(asked: Asked) -> float:
+    return _TOLD_APART if asked.float16 else _TOLD_APART_IN_BFLOAT16
+
+
+def products(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`inverse_intrinsics @ pixels`, `torch.bmm(rotation, grid)`."""
+    if not isinstance(node, ast.expr) or not asked.inference.inside(node):
+        return
+    given = _factors(asked, node, scope)
+    reach = max((extent(asked, one, scope) for one in given), default=0.0)
+    if reach <= _limit(asked):
+        return
+    casts = tuple(one for one in given if asked.needs_cast(one, scope))
+    message = (
+        f"`{ast.unparse(node)}` is a product with positions or an inverse, which half precision "
+        "does not tell apart: compute it with autocast switched off"
+    )
+    spoils = _WHOLE < reach <= HALF_MAX
+    yield Hazard(_RULE, node, casts, message, reach < INFINITY, spoils=spoils)
+
+
+def _factors(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """What a product of matrices multiplies; layers learn from what they get."""
+    if isinstance(node, ast.BinOp):
+        is_product = isinstance(node.op, ast.MatMult)
+        return [node.left, node.right] if is_product else []
+    if not isinstance(node, ast.Call):
+        return []
+    found = spelled(asked.inference, node, scope)
+    if (
+        found is None
+        or found.policy != "lower"
+        or found.op.name.startswith("nn.functional.")
+    ):
+        return []
+    return operands(found, node)
+
+
+def casts(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
+    """`anchors.to(features)`, `grid.type_as(flow)`, `torch.arange(n, dtype=x.dtype)`."""
+    for taken in _dtypes_of(found, call):
+        if not asked.fact(taken, scope).seen_half:
+            continue
+        if extent(asked, call, scope) > _limit(asked):
+            message = (
+                f"`{ast.unparse(call)}` turns positions into half, which does not tell them "
+                "apart"
+            )
+            yield Hazard(_RULE, call, (taken,), message)
+
+
+def _dtypes_of(found: Spelling, call: ast.Call) -> Iterator[ast.expr]:
+    """The tensors whose dtype a call gives to what it makes."""
+    op = found.op
+    named = [
+        one.value for one in call.keywords if one.arg in ("dtype", "other")
+    ]
+    given = [*named]
+    if op.result == "cast":
+        given += operands_and_others(found, call)[1:]
+    elif op.result not in ("default", "data"):
+        return
+    for one in given:
+        if isinstance(one, ast.Attribute) and one.attr == "dtype":
+            yield one.value
+        elif op.result == "cast":
+            yield one
