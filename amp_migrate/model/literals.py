@@ -75,6 +75,22 @@ def _limit(expr: ast.Attribute, scope: Scope) -> float | None:
     return FLOAT32_LIMITS.get(expr.attr) if dtype in FLOAT32 else None
 
 
+def limited(expr: ast.expr, scope: Scope) -> ast.expr | None:
+    """The tensor of `torch.finfo(tensor.dtype).min` and `.max`."""
+    if not (isinstance(expr, ast.Attribute) and expr.attr in ("min", "max")):
+        return None
+    made = expr.value
+    if (
+        not isinstance(made, ast.Call)
+        or scope.module.canonical(made.func) not in FINFO
+    ):
+        return None
+    dtype = made.args[0] if made.args else None
+    if isinstance(dtype, ast.Attribute) and dtype.attr == "dtype":
+        return dtype.value
+    return None
+
+
 def _constant(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

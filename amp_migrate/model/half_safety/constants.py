@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.literals import number
+from amp_migrate.model.literals import limited, number
 from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling
@@ -52,7 +53,27 @@ def is_huge(expr: ast.expr, scope: Scope) -> bool:
 def _is_huge(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     """The same of every number that it may be, as far as these are in sight."""
     found = numbers(asked.inference.program, expr, scope)
-    return any(HALF_MAX < abs(one) < float("inf") for one in found)
+    return any(
+        HALF_MAX < abs(one) < float("inf") for one in found
+    ) or _is_float_limit(asked, expr, scope)
+
+
+def _is_float_limit(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+    """`torch.finfo(weight.dtype).min` of a tensor that stays float32, through one name."""
+    if isinstance(expr, ast.UnaryOp):
+        return _is_float_limit(asked, expr.operand, scope)
+    if isinstance(expr, ast.Name):
+        found = asked.inference.program.reaching.at(expr, expr.id).bindings
+        return any(
+            _is_float_limit(asked, one.value, scope)
+            for one in found
+            if isinstance(one.value, (ast.Attribute, ast.UnaryOp))
+        )
+    tensor = limited(expr, scope)
+    if tensor is None:
+        return False
+    fact = asked.fact(tensor, scope)
+    return bool(fact.dtypes & DType.FLOAT) and not fact.may_be_half
 
 
 def _of_call(

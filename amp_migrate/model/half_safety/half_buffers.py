@@ -72,4 +72,8 @@ def _is_fresh(asked: Asked, binding: Binding) -> bool:
     found = spelled(
         asked.inference, made, asked.inference.program.module.scope_of(made)
     )
-    return found is not None and found.policy != "keeps"
+    return found is not None and (
+        found.policy != "keeps"
+        or found.op.result == "like"
+        and found.form != "in-place"
+    )
