@@ -42,7 +42,7 @@ def number(expr: ast.expr, scope: Scope, deep: int = _DEEP) -> float | None:
     if isinstance(expr, ast.Constant):
         return _constant(expr.value)
     if isinstance(expr, ast.BinOp):
-        return _computed(
+        return computed(
             expr,
             number(expr.left, scope, deep - 1),
             number(expr.right, scope, deep - 1),
@@ -101,7 +101,7 @@ def _constant(value: object) -> float | None:
     )
 
 
-def _computed(
+def computed(
     expr: ast.BinOp, left: float | None, right: float | None
 ) -> float | None:
     if left is None or right is None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import default_of
-from amp_migrate.model.literals import number
+from amp_migrate.model.literals import computed, number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.parameters import arguments
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _DEEP = 5
+_MOST = 16
 _READS = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -32,12 +34,26 @@ def numbers(
         return tuple(
             -one for one in numbers(program, expr.operand, scope, deep)
         )
+    if isinstance(expr, ast.BinOp) and deep:
+        return tuple(_arithmetic(program, expr, scope, deep - 1))
     if deep == 0 or not isinstance(expr, _READS):
         return ()
     key = (numbers, expr, deep)
     return program.remembered(
         key, lambda: tuple(_read(program, expr, scope, deep - 1))
     )
+
+
+def _arithmetic(
+    program: Program, expr: ast.BinOp, scope: Scope, deep: int
+) -> Iterator[float]:
+    """`1 - self.eps`, of whatever `self.eps` may be."""
+    left = numbers(program, expr.left, scope, deep)
+    right = numbers(program, expr.right, scope, deep) if left else ()
+    for pair in islice(product(left, right), _MOST):
+        value = computed(expr, *pair)
+        if value is not None:
+            yield value
 
 
 def _read(

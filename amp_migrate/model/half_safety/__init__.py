@@ -37,6 +37,7 @@ def apart(
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
         yield from positions.products(asked, node, scope)
+        yield from positions.steep(asked, node, scope)
 
 
 def hazards(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.extents import extent
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.products import behind
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import (
     operands,
@@ -19,7 +20,7 @@ from amp_migrate.model.tensors.spelling import (
     spelled,
 )
 from amp_migrate.torch_facts.amp_api import HALF_MAX
-from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops import Spelling, Trait
 from amp_migrate.torch_facts.ops.row import INFINITY
 
 _TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 256.0, 32.0
@@ -65,6 +66,27 @@ def _factors(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
     ):
         return []
     return operands(found, node)
+
+
+def steep(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`acos((trace(a @ b) - 1) / 2)`, the angle between rotations: the last digits of the product
+    are all that it depends on.
+    """
+    if not isinstance(node, ast.Call):
+        return
+    found = spelled(asked.inference, node, scope)
+    if found is None or Trait.STEEP not in found.op.traits:
+        return
+    for one in operands(found, node):
+        for product, home in behind(asked, one, scope):
+            given = _factors(asked, product, home)
+            cast = [side for side in given if asked.needs_cast(side, home)]
+            message = (
+                f"`{ast.unparse(product)}` needs more digits for `{ast.unparse(node.func)}` "
+                "than half precision has: compute it with autocast switched off"
+            )
+            if given:
+                yield Hazard(_RULE, product, tuple(cast), message)
 
 
 def casts(

@@ -80,30 +80,36 @@ def _product(
         yield Hazard("ops-without-half-kernel", node, (), _SPARSE.format(name))
 
 
-# -- angles
+# -- what is computed of products
 
 
 def _angle(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int
 ) -> ast.expr | None:
     """The product in half precision that an angle comes from, if one side of it is positions."""
-    if deep == 0:
-        return None
-    if isinstance(expr, ast.Name):
-        found = (
-            _angle(asked, value, home, deep - 1)
-            for value, home in values_of(asked, expr)
-        )
-        return next((one for one in found if one is not None), None)
-    sides = _sides(asked, expr, scope)
-    is_product = _is_half_product(asked, expr, scope)
     limit = _TOLD_APART if asked.float16 else _TOLD_APART_IN_BFLOAT16
-    if is_product and any(extent(asked, side, scope) > limit for side in sides):
-        return expr
-    if is_product:
-        return None
-    found = (_angle(asked, side, scope, deep - 1) for side in sides)
-    return next((one for one in found if one is not None), None)
+    for node, home in behind(asked, expr, scope, deep):
+        sides = _sides(asked, node, home)
+        if any(extent(asked, side, home) > limit for side in sides):
+            return node
+    return None
+
+
+def behind(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """The products in half precision that a value comes from, by operators."""
+    if deep == 0:
+        return
+    if isinstance(expr, ast.Name):
+        inner = values_of(asked, expr)
+    elif _is_half_product(asked, expr, scope):
+        yield expr, scope
+        return
+    else:
+        inner = [(side, scope) for side in _sides(asked, expr, scope)]
+    for value, home in inner:
+        yield from behind(asked, value, home, deep - 1)
 
 
 def _sides(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:

@@ -98,10 +98,9 @@ class Search:
         if found is None or found.op.name not in _BOUNDS_ABOVE:
             return []
         bounds = [*call.args, *(one.value for one in call.keywords)]
-        sizes = [number(bound, scope) for bound in bounds]
-        if not any(
-            size is not None and size > 0.5 and is_lost(size) for size in sizes
-        ):
+        program = self.asked.inference.program
+        sizes = [one for b in bounds for one in numbers(program, b, scope)]
+        if not any(size > 0.5 and is_lost(size) for size in sizes):
             return []
         return self._clamped(call, found, scope, _DEEP, complemented=True)
 

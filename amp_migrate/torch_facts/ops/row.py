@@ -50,6 +50,8 @@ class Trait(Flag):
     """Takes complex numbers, of which `.float()` would drop a part."""
     FOURIER = auto()
     """In half precision only for sizes that are powers of two."""
+    STEEP = auto()
+    """Its gradient is infinite where it ends, at 1, so that all depends on what is left to it."""
     INVERTS = auto()
     """Gives an inverse, whose products are small differences of large terms."""
 
