@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from amp_migrate.cli.grouped import Function, Group, Grouped
 from amp_migrate.display import escaped
@@ -24,9 +26,40 @@ def _limit(
     return _LIMITS(flag, type=kind, help=said)
 
 
+def _writable(
+    context: click.Context, option: click.Parameter, file: str | None
+) -> str | None:
+    """A file that cannot be written is told before the runs, which may take hours."""
+    folder = Path(file).absolute().parent if file and file != "-" else None
+    if folder and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise click.BadParameter(f"there is no folder {folder} to write to")
+    return file
+
+
+class _Verify(Grouped):
+    """Asks wherever the options are read whether they go together."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        if ctx.params["metric"] is None:
+            for name in ("epochs", "metric_seeds", "metric_margin"):
+                if (
+                    ctx.get_parameter_source(name)
+                    is ParameterSource.COMMANDLINE
+                ):
+                    raise click.UsageError(
+                        f"--{name.replace('_', '-')} is about the number that --metric NAME names"
+                    )
+        if ctx.params["quick"] and ctx.params["bisect"]:
+            raise click.UsageError(
+                "--quick looks for nothing; choose it or --bisect"
+            )
+        return rest
+
+
 @click.command(
     "verify",
-    cls=Grouped,
+    cls=_Verify,
     short_help="Run a program as it is and rewritten, and compare.",
     context_settings={
         "ignore_unknown_options": False,
@@ -136,21 +169,24 @@ def _limit(
 @_REPORT(
     "--json",
     "json_file",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=click.Path(dir_okay=False, allow_dash=True, writable=True),
+    callback=_writable,
     metavar="FILE",
     help="Write the result as JSON; - is standard output.",
 )
 @_REPORT(
     "--html",
     "html_file",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, writable=True),
+    callback=_writable,
     metavar="FILE",
     help="Write a page with plots.",
 )
 @_REPORT(
     "--patch",
     "patch_file",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, writable=True),
+    callback=_writable,
     metavar="FILE",
     help="Write what passed as a patch: the rewritten program, or what --bisect has found.",
 )

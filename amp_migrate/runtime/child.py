@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amp_migrate.runtime.against import original_places, original_sites
 from amp_migrate.runtime.entered import Marks
@@ -44,7 +45,8 @@ def main(order: str) -> int:
     if job.metric:
         compiler.returned = True
         scalars.listen()
-    follow(job.rewrites, job.switch, simulated=job.device == "cpu")
+    follow(job.rewrites, job.switch, job.device == "cpu", folder)
+    _keep_sockets(folder)
 
     from amp_migrate.runtime import session  # torch: seconds, and only here
 
@@ -83,6 +85,12 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str, str]:
         sys.stderr.write(shown)
         return "raised", shown, _place(error)
     return "finished", "", ""
+
+
+def _keep_sockets(folder: Path) -> None:
+    """Those of `multiprocessing` go with the run's folder: nothing is tidied up at its end."""
+    process: Any = multiprocessing.current_process()
+    process._config["tempdir"] = str(folder)
 
 
 def _by_original(session: Session, compiler: Compiler) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import select
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 
 READY = "ready"
+_PATIENCE = 0.02
 
 
 def main(device: str) -> int:
@@ -41,8 +44,27 @@ def main(device: str) -> int:
         if pid == 0:
             _run(line.strip())
         print(pid, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        print(_ended(pid), flush=True)
     return 0
+
+
+def _ended(pid: int) -> int:
+    """The exit code of a run. Nothing is asked meanwhile: input is the end of who asks, and of the
+    run with it.
+    """
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if select.select([sys.stdin], [], [], _PATIENCE)[0]:
+            _kill(pid)
+            os._exit(1)
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
 
 
 def _works_in_a_child(function: Callable[[], object]) -> bool:

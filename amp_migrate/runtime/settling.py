@@ -5,6 +5,7 @@ scale that it had come to, until it stays, or falls below 1.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -29,12 +30,14 @@ def scale_checks(
         map(_skipped, map(_last_third, _attempts(latest))), default=(0, 0)
     )
     scale, bound = _scale(latest), _bound(last)
-    verdict = (
-        "pass" if late <= bound and scale >= 1 and latest.taken else "fail"
-    )
+    lost, since = max(map(_lost_to_growth, _attempts(trace)), default=(0, 0))
+    stays = late <= bound and scale >= 1 and lost <= 1 + since // 10
+    verdict = "pass" if stays and latest.taken else "fail"
     message = (
         f"the scale is {scale:g}; {late} of the last {last} steps were skipped"
     )
+    if lost > 1 + since // 10:
+        message += f", and {lost} of {since} since it grew: growth_interval is too short"
     if latest is not trace:
         message += (
             f" (in a run that began with {latest.scales[0] if latest.scales else 1:g}: after "
@@ -89,6 +92,15 @@ def _next_scale(trace: Trace) -> float:
 
 def _skipped(attempts: list[tuple[bool, float]]) -> tuple[int, int]:
     return sum(not taken for taken, _ in attempts), len(attempts)
+
+
+def _lost_to_growth(attempts: list[tuple[bool, float]]) -> tuple[int, int]:
+    """Skipped steps, and all, since the scale first grew: an overflow for each growth costs nothing
+    where it grows every 2000 steps.
+    """
+    pairs = enumerate(itertools.pairwise(attempts), 1)
+    grown = [i for i, ((_, old), (_, new)) in pairs if new > old]
+    return _skipped(attempts[grown[0] :]) if grown else (0, 0)
 
 
 def _last_third(attempts: list[tuple[bool, float]]) -> list[tuple[bool, float]]:

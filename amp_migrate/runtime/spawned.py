@@ -8,6 +8,7 @@ then does what `multiprocessing` does.
 
 from __future__ import annotations
 
+import functools
 import json
 import multiprocessing
 import multiprocessing.process
@@ -15,7 +16,6 @@ import multiprocessing.spawn
 import os
 import re
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from amp_migrate.runtime.import_hook import Compiler, install
+from amp_migrate.runtime.run_folder import own_folder
 
 _PLACE = "AMP_MIGRATE_SPAWNED"
 
@@ -101,27 +102,40 @@ def _runs_python(command: Any) -> bool:
 
 
 def follow(
-    rewrites: Mapping[str, str], switch: bool | None, simulated: bool = False
+    rewrites: Mapping[str, str],
+    switch: bool | None,
+    simulated: bool = False,
+    folder: Path | None = None,
 ) -> None:
     """Have this process's spawned children use the same rewritten files, and the simulated GPU. The
-    texts wait in a temporary file.
+    texts wait in a file of `folder`, from the first that is spawned; without one, in a folder that
+    goes with this process.
     """
     if not rewrites and not simulated:
         return
+    told = {
+        "rewrites": dict(rewrites),
+        "switch": switch,
+        "simulated": simulated,
+    }
+
+    @functools.cache
+    def write() -> None:
+        place = (folder or own_folder()) / "spawned.json"
+        place.write_text(json.dumps(told), encoding="utf-8")
+        os.environ[_PLACE] = str(place)
+
+    _start_through_here(write)
+
+
+def _start_through_here(ready: Callable[[], None]) -> None:
+    """Have spawned processes begin here; `ready` is called before each."""
     spawn: Any = multiprocessing.spawn
     original: Callable[..., list[str]] = spawn.get_command_line
-    holder = tempfile.NamedTemporaryFile(  # noqa: SIM115
-        "w", suffix=".json", prefix="amp-migrate-", encoding="utf-8"
-    )
-    json.dump(
-        {"rewrites": dict(rewrites), "switch": switch, "simulated": simulated},
-        holder,
-    )
-    holder.flush()
-    os.environ[_PLACE] = holder.name
     root = str(Path(__file__).resolve().parents[2])
 
     def command_line(**keywords: Any) -> list[str]:
+        ready()
         command = original(**keywords)
         if "-c" in command:
             place = command.index("-c") + 1
@@ -132,8 +146,6 @@ def follow(
             command[place] = f"{begin}; {command[place]}"
         return command
 
-    # The file goes when this process does.
-    command_line.holder = holder  # type: ignore[attr-defined]
     spawn.get_command_line = command_line
 
 
@@ -143,7 +155,8 @@ def begin() -> None:
     data = json.loads(Path(os.environ[_PLACE]).read_text(encoding="utf-8"))
     compiler = Compiler(data["rewrites"].get, data["switch"])
     install(compiler)
-    follow(data["rewrites"], data["switch"], data["simulated"])
+    # Its own children find the texts where it has.
+    _start_through_here(lambda: None)
     if data["simulated"]:
         from amp_migrate.runtime import simulated_gpu
 

@@ -162,6 +162,8 @@ def _command(order: Path, limits: Limits) -> list[str]:
         "--standalone",
         "--nproc-per-node",
         str(limits.processes),
+        "--log-dir",
+        str(order.parent / "launcher"),
     ]
     return [*launcher, str(_BOOT), str(order)]
 

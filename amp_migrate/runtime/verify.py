@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from amp_migrate.pipeline.interrupts import termination_as_interrupt
 from amp_migrate.runtime import checks
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.endings import (
@@ -29,6 +29,7 @@ from amp_migrate.runtime.ranks import agree, merged
 from amp_migrate.runtime.remedy import Remedy
 from amp_migrate.runtime.report import Options, Program, Report
 from amp_migrate.runtime.resumption import compare_resumed
+from amp_migrate.runtime.run_folder import run_folder
 from amp_migrate.runtime.runner import Runner
 from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.settling import settle
@@ -65,9 +66,9 @@ class Verifier:
 
     def run(self) -> Report:
         """All runs and checks. After KeyboardInterrupt `report` holds what was measured."""
-        with tempfile.TemporaryDirectory(prefix="amp-migrate-") as folder:
+        with run_folder() as folder:
             self._runner = Runner(
-                self.program, self.options, self._supervisor, Path(folder)
+                self.program, self.options, self._supervisor, folder
             )
             with (
                 self._runner.telling_written(self.report.notes),
@@ -363,7 +364,10 @@ def verify(program: Program, options: Options, watch: Watch) -> Verifier:
     KeyboardInterrupt came.
     """
     limits = Limits(options.timeout, options.processes)
-    with Supervisor(limits, options.seed, options.device, watch) as supervisor:
+    with (
+        termination_as_interrupt(),
+        Supervisor(limits, options.seed, options.device, watch) as supervisor,
+    ):
         verifier = Verifier(
             program, options, supervisor, getattr(watch, "tell", lambda _: None)
         )

@@ -100,3 +100,14 @@ def test_the_device_is_cuda_in_every_respect(found: Any, name: str) -> None:
 @pytest.mark.parametrize(("name", "words"), REFUSED.items(), ids=REFUSED)
 def test_what_a_gpu_refuses_raises(found: Any, name: str, words: str) -> None:
     assert words in found["refused"][name]
+
+
+def test_a_gpu_that_is_there_is_hidden() -> None:
+    """torch would keep that one's guard, and switch to its streams."""
+    script = (
+        "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '0';"
+        "from amp_migrate.runtime import simulated_gpu; simulated_gpu.install();"
+        "print([os.environ['CUDA_VISIBLE_DEVICES']])"
+    )
+    command = [sys.executable, "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "['']\n"

@@ -217,3 +217,23 @@ def test_quick_finds_what_is_plainly_wrong(project: Path) -> None:
     done = invoke("--steps", "6", "--quick", "--scratch", "--against", "edited.py", "train.py")
     assert done.return_value == 1, done.output
     assert "bare-step-after-unscale" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--epochs", "2"], "--epochs is about the number that --metric NAME names"),
+        (["--metric-seeds", "4"], "--metric-seeds is about the number"),
+        (["--quick", "--bisect"], "--quick looks for nothing"),
+        (["--json", "nowhere/result.json"], "there is no folder"),
+        (["--html", "nowhere/page.html"], "there is no folder"),
+        (["--patch", "nowhere/amp.patch"], "there is no folder"),
+    ],
+)
+def test_what_cannot_be_done_is_told_before_the_runs(
+    words: list[str], told: str, project: Path
+) -> None:
+    result = CliRunner().invoke(cli, ["verify", *words, "train.py"])
+    assert result.exit_code == 2
+    assert told in result.output
+    assert "reading" not in result.output

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 _installed: list[bool] = []
 
 
 def install() -> None:
-    """Simulate a GPU in this process, for good.
+    """Simulate a GPU in this process, for good; one that is there is hidden: torch keeps the guard
+    of a GPU that it counts.
 
     Raises RuntimeError where this build of torch does not let it.
     """
@@ -19,6 +22,7 @@ def install() -> None:
         storage,
     )
 
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     guard.pretend()
     answers.install()
     kernels.install()

@@ -1,4 +1,4 @@
-"""Whole programs of shapes that the other cases do not have: `whole.md`."""
+"""Whole programs of shapes that the other cases do not have: `whole.md` and `trainers.md`."""
 
 from __future__ import annotations
 
@@ -39,5 +39,8 @@ def _case(name: str, told: str, program: str) -> Case:
     )
 
 
-_TEXT = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
-CASES = [_case(*found) for found in _SECTION.findall(_TEXT)]
+_TEXTS = [
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("whole.md", "trainers.md")
+]
+CASES = [_case(*found) for text in _TEXTS for found in _SECTION.findall(text)]
