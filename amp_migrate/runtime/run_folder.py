@@ -24,7 +24,8 @@ _LOCK = "owner.lock"
 
 @contextlib.contextmanager
 def run_folder(prefix: str = PREFIX) -> Iterator[Path]:
-    """A new folder, and those of killed processes removed."""
+    """A new folder, and those of killed processes removed. A fork does not take it along."""
+    owner = os.getpid()
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     handle = _owned(folder)
     try:
@@ -32,20 +33,16 @@ def run_folder(prefix: str = PREFIX) -> Iterator[Path]:
             _remove_leftovers(folder.parent, prefix)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
 
 
 def own_folder() -> Path:
-    """A folder for as long as this process lives; its forks do not take it along."""
+    """A folder for as long as this process lives."""
     held = contextlib.ExitStack()
-    folder, owner = held.enter_context(run_folder()), os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == owner:
-            held.close()
-
-    atexit.register(remove)
+    folder = held.enter_context(run_folder())
+    atexit.register(held.close)
     return folder
 
 
