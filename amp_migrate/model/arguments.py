@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 
 
 def argument(
@@ -21,6 +21,20 @@ def argument(
     if any(isinstance(one, ast.Starred) for one in call.args[: index + 1]):
         return None
     return call.args[index] if index < len(call.args) else None
+
+
+def rest_arguments(
+    call: ast.Call, scope: Scope, parameter: str, bound: bool
+) -> list[ast.expr] | None:
+    """What `call` passes for `*parameter`; None for a parameter of another kind."""
+    node = scope.node
+    if not isinstance(node, FUNCTIONS):
+        return None
+    rest = node.args.vararg
+    if rest is None or rest.arg != parameter:
+        return None
+    first = [*node.args.posonlyargs, *node.args.args][1 if bound else 0 :]
+    return call.args[len(first) :]
 
 
 def default_of(function: Function, name: str) -> ast.expr | None:

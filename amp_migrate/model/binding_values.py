@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.arguments import argument, default_of, rest_arguments
 from amp_migrate.model.kinds import UNKNOWN, Kind, Value
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -101,11 +101,13 @@ class BindingValues:
         annotated = self._annotation(name, home)
         values = []
         for call, scope, bound in self._sites(node):
-            given = (
-                None
-                if _is_of(call, name, home, scope)
-                else argument(call, home, name, bound)
-            )
+            if _is_of(call, name, home, scope):
+                continue
+            rest = rest_arguments(call, home, name, bound)
+            if rest is not None:
+                values.append(self.values.container(rest, call, scope))
+                continue
+            given = argument(call, home, name, bound)
             if given is not None:
                 values.append(self.values.of(given, scope))
         if annotated and annotated.name == _ANY_MODULE:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.kinds import Kind, Value, optimizer_name
+from amp_migrate.model.kinds import Kind, Value, optimizer_name, scheduler_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.step_signatures import takes_no_closure
@@ -38,6 +38,7 @@ def no_step(program: Program, group: Group) -> Refusal:
         _passed_in_place_of_step(program, group)
         or _updated_by_hand(program, group)
         or _stepped_apart(program, group)
+        or _stepped_by_unknown(program, group)
         or Skip(
             "no-optimizer",
             group.backwards[0],
@@ -71,6 +72,49 @@ def _updated_by_hand(program: Program, group: Group) -> Refusal | None:
                 "parameters are updated by hand, without an optimizer that GradScaler could step",
             )
     return None
+
+
+def _stepped_by_unknown(program: Program, group: Group) -> Refusal | None:
+    """`opt.step()` of what nothing in sight makes, also in the method or lambda that is called."""
+    for statement in group.training(program):
+        for node in shallow(statement):
+            if not isinstance(node, ast.Call):
+                continue
+            step = _unknown_step(program, node, group.scope)
+            if step is not None:
+                return Refusal(
+                    "optimizer-not-in-sight",
+                    node,
+                    f"`{ast.unparse(step)}` (line {step.lineno}) may step an optimizer: nothing "
+                    "in sight says what it is",
+                )
+    return None
+
+
+def _unknown_step(
+    program: Program, call: ast.Call, scope: Scope, deep: int = 2
+) -> ast.Call | None:
+    is_bare = not call.args and not call.keywords
+    if is_bare and _is_unknown_stepper(program, call.func, scope):
+        return call
+    function = program.values.callee(call, scope)
+    if function is None or not deep:
+        return None
+    inside = program.scope(function)
+    found = (
+        _unknown_step(program, one, inside, deep - 1) for one in inside.calls
+    )
+    return next((one for one in found if one is not None), None)
+
+
+def _is_unknown_stepper(
+    program: Program, method: ast.expr, scope: Scope
+) -> bool:
+    if not (isinstance(method, ast.Attribute) and method.attr == "step"):
+        return False
+    name = (dotted_name(method.value) or "").rpartition(".")[2]
+    kind = program.values.kind(method.value, scope)
+    return kind is Kind.UNKNOWN and not scheduler_name(name)
 
 
 def _stepped_apart(program: Program, group: Group) -> Refusal | None:

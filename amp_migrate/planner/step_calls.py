@@ -200,7 +200,8 @@ def _seen_from(
     scope: Scope,
 ) -> ast.expr:
     """The optimizer of a helper's step, as the helper's caller can name it. Raises Refusal."""
-    parts = (dotted_name(_unindexed(inner.optimizer)) or "").split(".")
+    named = _looped_over(_unindexed(inner.optimizer), helper)
+    parts = (dotted_name(named) or "").split(".")
     head, rest = parts[0], parts[1:]
     start: ast.expr | None = None
     if head == helper.self_name and isinstance(call.func, ast.Attribute):
@@ -223,6 +224,16 @@ def _seen_from(
     for name in rest:
         start = ast.copy_location(ast.Attribute(start, name, ast.Load()), call)
     return start
+
+
+def _looped_over(optimizer: ast.expr, helper: Scope) -> ast.expr:
+    """`self.optimizers` of a step in `for one in self.optimizers`."""
+    if not isinstance(optimizer, ast.Name):
+        return optimizer
+    found = helper.bindings.get(optimizer.id, [])
+    if len(found) != 1 or found[0].how != "for" or found[0].index is not None:
+        return optimizer
+    return found[0].value or optimizer
 
 
 def _unindexed(expr: ast.expr) -> ast.expr:
