@@ -88,9 +88,17 @@ def new_mistakes(
             ]
             for file, loop in [(path, one) for one in named or own] or migrated:
                 found[file, loop.scope] = Refusal(
-                    rule, ast.Pass(lineno=loop.line, col_offset=0), message
+                    rule,
+                    ast.Pass(lineno=loop.line, col_offset=0),
+                    message if file == path else _in_file(path, message),
                 )
     return found
+
+
+def _in_file(path: str, message: str) -> str:
+    """What is told of one file, in the report of another one's loop."""
+    name = Path(path).name
+    return message if message.startswith(name) else f"{name}: {message}"
 
 
 def _unproved(

@@ -27,7 +27,12 @@ from amp_migrate.planner.half_safety.bce_refusal import (
 )
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.naming import Nameable, Unnamed
-from amp_migrate.planner.half_safety.sigmoids import Sigmoids, unshaped
+from amp_migrate.planner.half_safety.sigmoids import (
+    Sigmoids,
+    added_to,
+    unshaped,
+    value_of,
+)
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
@@ -271,13 +276,16 @@ class ProbabilityLosses:
     def _argument_of(
         self, expr: ast.expr, call: ast.Call, inner: Scope
     ) -> ast.expr:
-        """What the caller passed for the parameter that `expr` is in the body of `inner`."""
-        expr = unshaped(expr)
+        """What the caller passed for the parameter that `expr` is in the body of `inner`, or one of
+        the values in it.
+        """
+        expr = _gone_through(unshaped(expr), inner)
         bound = inner.self_name is not None
         is_given = isinstance(expr, ast.Name) and all(
             one.how == "parameter" or _is_reshaped(one, expr.id)
             for one in inner.bindings.get(expr.id, ())
         )
+        is_given = is_given and not added_to(inner, getattr(expr, "id", ""))
         given = (
             argument(call, inner, expr.id, bound)
             if is_given and isinstance(expr, ast.Name)
@@ -314,6 +322,16 @@ class ProbabilityLosses:
             self.program.effects.of_statement(value, self.scope)
             & EventKind.FORWARD
         )
+
+
+def _gone_through(expr: ast.expr, scope: Scope) -> ast.expr:
+    """`preds` of `for p in preds`, for `p`."""
+    name = expr.id if isinstance(expr, ast.Name) else ""
+    held = list(scope.bindings.get(name, ()))
+    found = value_of(held[0]) if len(held) == 1 else None
+    if found is None or held[0].how != "for" or found[1] is not None:
+        return expr
+    return unshaped(found[0])
 
 
 def _is_reshaped(binding: Binding, name: str) -> bool:

@@ -6,9 +6,16 @@ import ast
 
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.losses import body_of, callables
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+)
 from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.planner.half_safety.bce_refusal import (
@@ -54,7 +61,7 @@ class Sigmoids:
     def _trace_in(
         self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
     ) -> None:
-        expr = unshaped(expr)
+        expr, picked = unshaped(expr), _picked(expr)
         if says_float(expr) and depth < 8:
             return
         if depth == 0:
@@ -64,9 +71,10 @@ class Sigmoids:
                 at = self.program.module.statement_of(given)
                 self._trace_in(given, where, at, depth - 1)
             for value, index in self._definitions(expr, scope, at):
-                self._trace_value(value, index, scope, depth - 1)
+                place = picked if index is None else index
+                self._trace_value(value, place, scope, depth - 1)
         else:
-            self._trace_value(expr, None, scope, depth - 1)
+            self._trace_value(expr, picked, scope, depth - 1)
 
     def _given(
         self, name: ast.Name, scope: Scope
@@ -90,19 +98,21 @@ class Sigmoids:
         home = scope.lookup(name.id)
         if home is not scope:
             raise self._refuse(name, "its input is made in another function")
+        added = added_to(scope, name.id)
+        if None in added:
+            raise self._refuse(
+                name, f"what is added to `{name.id}` is not followed"
+            )
         bindings = self.program.reaching.at(name, name.id).bindings
         given = bool(self._given(name, scope))
         open_ = [b for b in bindings if not (given and b.how == "parameter")]
-        values = [
-            (b.value, b.index)
-            for b in open_
-            if b.value is not None and b.how == "assign"
-        ]
+        values = [found for b in open_ if (found := value_of(b)) is not None]
         if not bindings or len(values) < len(open_):
             raise self._refuse(
                 name, f"nothing shows where `{name.id}` gets its sigmoid"
             )
-        return values
+        held = [one for one in values if not (added and _is_empty(one[0]))]
+        return [*held, *((one, None) for one in added if one is not None)]
 
     def _trace_value(
         self, value: ast.expr, index: int | None, scope: Scope, depth: int
@@ -111,9 +121,16 @@ class Sigmoids:
         if (
             isinstance(value, (ast.Tuple, ast.List))
             and index is not None
-            and index < len(value.elts)
+            and 0 <= index < len(value.elts)
         ):
             return self._trace_in(value.elts[index], scope, None, depth)
+        if isinstance(value, (ast.Tuple, ast.List)) and value.elts:
+            for one in value.elts:
+                self._trace_in(one, scope, None, depth)
+            return None
+        if isinstance(value, ast.ListComp):
+            inner = self.program.module.scope_of(value.elt)
+            return self._trace_in(value.elt, inner, None, depth)
         if isinstance(value, ast.Name):
             return self._trace_in(value, scope, None, depth)
         if not isinstance(value, ast.Call):
@@ -137,7 +154,7 @@ class Sigmoids:
         self, result: ast.expr, index: int | None, scope: Scope, depth: int
     ) -> None:
         if isinstance(result, ast.Tuple) and index is not None:
-            result = result.elts[index]
+            result = dict(enumerate(result.elts)).get(index, result)
         self._trace_in(
             result, scope, self.program.module.statement_of(result), depth
         )
@@ -220,10 +237,51 @@ class Sigmoids:
         return unsafe(self.program, self.scope, node, why)
 
 
+def value_of(binding: Binding) -> tuple[ast.expr, int | None] | None:
+    """What an assignment gives a name, or what a loop goes through."""
+    value, index = binding.value, binding.index
+    if value is None or binding.how not in ("assign", "for"):
+        return None
+    if binding.how == "assign" or index is None:
+        return value, index
+    called = dotted_name(value.func) if isinstance(value, ast.Call) else None
+    given = value.args if isinstance(value, ast.Call) else []
+    if called == "enumerate" and index == 1 and given:
+        return given[0], None
+    if called == "zip" and index < len(given):
+        return given[index], None
+    return None
+
+
+def added_to(scope: Scope, name: str) -> list[ast.expr | None]:
+    """What a body appends to a list; None for what is added to it in other ways."""
+    found: list[ast.expr | None] = []
+    for call in scope.calls:
+        func = call.func
+        if isinstance(func, ast.Attribute) and dotted_name(func.value) == name:
+            if func.attr == "append" and len(call.args) == 1:
+                found.append(call.args[0])
+            elif func.attr in ("append", "extend", "insert"):
+                found.append(None)
+    return found
+
+
+def _is_empty(value: ast.expr) -> bool:
+    return isinstance(value, ast.List) and not value.elts
+
+
 def _is_wrapper(name: str) -> bool:
     """A function or class of torch that hands back, or runs, the model that it is given."""
     is_layer = name == "torch.nn.Sequential" or layers.layer(name) is not None
     return name.startswith(("torch.", "copy.")) and not is_layer
+
+
+def _picked(expr: ast.expr) -> int | None:
+    """1 of `outputs[1]`."""
+    place = expr.slice if isinstance(expr, ast.Subscript) else None
+    if isinstance(place, ast.Constant) and isinstance(place.value, int):
+        return place.value
+    return None
 
 
 def unshaped(expr: ast.expr) -> ast.expr:
