@@ -5,6 +5,7 @@ labels; and what helpers return of them. A forward behind one of these trains no
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
@@ -132,6 +133,8 @@ class _Search:
     def _call(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         program, func = self.program, call.func
         canonical = program.canonical(func) or ""
+        if any(one.arg == "requires_grad" for one in call.keywords):
+            return False
         if canonical in _MAKERS or canonical.startswith(ARRAY_LIBRARIES):
             return True
         if isinstance(func, ast.Name) and scope.lookup(func.id) is None:
@@ -197,6 +200,8 @@ class _Search:
             if dotted is not None
             else ()
         )
+        if dotted is not None and _is_leaf(self.program, dotted):
+            return False
         return bool(bindings) and all(
             self._bound(one, deep) for one in bindings
         )
@@ -210,6 +215,25 @@ class _Search:
         # What is added to a value says nothing of what it held before.
         plain = binding.how in ("assign", "walrus")
         return plain and self.cut(value, module.scope_of(value), deep)
+
+
+def _is_leaf(program: Program, dotted: str) -> bool:
+    """Whether a name of the program is set to collect gradients."""
+    return dotted.rpartition(".")[2] in program.remembered(
+        _is_leaf, lambda: frozenset(_leaves(program))
+    )
+
+
+def _leaves(program: Program) -> Iterator[str]:
+    """`log_alpha` of `log_alpha.requires_grad = True`, of `self.log_alpha.requires_grad_()`."""
+    for node in program.module.parents:
+        if not isinstance(node, ast.Attribute):
+            continue
+        is_set = node.attr == "requires_grad" and isinstance(
+            node.ctx, ast.Store
+        )
+        if is_set or node.attr == "requires_grad_":
+            yield (dotted_name(node.value) or "").rpartition(".")[2]
 
 
 def functions_run(

@@ -87,11 +87,9 @@ def new_mistakes(
                 if scope == loop.scope or scope.startswith(f"{loop.scope}.")
             ]
             for file, loop in [(path, one) for one in named or own] or migrated:
-                found[file, loop.scope] = Refusal(
-                    rule,
-                    ast.Pass(lineno=loop.line, col_offset=0),
-                    message if file == path else _in_file(path, message),
-                )
+                told = message if file == path else _in_file(path, message)
+                at = ast.Pass(lineno=loop.line, col_offset=0)
+                found[file, loop.scope] = Refusal(rule, at, told)
     return found
 
 
