@@ -199,9 +199,18 @@ class Verifier:
         slower = 2 if self.options.device == "cpu" else 1
         low, high = count * seconds, slower * count * seconds
         told = f"{low:.0f} s" if low == high else f"{low:.0f} to {high:.0f} s"
+        told += self._whole_runs()
         self._tell(
             f"the original took {seconds:.0f} s; about {count} runs to go, {told}"
         )
+
+    def _whole_runs(self) -> str:
+        """Those to the program's end, which may be far beyond the steps that were timed."""
+        options, ways = self.options, len(self.program.rewrites)
+        metric = 2 * options.metric_seeds * (options.metric is not None)
+        resumed = 4 * (options.resume is not None)
+        count = ways * (metric + resumed)
+        return f", and then {count} of the whole program" if count else ""
 
     def _repeat_seeds(self) -> None:
         """A program that seeds itself anew in every run is given the seeds of its first."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.lint.engine import lint
 from amp_migrate.pipeline.whole_program import rewrite_program
+from amp_migrate.runtime.run_folder import run_folder
 from tests.generated.programs import Program
 from tests.generated.running import Mode, Run, run
 
@@ -44,14 +44,14 @@ class Verdict:
 
 def judge(program: Program) -> Verdict:
     """Migrate the program, and look for what is wrong with the outcome."""
-    with tempfile.TemporaryDirectory(prefix="amp-generated-") as folder:
-        before = _written(Path(folder, "before"), program.files)
+    with run_folder("amp-generated-") as folder:
+        before = _written(folder / "before", program.files)
         status, reasons, after = migrated(before, program)
         if status == "failed":
             return Verdict(status, reasons, (Fault("failed", "; ".join(reasons)),))
         if status != "migrated":
             return Verdict(status, reasons)
-        return verdict(program, after, Path(folder), reasons)
+        return verdict(program, after, folder, reasons)
 
 
 def migrated(folder: Path, program: Program) -> tuple[str, tuple[str, ...], dict[str, str]]:

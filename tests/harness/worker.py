@@ -8,10 +8,11 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from amp_migrate.runtime.run_folder import run_folder
 
 Mode = Literal["off", "on"]
 """off: no accelerator, so AMP switches itself off. on: a made-up CUDA device that computes on the
@@ -73,9 +74,9 @@ class Worker:
 
     def run(self, program: Path, mode: Mode) -> Trace:
         """Run `program` in a folder of its own; where it fails, `Trace.error` has its output."""
-        with tempfile.TemporaryDirectory(prefix="amp-migrate-run-") as folder:
-            status = self._ask({"program": str(program), "mode": mode, "folder": folder})
-            record = Path(folder, "trace.json")
+        with run_folder("amp-migrate-run-") as folder:
+            status = self._ask({"program": str(program), "mode": mode, "folder": str(folder)})
+            record = folder / "trace.json"
             if not record.exists():
                 return _crashed(
                     "exit status "

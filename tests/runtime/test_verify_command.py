@@ -17,7 +17,8 @@ from click.testing import CliRunner, Result
 from amp_migrate.cli import cli
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.report import Options, Program
-from amp_migrate.runtime.verify import verify
+from amp_migrate.runtime.supervise import Limits, Supervisor
+from amp_migrate.runtime.verify import Verifier, verify
 from tests.runtime.programs import AFTER, BEFORE, edited
 
 SQUARE = """\
@@ -208,6 +209,24 @@ def test_quick_makes_three_runs_and_says_what_they_will_cost(project: Path) -> N
     assert set(found["runs"]) <= {"original", "amp-off", "amp", "float32-as-amp"}
     assert not [check for check in found["checks"] if "gradients" in check["name"]]
     assert "about 2 runs to go" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "about 6 runs to go, 12 to 24 s"),
+        ({"metric": "accuracy"}, "24 s, and then 6 of the whole program"),
+        ({"metric": "accuracy", "metric_seeds": 5, "resume": ""}, "and then 14 of the whole"),
+    ],
+)
+def test_the_cost_is_told_with_the_runs_to_the_end(
+    changes: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    heard: list[str] = []
+    program = Program("train.py", (), False, {"float16": {}}, tmp_path)
+    supervisor = Supervisor(Limits(), 0, "cpu", lambda job, state: None)
+    Verifier(program, Options(**changes), supervisor, heard.append)._estimate(2.0)
+    assert told in heard[0]
 
 
 def test_quick_finds_what_is_plainly_wrong(project: Path) -> None:
