@@ -14,8 +14,8 @@ from amp_migrate.config import Settings
 from amp_migrate.model.half_safety.constants import (
     arguments,
     constant_arguments,
-    is_huge,
 )
+from amp_migrate.model.half_safety.huge_numbers import is_huge
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program

@@ -6,12 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.literals import limited, number
-from amp_migrate.model.numbers import numbers
+from amp_migrate.model.half_safety.huge_numbers import may_be_huge
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import spelled
-from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling
 
 _RULE = "big-constant-in-half"
@@ -26,7 +23,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     elif isinstance(node, ast.Assign) and isinstance(
         node.targets[0], ast.Subscript
     ):
-        if _is_huge(asked, node.value, scope):
+        if may_be_huge(asked, node.value, scope):
             yield from _in_place(
                 asked, node, node.targets[0].value, node.value, scope
             )
@@ -38,42 +35,10 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             (node.right, node.left),
         ):
             if (
-                _is_huge(asked, constant, scope)
+                may_be_huge(asked, constant, scope)
                 and asked.fact(tensor, scope).seen_half
             ):
                 yield _hazard(node, constant, (tensor,))
-
-
-def is_huge(expr: ast.expr, scope: Scope) -> bool:
-    """Whether a number is beyond float16, and finite."""
-    value = number(expr, scope)
-    return value is not None and HALF_MAX < abs(value) < float("inf")
-
-
-def _is_huge(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
-    """The same of every number that it may be, as far as these are in sight."""
-    found = numbers(asked.inference.program, expr, scope)
-    return any(
-        HALF_MAX < abs(one) < float("inf") for one in found
-    ) or _is_float_limit(asked, expr, scope)
-
-
-def _is_float_limit(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
-    """`torch.finfo(weight.dtype).min` of a tensor that stays float32, through one name."""
-    if isinstance(expr, ast.UnaryOp):
-        return _is_float_limit(asked, expr.operand, scope)
-    if isinstance(expr, ast.Name):
-        found = asked.inference.program.reaching.at(expr, expr.id).bindings
-        return any(
-            _is_float_limit(asked, one.value, scope)
-            for one in found
-            if isinstance(one.value, (ast.Attribute, ast.UnaryOp))
-        )
-    tensor = limited(expr, scope)
-    if tensor is None:
-        return False
-    fact = asked.fact(tensor, scope)
-    return bool(fact.dtypes & DType.FLOAT) and not fact.may_be_half
 
 
 def _of_call(
@@ -83,7 +48,7 @@ def _of_call(
     huge = [
         one
         for one in constant_arguments(call, found, given)
-        if one is not None and _is_huge(asked, one, scope)
+        if one is not None and may_be_huge(asked, one, scope)
     ]
     if not huge or not given:
         return

@@ -23,6 +23,7 @@ _DEEP = 16
 _BUDGET = 4_000
 _SEVERAL = ("tuple", "values")
 _MODULES = (Kind.MODEL, Kind.CRITERION)
+_CASTS = ("cast", "float32", "double", "half", "int", "bool")
 _NO_SINGLE = ("number", "array", *_SEVERAL)
 
 
@@ -173,9 +174,9 @@ class Receivers:
             return False
         if self.program.values.callee(call, scope) is not None:
             return False
-        return func.attr in ONLY_OF_TENSORS or self.made(
-            func.value, scope, deep
-        )
+        if func.attr in ONLY_OF_TENSORS or _only_tensors_take(call, found.op):
+            return True
+        return self.made(func.value, scope, deep)
 
     def _results(
         self, call: ast.Call, scope: Scope
@@ -279,6 +280,18 @@ class Receivers:
 def receivers_of(program: Program) -> Receivers:
     """Those of a program, made once."""
     return program.remembered(Receivers, lambda: Receivers(demands_of(program)))
+
+
+def _only_tensors_take(call: ast.Call, op: ops.Op) -> bool:
+    """`x.mean(-1, keepdim=True)`: arrays have `axis` and `keepdims`. `(x > 0).float()`: only a
+    module has it, too, and no operation gives one.
+    """
+    assert isinstance(call.func, ast.Attribute)
+    names = {one.arg for one in call.keywords}
+    if names & {"dim", "keepdim"}:
+        return op.result != "either"
+    is_computed = isinstance(call.func.value, (ast.BinOp, ast.Compare))
+    return is_computed and op.result in _CASTS
 
 
 def _is_plain(expr: ast.expr) -> bool:
