@@ -22,6 +22,11 @@ class _Open:
     """The outermost of them that an answer found since has been a part of."""
 
 
+def any_open() -> bool:
+    """Whether a question is being answered: what is found meanwhile may rest on "unknown"."""
+    return _Open.depth > 0
+
+
 class Answers:
     """Remembers what the expressions of one program are.
 

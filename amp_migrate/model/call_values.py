@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.answers import any_open
 from amp_migrate.model.kinds import (
     OTHER,
     UNKNOWN,
@@ -58,6 +59,7 @@ class CallValues:
         self.values = values
         self.module = values.module
         self.graph = values.graph
+        self._callees: dict[tuple[ast.Call, Scope], Function | None] = {}
         self.makers = Makers(values)
 
     def of(self, expr: ast.Call, scope: Scope) -> Value:
@@ -223,7 +225,17 @@ class CallValues:
         )
 
     def callee(self, call: ast.Call, scope: Scope) -> Function | None:
-        """The function or method in this module that `call` runs."""
+        """The function or method in this module that `call` runs, remembered."""
+        key = (call, scope)
+        if key in self._callees:
+            return self._callees[key]
+        found = self._callee(call, scope)
+        # A value that is known stays, "unknown" only where no question is open.
+        if found is not None or not any_open():
+            self._callees[key] = found
+        return found
+
+    def _callee(self, call: ast.Call, scope: Scope) -> Function | None:
         func = call.func
         linked = self.graph.function_at(func, scope)
         if linked is not None or not isinstance(

@@ -26,9 +26,15 @@ class ClassKinds:
         self.values = values
         self.module = values.module
         self.graph = values.graph
+        self._known: dict[ast.ClassDef, Kind] = {}
 
     def of(self, cls: ast.ClassDef) -> Kind:
-        """What instances of a class of this module are."""
+        """What instances of a class of this module are, remembered."""
+        if cls not in self._known:
+            self._known[cls] = self._of(cls)
+        return self._known[cls]
+
+    def _of(self, cls: ast.ClassDef) -> Kind:
         lineage = self.graph.lineage(cls)
         unseen = [
             b for c in lineage for b in c.bases if not self._is_in_sight(b)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.answers import any_open
 from amp_migrate.model.called_effects import CalledEffects
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.forwards import Forwards
@@ -56,6 +57,12 @@ _REDUCERS = re.compile(
 )
 
 
+class _Open:
+    """The bodies that are being walked, of all files: one file's lead to those of others."""
+
+    bodies = 0
+
+
 class Effects:
     """Answers what the calls and statements of one module do, through the functions in sight."""
 
@@ -66,6 +73,7 @@ class Effects:
         self.values = program.values
         self._functions: dict[int, EventKind] = {}
         self._statements: dict[ast.AST, EventKind] = {}
+        self._forward_of: dict[tuple[ast.Call, Scope], EventKind] = {}
         self._forwards = Forwards(self)
         self._called = CalledEffects(self)
 
@@ -139,11 +147,19 @@ class Effects:
 
     def is_forward(self, call: ast.Call, scope: Scope) -> bool:
         """Whether `call` runs a model, itself or inside what it calls."""
-        return self._forwards.is_forward(call, scope)
+        return bool(self.forward_of(call, scope) & EventKind.FORWARD)
 
     def forward_of(self, call: ast.Call, scope: Scope) -> EventKind:
-        """FORWARD where `call` runs a model, CALLABLE where it may, for all that is in sight."""
-        return self._forwards.of_call(call, scope)
+        """FORWARD where `call` runs a model, CALLABLE where it may, for all that is in sight;
+        remembered once the bodies and values that it rests on are known.
+        """
+        key = (call, scope)
+        known = self._forward_of.get(key)
+        if known is None:
+            known = self._forwards.of_call(call, scope)
+            if not (_Open.bodies or any_open()):
+                self._forward_of[key] = known
+        return known
 
     def is_module_method(self, function: Function) -> bool:
         """Whether a function is a method of a `nn.Module`."""
@@ -204,7 +220,7 @@ class Effects:
         if self.is_bce(call, scope):
             effect |= EventKind.BCE
         effect |= self._called.of(call, scope)
-        return effect | self._forwards.of_call(call, scope)
+        return effect | self.forward_of(call, scope)
 
     def is_harmless(self, call: ast.Call, scope: Scope) -> bool:
         """Calls of builtins, NumPy and tensor methods, told by name: most calls of a program, and
@@ -231,12 +247,19 @@ class Effects:
         key = id(function)
         if key not in self._functions:
             self._functions[key] = EventKind.NONE  # for recursive functions
-            scope = self.module.scopes[function]
-            effect = EventKind.NONE
-            for statement in function.body:
-                effect |= self.of_statement(statement, scope)
-            self._functions[key] = effect
+            _Open.bodies += 1
+            try:
+                self._functions[key] = self._of_body(function)
+            finally:
+                _Open.bodies -= 1
         return self._functions[key]
+
+    def _of_body(self, function: Function) -> EventKind:
+        scope = self.module.scopes[function]
+        effect = EventKind.NONE
+        for statement in function.body:
+            effect |= self.of_statement(statement, scope)
+        return effect
 
     def of_statement(self, statement: ast.AST, scope: Scope) -> EventKind:
         """Effects of a statement or expression with everything in it."""

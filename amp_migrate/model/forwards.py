@@ -87,10 +87,6 @@ class Forwards:
             effects.values,
         )
 
-    def is_forward(self, call: ast.Call, scope: Scope) -> bool:
-        """Whether `call` runs a model, itself or inside what it calls."""
-        return bool(self.of_call(call, scope) & EventKind.FORWARD)
-
     def of_call(self, call: ast.Call, scope: Scope) -> EventKind:
         """FORWARD for a model, CALLABLE for a variable that may hold one."""
         if self.values.of(call.func, scope).name in _ACTIVATIONS:

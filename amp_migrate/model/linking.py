@@ -54,6 +54,7 @@ class Linked(Module):
         self._files = tuple(
             self._file(text, path, neighbours) for path, text in texts.items()
         )
+        self.own_scopes = tuple(self.scopes.values())
         first = self._files[0]
         self.path, self.tree, self.root, self.neighbours = (
             first.path,

@@ -19,18 +19,18 @@ def removed_in(module: Module) -> Version | None:
 
 
 def _gone(module: Module) -> Iterator[Version]:
-    iterators = {*_iterators(module)}
-    for scope in module.scopes.values():
-        for call in scope.calls:
-            row = _ROWS.get(module.imports.canonical(call.func) or "")
-            if row is not None and all(
-                word.arg not in (row.without, None) for word in call.keywords
-            ):
-                yield row.gone
-            if _is_next(call) and (
-                dotted_name(call.func) in iterators or _is_at_once(call)
-            ):
-                yield NEXT_OF_LOADERS
+    calls = [call for scope in module.own_scopes for call in scope.calls]
+    iterators = {*_iterators(module, calls)}
+    for call in calls:
+        row = _ROWS.get(module.imports.canonical(call.func) or "")
+        if row is not None and all(
+            word.arg not in (row.without, None) for word in call.keywords
+        ):
+            yield row.gone
+        if _is_next(call) and (
+            dotted_name(call.func) in iterators or _is_at_once(call)
+        ):
+            yield NEXT_OF_LOADERS
 
 
 def _is_next(call: ast.Call) -> bool:
@@ -47,12 +47,11 @@ def _is_at_once(call: ast.Call) -> bool:
     return isinstance(made, ast.Call) and is_iterator(made)
 
 
-def _iterators(module: Module) -> Iterator[str]:
+def _iterators(module: Module, calls: list[ast.Call]) -> Iterator[str]:
     """`batches.next` for `batches = iter(loader)`."""
-    for scope in module.scopes.values():
-        for call in scope.calls:
-            parent = module.parents[call]
-            if is_iterator(call) and isinstance(parent, ast.Assign):
-                yield from (
-                    f"{dotted_name(target)}.next" for target in parent.targets
-                )
+    for call in filter(is_iterator, calls):
+        parent = module.parents[call]
+        if isinstance(parent, ast.Assign):
+            yield from (
+                f"{dotted_name(target)}.next" for target in parent.targets
+            )

@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.child_nodes import child_fields, children
@@ -75,8 +76,11 @@ class Module:
         self.identifiers: set[str] = set()
         self.import_statements: list[ast.Import | ast.ImportFrom] = []
         self.root = Scope(self.tree, None, self, "<module>")
+        others = len(self.scopes)
         self.scopes[self.tree] = self.root
         ScopeBuilder(self).build()
+        self.own_scopes = tuple(islice(self.scopes.values(), others, None))
+        """Those of this file, outer before inner."""
 
     @property
     def files(self) -> tuple[Module, ...]:

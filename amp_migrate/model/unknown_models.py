@@ -221,6 +221,8 @@ def _named(program: Program, scope: Scope) -> Iterator[Definition]:
 
 def _is_computed_module(program: Program, expr: ast.expr) -> bool:
     """`importlib.import_module(args.model)`, or a variable that holds it."""
+    if "importlib" not in program.module.text:
+        return False  # spares the flow of all functions that call methods
     if isinstance(expr, ast.Call):
         return program.canonical(expr.func) in _IMPORTERS
     dotted = dotted_name(expr)
@@ -258,10 +260,7 @@ def _in_modules(program: Program, file: Module) -> Iterator[Definition]:
 
 def _evaluated(program: Program, file: Module) -> Iterator[Definition]:
     """What `eval(name)` may be: any name that the file imports, and what imported modules hold."""
-    scopes = (
-        one for one in program.module.scopes.values() if one.module is file
-    )
-    calls = (call for scope in scopes for call in scope.calls)
+    calls = (call for scope in file.own_scopes for call in scope.calls)
     if file.neighbours is None or not any(
         dotted_name(call.func) == "eval" for call in calls
     ):

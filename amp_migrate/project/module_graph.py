@@ -23,7 +23,9 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(rb"[.\w]+")
-_METHOD = re.compile(rb"(?:\.|\bdef[ \t]+)(\w+)[ \t]*\(")
+# Literals first, here and in `_statements`, so that the search runs at the speed of a byte search.
+_CALLED = re.compile(rb"\.(\w+)[ \t]*\(")
+_DEFINED = re.compile(rb"def(?<!\wdef)[ \t]+(\w+)[ \t]*\(")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Project:
         """The files that call or define something, by its name."""
         found: dict[bytes, list[str]] = {}
         for file in dict.fromkeys([*self.imports, *self.writable]):
-            for name in set(_METHOD.findall(read_nearby(file) or b"")):
+            data = read_nearby(file) or b""
+            for name in {*_CALLED.findall(data), *_DEFINED.findall(data)}:
                 found.setdefault(name, []).append(file)
         return found
 
@@ -163,7 +166,7 @@ class Index:
             folder != self._folder
         ):  # files of one folder import the same things; of all folders it would be much
             self._folder, self._meant = folder, {}
-        for match in _IMPORT.finditer(data):
+        for match in _statements(data):
             for name in _requested(match, self._heads):
                 if name not in self._meant:
                     self._meant[name] = tuple(self._files(path, folder, name))
@@ -183,6 +186,18 @@ class Index:
                 yield found[0]
         if file is not None:
             yield file
+
+
+def _statements(data: bytes) -> Iterator[re.Match[bytes]]:
+    """The import statements of a file, as far as a line begins with each."""
+    at, end = data.find(b"import"), 0
+    while at >= 0:
+        line = data.rfind(b"\n", 0, at) + 1
+        match = _IMPORT.match(data, line) if line >= end else None
+        if match is not None:
+            yield match
+            end = match.end()
+        at = data.find(b"import", max(at + 1, end))
 
 
 def _requested(

@@ -24,8 +24,9 @@ _TRAINERS = (
     (b"monai", (b"SupervisedTrainer(", b"GanTrainer(", b"AdversarialTrainer(")),
     (b"fastai", (b"earner(",)),
 )
-_OLD_AMP = re.compile(
-    rb"torch\.(?:cuda|cpu)\.amp|from[ \t]+torch\.(?:cuda|cpu)[ \t]+import\b[^\n]*\bamp\b"
+_OLD_AMP = (
+    re.compile(rb"torch\.(?:cuda|cpu)\.amp"),
+    re.compile(rb"from[ \t]+torch\.(?:cuda|cpu)[ \t]+import\b[^\n]*\bamp\b"),
 )
 _BEFORE_A_NAME = b" \t\f\r\n\\"
 AMP_WORDS = (
@@ -135,7 +136,7 @@ def _breaking() -> re.Pattern[bytes]:
 
 def names_old_amp(data: bytes) -> bool:
     """Tell whether these bytes name `torch.cuda.amp` or `torch.cpu.amp`, which have new names."""
-    return b"amp" in data and _OLD_AMP.search(data) is not None
+    return b"amp" in data and any(one.search(data) for one in _OLD_AMP)
 
 
 def _find(data: bytes) -> int:

@@ -76,9 +76,9 @@ class _Additions(RewrittenFile):
         """The innermost scope that holds a line."""
         around = [
             scope
-            for node, scope in self.program.module.scopes.items()
-            if scope.module is self.file and isinstance(node, ast.stmt)
-            if node.lineno <= line <= (node.end_lineno or 0)
+            for scope in self.file.own_scopes
+            if isinstance(scope.node, ast.stmt)
+            if scope.node.lineno <= line <= (scope.node.end_lineno or 0)
         ]
         return (
             max(
