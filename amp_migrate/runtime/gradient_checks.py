@@ -37,6 +37,10 @@ gradient but rounding.
 """
 COARSER = 2.0**13
 """float16 keeps 11 bits where float32 keeps 24."""
+_ROUNDED = (
+    "; the program magnifies rounding so far that its own in float16 does this, without a mistake: "
+    "whether training bears it, --metric tells"
+)
 
 
 def gradients(runs: Runs, name: str, limits: Limits) -> Iterator[Check]:
@@ -92,6 +96,7 @@ def _error(
     if verdict == "fail":
         message += (
             f"; largest in {', '.join(layer.name for layer in worst.worst)}"
+            f"{_ROUNDED * (worst.baseline * COARSER > MOST)}"
         )
     return Check(
         f"{name}: gradients", verdict, worst.error, bounds[worst], message

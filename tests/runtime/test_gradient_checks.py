@@ -68,6 +68,15 @@ def test_limits(distance: Distance, expected: set[str]) -> None:
     assert failed(distance) == expected
 
 
+@pytest.mark.parametrize(("baseline", "told"), [(0.0013, True), (2e-7, False)])
+def test_a_failure_that_rounding_explains_says_so(baseline: float, told: bool) -> None:
+    off = Distance(0, 0, 13.0, baseline, 1.0, (FINE,))
+    runs = Runs({"amp": Trace(dtype="float16")}, {"amp": [off]}, reference="float64")
+    check = next(gradients(runs, "amp", Limits()))
+    assert check.verdict == "fail"
+    assert ("--metric tells" in check.message) == told
+
+
 def test_a_second_optimizer_sees_parameters_that_differ_already() -> None:
     off = Distance(1, 0, 0.3, 2e-7, 1.05, (FINE,))
     assert failed(off) == {"gradients", "gradient scale"}
