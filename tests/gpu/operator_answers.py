@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import warnings
 from typing import Any
 
@@ -47,14 +48,17 @@ def _dtype(found: Any) -> str:
     return str(kind).removeprefix("torch.")
 
 
-def main(place: str, every: int) -> None:
-    """All of them, or one of `every`."""
+def main(place: str, every: int, seconds: float) -> None:
+    """All of them, or one of `every`, in their order, until the time is over."""
+    end = time.monotonic() + seconds
     warnings.simplefilter("ignore")
     if place == "cpu":
         simulated_gpu.install()
     known = [info for info in op_db if not any(name in full_name(info) for name in NOT_SIMULATED)]
     found = {}
     for info in known[::every]:
+        if time.monotonic() > end:
+            break
         for way, (given, region) in WAYS.items():
             said = answer(info, given, region)
             if said is not None:
@@ -65,4 +69,4 @@ def main(place: str, every: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.gpu.arguments import WRONG, Budget, budget
 
 EVERY = 80
 """In a rehearsal, one operator of so many."""
+END = 15
+"""Seconds for the start of a process: what it has answered by then is compared."""
 _SCRIPT = Path(__file__).parents[1] / "runtime" / "on_simulated_gpu.py"
 _LIKE = {"facts", "refused", "scaler", "BCELoss"}
 """What is asked of one of the two alone, or is worded by each in its own way."""
@@ -24,7 +27,8 @@ def main() -> int:
     given = budget("The simulated GPU against the real one.")
     differences = 0
     for title, ask in (("expressions", _asked), ("operator samples", _answers)):
-        one, other = ask("cpu", given), ask(given.device, given)
+        with ThreadPoolExecutor(2) as both:  # the simulated one alone takes a minute
+            one, other = both.map(ask, ("cpu", given.device), (given, given))
         found = list(different(one, other))
         differences += len(found)
         print(f"{len(found)} differences in {len(one.keys() & other.keys())} {title}.\n")
@@ -47,7 +51,8 @@ def _asked(place: str, given: Budget) -> dict[str, Any]:
 
 def _answers(place: str, given: Budget) -> dict[str, Any]:
     every = EVERY if given.tiny else 1
-    return _json(["-m", "tests.gpu.operator_answers", place, str(every)], given)
+    seconds = max(given.left - END, 1)
+    return _json(["-m", "tests.gpu.operator_answers", place, str(every), f"{seconds:.0f}"], given)
 
 
 def _json(words: list[str], given: Budget) -> dict[str, Any]:

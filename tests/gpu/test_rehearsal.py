@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +89,15 @@ def test_a_difference_is_a_row() -> None:
 def test_the_document_names_the_command() -> None:
     assert COMMAND in (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
     assert "\ngpu:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_operators_that_time_is_left_for_are_compared() -> None:
+    command = [sys.executable, "-m", "tests.gpu.operator_answers", "cpu", "80"]
+    ends = [
+        subprocess.run([*command, seconds], cwd=ROOT, capture_output=True, text=True, check=True)
+        for seconds in ("0", "60")
+    ]
+    none, some = (json.loads(end.stdout) for end in ends)
+    assert not none
+    assert some
