@@ -10,10 +10,21 @@ from typing import Literal, NamedTuple
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import asks_for_absence, calls_in
+from amp_migrate.model.queries import (
+    asks_for_absence,
+    calls_in,
+    names_in,
+    names_stored,
+)
 from amp_migrate.model.recognition import Trait
 from amp_migrate.model.scalers import is_disabled
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    LOOPS,
+    Function,
+    Scope,
+    returned,
+)
 
 Often = Literal["batch", "epoch"]
 _EPOCH_FUNCTION = re.compile(
@@ -85,7 +96,10 @@ def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
         for step in _steps(program, scope)
         if loops[0] in _loops(program, step)
     ]
-    depths = [len(_loops(program, step)) - len(loops) for step in steps]
+    depths = [
+        len(_loops(program, step)) - len(loops) + _turns(program, step, scope)
+        for step in steps
+    ]
     if not depths or any(
         _is_young(program, step, loops[0], scope) for step in steps
     ):
@@ -144,6 +158,17 @@ def _steps(program: Program, scope: Scope) -> list[ast.Call]:
     return found
 
 
+def _turns(program: Program, step: ast.Call, scope: Scope) -> int:
+    """How many loops of the function that a call runs stand around each step in there."""
+    function = program.events.callee(step, scope)
+    if function is None or program.events.what(step, scope) is not None:
+        return 0
+    inner = program.scope(function)
+    return min(
+        (len(_loops(program, s)) for s in _steps(program, inner)), default=0
+    )
+
+
 def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     function = scope.node
     steps = (
@@ -172,10 +197,34 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
             and program.values.callee(site.call, site.scope) is function
         ):
             return Made(call, often, None, site.call)
+    if not depth and _is_turn(program, function, call):
+        return Made(call, "batch", None)
     return (
         Made(call, "epoch", None)
         if depth and _by_name(program, function)
         else None
+    )
+
+
+def _is_turn(program: Program, function: Function, made: ast.Call) -> bool:
+    """Whether no caller of a method is in sight, and it makes a scaler for itself, steps once and
+    updates: what the update learns is gone with the call.
+    """
+    scope = program.module.scopes[function]
+    parent = program.module.parents[made]
+    targets = parent.targets if isinstance(parent, ast.Assign) else []
+    kept = names_stored(parent) if targets else set()
+    return (
+        scope.self_name is not None
+        and not function.name.startswith("test")
+        and bool(kept)
+        and all(isinstance(t, ast.Name) for t in targets)
+        and not program.graph.sites(function)
+        and any(
+            program.events.what(c, scope) is EventKind.UPDATE
+            for c in scope.calls
+        )
+        and not any(kept & names_in(value) for value in returned(function))
     )
 
 

@@ -10,6 +10,8 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import calls_in, names_in, names_stored
+from amp_migrate.model.recognition import Trait
 from amp_migrate.model.syntax import Scope, shallow
 
 RULE = Rule("loss-logged-after-scaling", severity="warning")
@@ -24,13 +26,29 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     events = program.events
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            statement = program.module.parents[call]
+            statement = _statement(program, call)
             if (
-                isinstance(statement, ast.Assign)
+                statement is not None
                 and events.what(call, scope) == EventKind.SCALE
                 and _rebinds(statement, call)
             ):
                 yield from _reads(program, statement, call, scope)
+
+
+def _statement(program: Program, call: ast.Call) -> ast.Assign | None:
+    """The assignment of a call's value, be it only where there is a scaler: `loss =
+    scaler.scale(loss) if scaler else loss`.
+    """
+    above = program.module.parents[call]
+    if isinstance(above, ast.IfExp):
+        rest = above.orelse if above.body is call else above.body
+        given = call.args[0] if call.args else None
+        if not isinstance(rest, ast.Name) or not isinstance(given, ast.Name):
+            return None
+        if rest.id != given.id:
+            return None
+        above = program.module.parents[above]
+    return above if isinstance(above, ast.Assign) else None
 
 
 def _rebinds(statement: ast.Assign, call: ast.Call) -> bool:
@@ -60,6 +78,7 @@ def _reads(
                 isinstance(node, ast.Name)
                 and node.id == target.id
                 and _is_read(program, node)
+                and not _is_undone(program, node, code.after(scaled), scope)
             ):
                 read = program.module.parents[node]
                 place = read if isinstance(read, ast.expr) else node
@@ -94,6 +113,37 @@ def _is_read(program: Program, node: ast.Name) -> bool:
             else getattr(func, "id", "")
         ) in _TESTS
     return isinstance(parent, ast.FormattedValue)
+
+
+def _is_undone(
+    program: Program, node: ast.Name, behind: list[ast.stmt], scope: Scope
+) -> bool:
+    """Whether what is read is divided by the factor, asked for before an update may change it."""
+    read = program.module.parents[program.module.parents[node]]
+    above = program.module.parents[read]
+    if not isinstance(above, ast.BinOp) or not isinstance(above.op, ast.Div):
+        return False
+    divisor = names_in(above.right)
+    for statement in behind:
+        for call in calls_in(statement):
+            if _asks_scale(call) and (
+                names_stored(statement) & divisor
+                or call in set(calls_in(above.right))
+            ):
+                return True
+            function = program.events.callee(call, scope)
+            if program.events.what(call, scope) is EventKind.UPDATE or (
+                function is not None
+                and Trait.SCALER in program.events.of_function(function)
+            ):
+                return False
+    return False
+
+
+def _asks_scale(call: ast.Call) -> bool:
+    return (
+        isinstance(call.func, ast.Attribute) and call.func.attr == "get_scale"
+    )
 
 
 def _fix(

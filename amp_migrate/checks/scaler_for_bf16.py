@@ -9,9 +9,16 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
-from amp_migrate.model.decisions import conditions_of, share_a_cause
+from amp_migrate.model.decisions import (
+    conditions_of,
+    grounds,
+    is_one_variable,
+    share_a_cause,
+)
+from amp_migrate.model.dtype_choices import keys_of
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
 from amp_migrate.rewrite.edits import AddArgument
 
 RULE = Rule("scaler-for-bf16", severity="info")
@@ -52,9 +59,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             )
             if not sure and _follows_dtype(program, call, enabled):
                 continue
-            if given is None or (
-                isinstance(given, ast.Constant) and given.value
-            ):
+            if _is_on(program, given, scope, enabled):
                 yield finding_at(
                     program,
                     call,
@@ -81,6 +86,74 @@ def _follows_dtype(
         if (value := region.argument("dtype")) is not None
     ]
     return share_a_cause(program, conditions_of(program, call), dtypes)
+
+
+def _is_on(
+    program: Program,
+    given: ast.expr | None,
+    scope: Scope,
+    enabled: list[Region],
+) -> bool:
+    """Whether the scaler works where autocast computes in bfloat16: for good, under the condition
+    of autocast itself, or under one that the name of bfloat16 meets as well.
+    """
+    if given is None or isinstance(given, ast.Constant):
+        return given is None or bool(given.value)
+    return all(
+        _is_on_in(program, given, scope, region) for region in enabled
+    ) or any(_is_met(program, given, scope, region) for region in enabled)
+
+
+def _is_on_in(
+    program: Program, given: ast.expr, scope: Scope, region: Region
+) -> bool:
+    other, dtype = region.argument("enabled"), region.argument("dtype")
+    if other is None or dtype is None:
+        return False
+    where = program.module.scope_of(region.call)
+    return is_one_variable(
+        program, (given, scope), (other, where)
+    ) and not share_a_cause(
+        program,
+        grounds(program, given, scope),
+        [(dtype, where)],
+        apart=(given, scope),
+    )
+
+
+def _is_met(
+    program: Program, given: ast.expr, scope: Scope, region: Region
+) -> bool:
+    """Whether a comparison holds for a key under which the table of dtypes has bfloat16."""
+    dtype = region.argument("dtype")
+    where = program.module.scope_of(region.call)
+    asked = keys_of(program, dtype, where, "bfloat16") if dtype else None
+    if asked is None or not isinstance(given, ast.Compare):
+        return False
+    if ast.unparse(given.left) != ast.unparse(asked[0]):
+        return False
+    return any(_holds(given, key) for key in asked[1])
+
+
+def _holds(test: ast.Compare, key: object) -> bool:
+    """`x == "float16"`, `x in ("float16", "bfloat16")` and their opposites, where x is `key`."""
+    try:
+        known = ast.literal_eval(test.comparators[0])
+    except ValueError:
+        return False
+    if len(test.ops) > 1:
+        return False
+    among = known if isinstance(known, (list, tuple, set)) else ()
+    match test.ops[0]:
+        case ast.Eq():
+            return bool(known == key)
+        case ast.NotEq():
+            return bool(known != key)
+        case ast.In():
+            return key in among
+        case ast.NotIn():
+            return bool(among) and key not in among
+    return False
 
 
 def _fix(program: Program, call: ast.Call, given: ast.expr | None) -> Fix:

@@ -8,6 +8,13 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scaler_bindings import made_before, may_be_none
+from amp_migrate.checks._states import (
+    entry_of,
+    holds_optimizer,
+    is_object_of,
+    is_own,
+    is_written,
+)
 from amp_migrate.config import Settings
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
@@ -48,7 +55,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 continue
             scaler = (
                 _scaler(program, scope)
-                if program.effects.is_optimizer(func.value, scope)
+                if holds_optimizer(program, func.value, scope)
                 else None
             )
             if scaler is None and _is_forgotten(program, call, scope):
@@ -78,7 +85,9 @@ def _left_out(
         if method == "state_dict"
         else _loaded(program, call, scope, name)
     )
-    return found if scaler is not None or found is None else (found[0], None)
+    if found is None or (scaler is not None and is_own(program, scope, scaler)):
+        return found
+    return found[0], None
 
 
 def _steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -165,7 +174,7 @@ def _scaler(program: Program, scope: Scope) -> str | None:
                 rest
                 and around is not None
                 and head == other.self_name
-                and program.graph.class_around(other) is around
+                and is_object_of(program, other, around)
             ):
                 return name if scope.self_name in {head, None} else None
             if (
@@ -264,6 +273,9 @@ def _saved(
         and program.canonical(parent.func) == "torch.save"
     ):
         return parent, None
+    entry = entry_of(parent, call)
+    if entry is not None and is_written(program, entry):
+        return call, None
     return None
 
 

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -92,7 +93,9 @@ def _meant(
     elif isinstance(expr, (ast.Name, ast.Attribute)):
         home, bindings = _bindings(program, expr, scope)
         for binding in bindings:
-            if (
+            if binding.how == "parameter":
+                yield from _handed(program, expr, home)
+            elif (
                 binding.how == "assign"
                 and binding.index is None
                 and binding.value is not None
@@ -107,6 +110,20 @@ def _meant(
             for value, home in _meant(program, expr.func, scope):
                 if is_partial(program, value):
                     yield value, home
+
+
+def _handed(
+    program: Program, expr: ast.Name | ast.Attribute, home: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What callers in sight pass for a parameter."""
+    name = dotted_name(expr)
+    function = home.node
+    if name is None or not isinstance(function, FUNCTIONS):
+        return
+    for site in program.graph.sites(function):
+        given = argument(site.call, home, name, site.bound)
+        if given is not None:
+            yield given, site.scope
 
 
 def _bindings(

@@ -45,16 +45,50 @@ def conditions_of(program: Program, node: ast.AST) -> list[Asked]:
 
 
 def share_a_cause(
-    program: Program, first: Iterable[Asked], second: Iterable[Asked]
+    program: Program,
+    first: Iterable[Asked],
+    second: Iterable[Asked],
+    apart: Asked | None = None,
 ) -> bool:
-    """Whether one variable has a say in expressions of both groups."""
-    ours, theirs = _causes(program, first), _causes(program, second)
+    """Whether one variable has a say in expressions of both groups; `apart` from the say of one
+    variable in the second.
+    """
+    left_out = _variable(program, *apart) if apart is not None else None
+    ours = _causes(program, first)
+    theirs = _causes(program, second, left_out)
     return any(
         home is other
         and (name == word or _is_part(name, word) or _is_part(word, name))
         for home, name in ours
         for other, word in theirs
     )
+
+
+def is_one_variable(program: Program, first: Asked, second: Asked) -> bool:
+    """Whether two expressions read the same variable, and nothing else."""
+    ours = _variable(program, *first)
+    return ours is not None and ours == _variable(program, *second)
+
+
+def grounds(program: Program, expr: ast.expr, scope: Scope) -> list[Asked]:
+    """What makes an expression true: itself or, of a variable, what is assigned to it and under
+    which conditions; an assignment of False makes nothing true.
+    """
+    variable = _variable(program, expr, scope)
+    home, name = variable if variable is not None else (None, "")
+    held = home.bindings.get(name, []) if home is not None else []
+    values = [b for b in held if b.how == "assign" and b.value is not None]
+    if not values or len(values) < len(held):
+        return [(expr, scope)]
+    found: list[Asked] = []
+    for one in values:
+        assert one.value is not None
+        if isinstance(one.value, ast.Constant) and not one.value.value:
+            continue
+        where = program.module.scope_of(one.statement)
+        found.append((one.value, where))
+        found += [(t, where) for t in _around(program, one.statement)]
+    return found
 
 
 def _is_part(name: str, whole: str) -> bool:
@@ -90,7 +124,9 @@ def _guards(program: Program, statement: ast.stmt) -> Iterator[ast.expr]:
             yield before.test
 
 
-def _causes(program: Program, asked: Iterable[Asked]) -> set[Variable]:
+def _causes(
+    program: Program, asked: Iterable[Asked], left_out: Variable | None = None
+) -> set[Variable]:
     """The variables that expressions read, and those that decide what these hold."""
     found: set[Variable] = set()
     functions: set[Function] = set()
@@ -104,7 +140,8 @@ def _causes(program: Program, asked: Iterable[Asked]) -> set[Variable]:
                     functions.add(callee)
                     wanted += _returned(program, callee)
             variable = _variable(program, node, scope)
-            if variable is not None and variable not in found:
+            if variable not in {None, left_out, *found}:
+                assert variable is not None
                 found.add(variable)
                 wanted += _given(program, variable)
     return found
@@ -119,7 +156,7 @@ def _returned(program: Program, function: Function) -> Iterator[Asked]:
 
 def _variable(program: Program, node: ast.AST, scope: Scope) -> Variable | None:
     """The variable that a name, or the longest chain of attributes, stands for; of a method's
-    call, the object. Types of torch are none.
+    call, the object. Types of torch are none, nor what tells whether the file is run.
     """
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
@@ -133,6 +170,7 @@ def _variable(program: Program, node: ast.AST, scope: Scope) -> Variable | None:
         name is None
         or canonical in amp_api.HALVES
         or canonical in amp_api.FLOATS
+        or name == "__name__"
     ):
         return None
     if (

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -34,6 +34,28 @@ def dtype_choices(
     return frozenset().union(*known) if len(known) == len(found) else None
 
 
+def keys_of(
+    program: Program, expr: ast.expr, scope: Scope, dtype: str
+) -> tuple[ast.expr, frozenset[object]] | None:
+    """What a dtype is looked up by in a table, and the keys that name `dtype` there."""
+    bound = _bound(program, expr, scope) or [(expr, scope)]
+    one, where = bound[0]
+    if len(bound) > 1 or not isinstance(one, ast.Subscript):
+        return None
+    tables = _bound(program, one.value, where) or [(one.value, where)]
+    table, home = tables[0]
+    if len(tables) > 1 or not isinstance(table, ast.Dict):
+        return None
+    wanted = frozenset({dtype})
+    keys = frozenset(
+        key.value
+        for key, value in zip(table.keys, table.values, strict=True)
+        if isinstance(key, ast.Constant)
+        and dtype_choices(program, value, home) == wanted
+    )
+    return one.slice, keys
+
+
 def _parts(
     program: Program, expr: ast.expr, scope: Scope
 ) -> list[tuple[ast.expr, Scope]] | None:
@@ -43,6 +65,11 @@ def _parts(
         return _table(program, expr.value, scope)
     if isinstance(expr, ast.Dict):
         return [(value, scope) for value in expr.values]
+    if isinstance(expr, ast.Call):
+        function = program.values.callee(expr, scope)
+        if function is not None:
+            home = program.scope(function)
+            return [(value, home) for value in returned(function)]
     if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
         if expr.func.attr == "get" and expr.args:
             table = _table(program, expr.func.value, scope)

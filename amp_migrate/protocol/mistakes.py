@@ -27,7 +27,7 @@ from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path
 from amp_migrate.protocol.tracking import Tracker
 
-_LEFT_OVER = frozenset({"unscale-each-micro-batch"})
+_LEFT_OVER = frozenset({"unscale-each-micro-batch", "double-or-stray-update"})
 """Rules that a function without a caller in sight can break by being called again."""
 
 
