@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.empty_modules import may_be_empty
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.loss_modules import holds_nothing
 from amp_migrate.model.names import dotted_name
@@ -179,8 +180,17 @@ class TrainedModels:
         home, cls = value.foreign or (self.program, value.cls)
         if cls is not None:
             own = home.graph.method(cls, "parameters") is not None
-            return not own and not holds_nothing(home, cls)
+            return not own and not (
+                holds_nothing(home, cls)
+                or may_be_empty(home, cls)
+                and not self._is_optimized(model)
+            )
         return not self.program.graph.methods_named("parameters")
+
+    def _is_optimized(self, model: ast.expr) -> bool:
+        """`model` of `Adam(model.parameters())`: optimizers raise where there are none."""
+        asked = self.program.module.parents.get(model)
+        return isinstance(asked, ast.Attribute) and asked.attr in _PARAMETERS
 
     # -- moves
 

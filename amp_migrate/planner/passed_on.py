@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.refusal import Refusal
 
 _HOPS = 3
+_OPTIMIZERS = (Kind.OPTIMIZER, Kind.OPTIMIZERS)
 
 
 def passed_on(
@@ -24,9 +26,26 @@ def passed_on(
     for call in (
         n for node in nodes for n in shallow(node) if isinstance(n, ast.Call)
     ):
-        found = _of_call(program, call, scope, hops)
+        found = _in_lambdas(program, call, scope) or _of_call(
+            program, call, scope, hops
+        )
         if found is not None:
             return found
+    return None
+
+
+def _in_lambdas(
+    program: Program, call: ast.Call, scope: Scope
+) -> Refusal | None:
+    """`any(map(lambda callback: callback.after_backward(self), callbacks))`"""
+    handed = (one for one in call.args if isinstance(one, ast.Lambda))
+    for inner in (n for one in handed for n in nodes_in(one.body)):
+        if isinstance(inner, ast.Call):
+            what = _taken(program, inner, scope) or _trainer(
+                program, inner, scope
+            )
+            if what is not None:
+                return _refusal(inner, what)
     return None
 
 
@@ -53,8 +72,14 @@ def _of_call(
     ):
         inside = passed_on(other, other.scope(helper), helper.body, hops - 1)
         return _in_file(inside, other, call)
+    if what is None and _answers_any_name(program, call, scope):
+        what = _trainer(program, call, scope)
     if what is None or not _is_out_of_sight(program, call, scope):
         return None
+    return _refusal(call, what)
+
+
+def _refusal(call: ast.Call, what: str) -> Refusal:
     return Refusal(
         "optimizer-passed-on",
         call,
@@ -94,12 +119,38 @@ def _taken(program: Program, call: ast.Call, scope: Scope) -> str | None:
     return None
 
 
+def _trainer(program: Program, call: ast.Call, scope: Scope) -> str | None:
+    """`self`, handed over by a method of what holds the optimizer."""
+    handed = any(
+        isinstance(one, ast.Name) and one.id == scope.self_name
+        for one in call.args
+    )
+    cls = program.graph.class_around(scope) if handed else None
+    if cls is None:
+        return None
+    held = program.module.scopes[cls].bindings
+    for name in (one for one in held if one.startswith("self.")):
+        attribute = name.partition(".")[2]
+        if program.values.class_attribute(cls, attribute).kind in _OPTIMIZERS:
+            return f"`{scope.self_name}`, which holds the optimizer,"
+    return None
+
+
+def _answers_any_name(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """`callbacks.after_backward(self)` of a class whose `__getattr__` makes its methods."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    value = program.values.of(call.func.value, scope)
+    home, cls = value.foreign or (program, value.cls)
+    if cls is None or home.graph.method(cls, call.func.attr) is not None:
+        return False
+    return home.graph.method(cls, "__getattr__") is not None
+
+
 def _holds_optimizer(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """`state`, where `state["optimizer"]` is one."""
     held = program.values.contents.held(expr, scope)
-    return any(
-        value.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for value in held
-    )
+    return any(value.kind in _OPTIMIZERS for value in held)
 
 
 def _is_list(expr: ast.expr) -> bool:
