@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from amp_migrate.model.names import dotted_name
 
@@ -28,3 +29,27 @@ def module_searched(expr: ast.expr) -> ast.expr | None:
     ):
         return expr.args[0]
     return None
+
+
+def name_searched(call: ast.Call) -> re.Pattern[str] | None:
+    """The names that `getattr(module, "conv%dd" % n)` may look up."""
+    if dotted_name(call.func) != "getattr" or len(call.args) < 2:
+        return None
+    pattern = _pattern(call.args[1])
+    return re.compile(pattern) if pattern.strip(_ANY) else None
+
+
+_ANY = ".*"
+
+
+def _pattern(expr: ast.expr) -> str:
+    """What a text may be, of which parts are only known when it runs."""
+    if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
+        return re.escape(expr.value)
+    if isinstance(expr, ast.JoinedStr):
+        return "".join(map(_pattern, expr.values))
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
+        return _pattern(expr.left) + _pattern(expr.right)
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mod):
+        return re.sub("%[ds]", _ANY, _pattern(expr.left))
+    return _ANY

@@ -34,7 +34,11 @@ def targets(
 def _targets(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[Function]:
-    yield from program.values.callees(call, scope)
+    callees = program.values.callees(call, scope)
+    yield from callees
+    if not callees and program.canonical(call.func) is None:
+        found = kept_functions(program, call.func, scope)
+        yield from (one for home, one in found if home is program)
     for cls in dict.fromkeys(_classes(program, call, scope)):
         yield from forwards(program, cls)
 
@@ -59,6 +63,86 @@ def _classes(
                 and handed.cls is not None
             ):
                 yield handed.cls
+
+
+def kept_functions(
+    program: Program, expr: ast.expr, scope: Scope
+) -> tuple[tuple[Program, Function], ...]:
+    """The functions that a variable may hold, bound methods included, whichever branch or list
+    they come from; with the program that each stands in.
+    """
+    return program.remembered(
+        (kept_functions, expr, scope),
+        lambda: tuple(
+            dict.fromkeys(_kept_functions(program, expr, scope, _DEEP))
+        ),
+    )
+
+
+def _kept_functions(
+    program: Program, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[tuple[Program, Function]]:
+    if deep == 0:
+        return
+    named = program.graph.function_at(expr, scope)
+    if named is not None:
+        yield program, named
+        return
+    abroad = program.values.abroad(expr, scope)
+    if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
+        yield abroad[0], abroad[1]
+        return
+    if isinstance(expr, ast.Attribute):
+        yield from _bound_methods(program, expr, scope)
+    if isinstance(expr, (ast.Name, ast.Attribute)):
+        values = [
+            (value, where)
+            for home, value, where in held(program, expr, scope)
+            if home is program
+        ]
+        values += _added_to(program, expr, scope)
+    elif isinstance(expr, ast.Call):
+        values = [(one, scope) for one in expr.args if _hands_on(expr, scope)]
+    else:
+        values = list(parts(program, expr, scope))
+    for value, where in values:
+        yield from _kept_functions(program, value, where, deep - 1)
+
+
+def _added_to(
+    program: Program, name: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    """`losses` as it was before `losses += [smoothness]`."""
+    bindings = program.reaching.at(name, dotted_name(name) or "").bindings
+    statements = [one.statement for one in bindings if one.how == "augmented"]
+    return [
+        (one.target, scope)
+        for one in statements
+        if isinstance(one, ast.AugAssign) and one.target is not name
+    ]
+
+
+def _hands_on(call: ast.Call, scope: Scope) -> bool:
+    """`enumerate(losses)`, `zip(losses, weights)`: a builtin gives what it is given."""
+    func = call.func
+    return isinstance(func, ast.Name) and scope.lookup(func.id) is None
+
+
+def _bound_methods(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """`Correlation(9).loss`"""
+    for made in makers(program, expr.value, scope):
+        if isinstance(made, ast.ClassDef):
+            home, cls = program, made
+        else:
+            found = program.values.abroad(made, program.module.scope_of(made))
+            if found is None or not isinstance(found[1], ast.ClassDef):
+                continue
+            home, cls = found[0], found[1]
+        method = home.graph.method(cls, expr.attr)
+        if method is not None:
+            yield home, method
 
 
 def made_classes(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.looked_up import module_searched, name_searched
 from amp_migrate.model.syntax import Scope
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import EVERY, Spelling
 
 if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
 
 
@@ -24,7 +27,7 @@ def spelled(
         return ops.function(canonical)
     func = call.func
     if not isinstance(func, ast.Attribute):
-        return None
+        return kept_operator(program, func)
     found = ops.method(func.attr)
     if found is None or program.values.callee(call, scope) is not None:
         return None
@@ -39,6 +42,33 @@ def spelled(
     )
     is_object = value.kind in objects or held.is_no_tensor
     return None if is_object or held.container else found
+
+
+def kept_operator(program: Program, func: ast.expr) -> Spelling | None:
+    """The operator that `convolve = F.conv2d`, or `getattr(F, f"conv{n}d")`, stands for; of
+    several one, where autocast treats them alike.
+    """
+    values: list[ast.expr | None] = [func]
+    if isinstance(func, ast.Name):
+        bindings = program.reaching.at(func, func.id).bindings
+        values = [one.value for one in bindings if one.how == "assign"]
+        if len(values) != len(bindings):
+            return None
+    found = [one for value in values for one in _named(program, value)]
+    alike = len({one.policy for one in found}) == 1
+    return found[0] if alike and len(found) >= len(values) else None
+
+
+def _named(program: Program, value: ast.expr | None) -> Iterator[Spelling]:
+    if isinstance(value, ast.Call):
+        pattern, module = name_searched(value), module_searched(value)
+        if pattern is not None and module is not None:
+            home = program.canonical(module) or ""
+            yield from ops.functions_matching(home, pattern)
+    elif isinstance(value, (ast.Name, ast.Attribute)):
+        found = ops.function(program.canonical(value))
+        if found is not None:
+            yield found
 
 
 def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:

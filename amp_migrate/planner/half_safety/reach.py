@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope, shallow
-from amp_migrate.model.targets import forwards, makers, targets
+from amp_migrate.model.targets import forwards, kept_functions, makers, targets
 from amp_migrate.model.unknown_models import methods_abroad, possible
 
 
@@ -95,6 +95,9 @@ def _next_abroad(
         yield from (
             (*found, None) for found in methods_abroad(program, node, where)
         )
+        if definition is None and program.canonical(node.func) is None:
+            kept = kept_functions(program, node.func, where)
+            yield from ((*one, None) for one in kept if one[0] is not program)
         for value in _run(program, node, where):
             for home, cls in _with_bases_abroad(program, value):
                 yield from ((home, f, None) for f in forwards(home, cls))

@@ -13,6 +13,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.tensors.spelling import kept_operator
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (
     ATTRIBUTES_OF_TENSORS,
@@ -267,8 +268,11 @@ class Demands:
         return made.args if is_sequential and isinstance(made, ast.Call) else []
 
     def operator(self, call: ast.Call) -> Op | None:
-        """The function of torch that a call names."""
-        found = ops.function(self.program.canonical(call.func))
+        """The function of torch that a call names, or a variable holds."""
+        canonical = self.program.canonical(call.func)
+        found = ops.function(canonical)
+        if canonical is None:
+            found = kept_operator(self.program, call.func)
         return None if found is None else found.op
 
     def layer(self, call: ast.Call, scope: Scope) -> layers.Layer | None:

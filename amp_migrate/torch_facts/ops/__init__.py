@@ -11,6 +11,7 @@ device for composite operators. tests/torch_facts holds every row against the in
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -142,6 +143,16 @@ def function(canonical: str | None) -> Spelling | None:
         if method != canonical
         else _functions().get(canonical)
     )
+
+
+def functions_matching(home: str, last: re.Pattern[str]) -> list[Spelling]:
+    """The operators of a module whose names match."""
+    held = ((name.rpartition("."), one) for name, one in _functions().items())
+    return [
+        one
+        for (module, _, name), one in held
+        if module == home and last.fullmatch(name)
+    ]
 
 
 def method(name: str) -> Spelling | None:
