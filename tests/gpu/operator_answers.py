@@ -48,15 +48,18 @@ def _dtype(found: Any) -> str:
     return str(kind).removeprefix("torch.")
 
 
-def main(place: str, every: int, seconds: float) -> None:
-    """All of them, or one of `every`, in their order, until the time is over."""
+def main(place: str, every: int, seconds: float, share: str) -> None:
+    """All of them, or one of `every`, in their order, until the time is over; of these the share
+    `0/2` or `1/2`, say.
+    """
+    number, shares = map(int, share.split("/"))
     end = time.monotonic() + seconds
     warnings.simplefilter("ignore")
     if place == "cpu":
         simulated_gpu.install()
     known = [info for info in op_db if not any(name in full_name(info) for name in NOT_SIMULATED)]
     found = {}
-    for info in known[::every]:
+    for info in known[::every][number::shares]:
         if time.monotonic() > end:
             break
         for way, (given, region) in WAYS.items():
@@ -69,4 +72,4 @@ def main(place: str, every: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])

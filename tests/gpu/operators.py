@@ -27,7 +27,7 @@ def main() -> int:
     given = budget("The simulated GPU against the real one.")
     differences = 0
     for title, ask in (("expressions", _asked), ("operator samples", _answers)):
-        with ThreadPoolExecutor(2) as both:  # the simulated one alone takes a minute
+        with ThreadPoolExecutor(2) as both:
             one, other = both.map(ask, ("cpu", given.device), (given, given))
         found = list(different(one, other))
         differences += len(found)
@@ -52,7 +52,16 @@ def _asked(place: str, given: Budget) -> dict[str, Any]:
 def _answers(place: str, given: Budget) -> dict[str, Any]:
     every = EVERY if given.tiny else 1
     seconds = max(given.left - END, 1)
-    return _json(["-m", "tests.gpu.operator_answers", place, str(every), f"{seconds:.0f}"], given)
+    shares = 4 if (os.cpu_count() or 1) >= 8 else 1
+
+    def share(number: int) -> dict[str, Any]:
+        words = [place, str(every), f"{seconds:.0f}", f"{number}/{shares}"]
+        return _json(["-m", "tests.gpu.operator_answers", *words], given)
+
+    with ThreadPoolExecutor(shares) as pool:  # they take minutes of one core
+        return {
+            name: said for found in pool.map(share, range(shares)) for name, said in found.items()
+        }
 
 
 def _json(words: list[str], given: Budget) -> dict[str, Any]:

@@ -95,7 +95,9 @@ def test_the_document_names_the_command() -> None:
 def test_operators_that_time_is_left_for_are_compared() -> None:
     command = [sys.executable, "-m", "tests.gpu.operator_answers", "cpu", "80"]
     ends = [
-        subprocess.run([*command, seconds], cwd=ROOT, capture_output=True, text=True, check=True)
+        subprocess.run(
+            [*command, seconds, "1/2"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
         for seconds in ("0", "60")
     ]
     none, some = (json.loads(end.stdout) for end in ends)
