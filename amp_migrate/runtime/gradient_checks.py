@@ -38,8 +38,8 @@ gradient but rounding.
 COARSER = 2.0**13
 """float16 keeps 11 bits where float32 keeps 24."""
 _ROUNDED = (
-    "; the program magnifies float32's own rounding as well, so float16's alone may do this: keep in "
-    "float32 what magnifies it (--bisect looks), or ask with --metric whether training bears it"
+    "; the program magnifies float32's own rounding as well, so float16's alone may do this: keep "
+    "in float32 what magnifies it (--bisect looks), or ask with --metric whether training bears it"
 )
 """Angles of large positions do that and are not to be borne; eight batch norms behind layers with
 hardly any weight do it as well, and train as far. No step tells them apart.
