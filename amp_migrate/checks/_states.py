@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 
 def holds_optimizer(program: Program, expr: ast.expr, scope: Scope) -> bool:
@@ -62,3 +63,17 @@ def is_written(program: Program, entry: ast.expr) -> bool:
         and dotted_name(call.args[0]) == holder
         for call in program.module.scope_of(entry).calls
     )
+
+
+def is_lent(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether a parameter stands for a scaler at another call: one helper for every state."""
+    while isinstance(expr, ast.Subscript):
+        expr = expr.value
+    function = scope.node
+    if not isinstance(expr, ast.Name) or not isinstance(function, FUNCTIONS):
+        return False
+    for site in program.graph.sites(function):
+        given = argument(site.call, scope, expr.id, site.bound)
+        if given is not None and program.events.is_scaler(given, site.scope):
+            return True
+    return False

@@ -11,6 +11,7 @@ from amp_migrate.checks._scaler_bindings import made_before, may_be_none
 from amp_migrate.checks._states import (
     entry_of,
     holds_optimizer,
+    is_lent,
     is_object_of,
     is_own,
     is_written,
@@ -78,6 +79,8 @@ def _left_out(
     method = call.func.attr
     is_given = scaler is not None or _steps_at_callers(program, call, scope)
     if not is_given or _handled(program, scope, method):
+        return None
+    if is_lent(program, call.func.value, scope):
         return None
     name = scaler or "scaler"
     found = (
