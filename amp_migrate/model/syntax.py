@@ -106,6 +106,12 @@ class Module:
         """
         return None
 
+    def imported_by(
+        self, statement: ast.Import | ast.ImportFrom, dotted: str, file: Module
+    ) -> tuple[Scope, str] | None:
+        """The same of a name that one import statement of a file brings."""
+        return None
+
     def local_names(self, name: str) -> frozenset[str]:
         """The names by which the files of this program call something that is defined as `name`."""
         return frozenset((name,))

@@ -107,10 +107,9 @@ def _unproved(
     """The reason, scope and message of each addition that may fail, by path."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     if outputs:
+        program = program_of({**texts, **outputs})
         introduced = {path: plan.introduced for path, plan in plans.items()}
-        for one in unproved(
-            program_of({**texts, **outputs}), texts, introduced
-        ):
+        for one in unproved(program, texts, introduced):
             what = (
                 f"`{one.expression}` cannot be proved to work there: "
                 if one.expression
@@ -120,7 +119,7 @@ def _unproved(
             found.setdefault(one.path, []).append(
                 ("addition-not-proved", one.scope, message)
             )
-        for path, message in _torn({**texts, **outputs}, plans):
+        for path, message in _torn(program, plans):
             near = path if path in outputs else next(iter(outputs))
             found.setdefault(near, []).append(
                 ("addition-not-proved", "", message)
@@ -129,7 +128,7 @@ def _unproved(
 
 
 def _torn(
-    outputs: Mapping[str, str], plans: Mapping[str, Plan]
+    program: Program, plans: Mapping[str, Plan]
 ) -> Iterator[tuple[str, str]]:
     """Calls in one file that do not fit what another one has become, with the path of theirs."""
     names = frozenset().union(
@@ -137,7 +136,7 @@ def _torn(
     )
     if not names:
         return
-    for path, failure in call_faults(outputs, names):
+    for path, failure in call_faults(program, names):
         yield (
             path,
             f"{Path(path).name}:{failure.line} of the rewrite: {failure.message}",

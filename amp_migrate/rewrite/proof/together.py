@@ -5,9 +5,8 @@ every other, and each argument that is added is taken by all that its call may r
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from amp_migrate.model.linking import LinkedProgram
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
@@ -15,15 +14,11 @@ from amp_migrate.rewrite.proof.facts import Failure
 
 
 def call_faults(
-    outputs: Mapping[str, str], names: frozenset[str]
+    program: Program, names: frozenset[str]
 ) -> Iterator[tuple[str, Failure]]:
     """Calls that lack a new parameter, or pass one that is not taken, with the path of the file
-    that makes them.
-
-    `outputs` by path; `names` are new in all of them. Raises SyntaxError, ValueError or
-    RecursionError.
+    that makes them; `names` are new in all files of the output `program`.
     """
-    program = LinkedProgram(outputs, neighbours=False)
     for function, scope in program.module.scopes.items():
         for name in sorted(
             names & {argument.arg for argument in scope.parameters()}
@@ -78,7 +73,7 @@ def _refused(
 
 
 def _alternatives(
-    program: LinkedProgram, names: frozenset[str]
+    program: Program, names: frozenset[str]
 ) -> Iterator[tuple[str, Failure]]:
     """Calls of a name that stands for several definitions (one in each branch), or for one that
     is not here, of which one does not take what the call passes, or needs what it does not.
@@ -97,7 +92,7 @@ def _alternatives(
 
 
 def _misfits(
-    program: LinkedProgram,
+    program: Program,
     behind: list[Function | None],
     given: set[str | None],
     names: frozenset[str],
@@ -120,7 +115,7 @@ def _misfits(
 
 
 def _behind(
-    program: LinkedProgram, call: ast.Call, scope: Scope
+    program: Program, call: ast.Call, scope: Scope
 ) -> list[Function | None]:
     """The functions that a plain name, or a name in an imported module, stands for; None for one
     that is in no file of the program.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from amp_migrate.model.linking import LinkedProgram
 from amp_migrate.rewrite.proof.together import call_faults
 
 NAMES = frozenset({"scaler"})
@@ -11,7 +12,8 @@ ENGINE = "def train(model, optimizer, scaler):\n    pass\n"
 
 
 def faults(**files: str) -> list[tuple[str, int, str]]:
-    found = call_faults({f"{name}.py": text for name, text in files.items()}, NAMES)
+    texts = {f"{name}.py": text for name, text in files.items()}
+    found = call_faults(LinkedProgram(texts, neighbours=False), NAMES)
     return [(path, failure.line, failure.message) for path, failure in found]
 
 
