@@ -27,14 +27,14 @@ import torch
 
 
 def work(queue):
-    queue.put(torch.ones(3))
+    queue.put([1.0, 1.0, 1.0])
 
 
 def main():
     queue = multiprocessing.get_context("spawn").SimpleQueue()
     process = multiprocessing.get_context("spawn").Process(target=work, args=(queue,))
     process.start()
-    x = queue.get().expand(8, 3).to("cuda")
+    x = torch.tensor(queue.get()).expand(8, 3).to("cuda")
     process.join()
     model = torch.nn.Linear(3, 1).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
