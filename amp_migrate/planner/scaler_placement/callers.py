@@ -15,6 +15,7 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.decorators import strict_wrapper
 from amp_migrate.model.function_values import follow
+from amp_migrate.model.name_lookups import name_lookup
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -82,15 +83,29 @@ def callers_of(
         *namesakes(program, function, sites),
     )
     if not program.graph.escapes(function):
-        none = (
-            f"nothing in sight calls `{function.name}`" if not sites else None
+        return Callers(
+            tuple(sites), family, unknown=_unseen(program, function, sites)
         )
-        return Callers(tuple(sites), family, unknown=none)
     followed = follow(program, function)
     if followed is None:
         why = f"`{function.name}` is passed around as a value"
         return Callers(tuple(sites), family, unknown=why, handed=True)
     return Callers((*sites, *followed.sites), followed.peers)
+
+
+def _unseen(
+    program: Program, function: Function, sites: Sequence[CallSite]
+) -> str | None:
+    """Why there may be callers that nobody sees."""
+    if not sites:
+        return f"nothing in sight calls `{function.name}`"
+    found = name_lookup(program, function)
+    if found is None:
+        return None
+    return (
+        f"`{ast.unparse(found)}` (line {found.lineno}) may be "
+        f"`{function.name}`, too"
+    )
 
 
 def _refuse_unresolved(
