@@ -12,6 +12,7 @@ from amp_migrate.model.data_fetches import fetches_data
 from amp_migrate.model.events import BARRIER, TRAINING, EventKind
 from amp_migrate.model.gradient_flow import is_no_grad, under_no_grad
 from amp_migrate.model.kinds import Kind, criterion_name
+from amp_migrate.model.lazy_construction import makes_optimizer
 from amp_migrate.model.loss_modules import runs_model
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -23,6 +24,7 @@ from amp_migrate.planner.regions import (
     Hoist,
     Region,
     Regions,
+    acts,
     index_in,
     is_power,
     rebased,
@@ -182,7 +184,7 @@ class RegionFinder:
             for step in self.flow.slice(expr, at, self.flow.without_gradient):
                 if step in members or not self._in_turn(step.statement, at):
                     continue
-                if self._trains(step.statement):
+                if self._stands_alone(step.statement):
                     continue
                 if self.flow.without_gradient(step.statement):
                     if (
@@ -262,9 +264,12 @@ class RegionFinder:
             for node in shallow(root)
         )
 
-    def _trains(self, statement: ast.stmt) -> bool:
-        """A fitting with backwards and steps of its own: what it gives is no part of this graph."""
-        return any(self._effect(root) & TRAINING for root in header(statement))
+    def _stands_alone(self, statement: ast.stmt) -> bool:
+        """A fitting with backwards and steps of its own, whose results are no part of this graph;
+        the making of the optimizer.
+        """
+        trains = any(self._effect(r) & TRAINING for r in header(statement))
+        return trains or makes_optimizer(self.program, statement, self.scope)
 
     def _top(
         self, member: ast.stmt, at: ast.stmt
@@ -280,7 +285,7 @@ class RegionFinder:
             if (
                 parent is None
                 or self._effect(parent) & BARRIER
-                or self._acts(parent)
+                or acts(parent)
                 or id(parent) in self._around_late
             ):
                 break
@@ -292,18 +297,6 @@ class RegionFinder:
                 "the loss is computed in the head of the statement that holds backward",
             )
         return top, block
-
-    def _acts(self, statement: ast.stmt) -> bool:
-        """A loop that steps an environment: a rollout, of which only the forwards belong under
-        autocast.
-        """
-        return isinstance(statement, LOOPS) and any(
-            isinstance(n, ast.Call)
-            and isinstance(n.func, ast.Attribute)
-            and n.func.attr == "step"
-            and n.args
-            for n in shallow(statement)
-        )
 
     def _effect(self, statement: ast.AST) -> EventKind:
         return self.program.effects.of_statement(statement, self.scope)
@@ -352,7 +345,11 @@ class RegionFinder:
         """A target computed under `no_grad` inside a run, a loss that must stay in float32, data
         that is fetched there: its transforms are not for autocast.
         """
-        if id(statement) in self._around_late or fetches_data(statement):
+        if (
+            id(statement) in self._around_late
+            or fetches_data(statement)
+            or makes_optimizer(self.program, statement, self.scope)
+        ):
             return True
         no_grad = isinstance(statement, (ast.With, ast.AsyncWith)) and any(
             is_no_grad(i.context_expr, self.program) for i in statement.items

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import LOOPS, Scope, shallow
 
 
 @dataclass(frozen=True)
@@ -116,3 +116,16 @@ def is_power(node: ast.AST) -> bool:
 def index_in(block: list[ast.stmt], statement: ast.stmt) -> int:
     """The place of a statement in its block."""
     return next(i for i, s in enumerate(block) if s is statement)
+
+
+def acts(statement: ast.stmt) -> bool:
+    """A loop that steps an environment: a rollout, of which only the forwards belong under
+    autocast.
+    """
+    return isinstance(statement, LOOPS) and any(
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "step"
+        and n.args
+        for n in shallow(statement)
+    )
