@@ -19,10 +19,19 @@ _RULE = "dtype-strict-inplace"
 
 
 def written_with_float(
-    asked: Asked, node: ast.AST, buffer: ast.expr, value: ast.expr, scope: Scope
+    asked: Asked,
+    node: ast.AST,
+    buffer: ast.expr,
+    value: ast.expr,
+    scope: Scope,
+    part: int | None = None,
 ) -> Iterator[Hazard]:
-    """The write, where the tensor may be half and the value is float32 on a path in sight."""
+    """The write, where the tensor may be half and the value is float32 on a path in sight; `part`:
+    where the value is one of those that a call gives together.
+    """
     held, given = asked.fact(buffer, scope), asked.fact(value, scope)
+    if part is not None:
+        given = given.element(part)
     is_float = DType.FLOAT in given.dtypes and not given.dtypes & ~(
         DType.FLOAT | DType.HALF
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from amp_migrate.model.buffers import is_tensor_index
 from amp_migrate.model.half_safety.half_buffers import written_with_float
@@ -33,6 +34,28 @@ def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
                 yield from written_with_float(
                     asked, node, target.value, node.value, scope
                 )
+        elif isinstance(target, ast.Tuple):
+            yield from _together(asked, node, target.elts, scope)
+
+
+def _together(
+    asked: Asked, node: ast.Assign, targets: list[ast.expr], scope: Scope
+) -> Iterator[Hazard]:
+    """`values[mask], slopes[mask] = spline(x)`; no cast is possible of a part of what is given."""
+    for part, target in enumerate(targets):
+        if not isinstance(target, ast.Subscript) or not _is_by_tensor(
+            asked, target.slice, scope
+        ):
+            continue
+        buffer = target.value
+        given = asked.fact(node.value, scope)
+        held = asked.fact(buffer, scope)
+        if given.element(part).is_half and held.dtypes == DType.FLOAT:
+            yield replace(_hazard(node, buffer, node.value), casts=())
+        elif given.container and given.elements:
+            yield from written_with_float(
+                asked, node, buffer, node.value, scope, part
+            )
 
 
 def _kept(
