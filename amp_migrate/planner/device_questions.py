@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.device_values import DeviceValue, Form
+from amp_migrate.model.earlier_statements import is_lasting
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
@@ -114,10 +115,21 @@ class DeviceQuestions:
     def _has_run(self, move: Move, here: ReadingPlace) -> bool:
         """Whether the move itself has run before the place, with the same device."""
         text = dotted_name(move.device) if move.device is not None else None
-        if text is None or move.scope is not here.scope or move.device is None:
+        if text is None or move.device is None:
             return False
-        bindings = self.program.reaching.at(move.device, text).bindings
-        return here.follows(move.call) and here.bindings(text) == bindings
+        if move.scope is here.scope:
+            bindings = self.program.reaching.at(move.device, text).bindings
+            return here.follows(move.call) and here.bindings(text) == bindings
+        # Each caller may move it for itself.
+        same = [
+            one.call
+            for one in self.use.moves
+            if one.scope.self_name == here.scope.self_name
+            and one.device is not None
+            and dotted_name(one.device) == text
+        ]
+        lasting = is_lasting(self.program, text, here.scope, here.node)
+        return lasting and here.follows_at_calls(same)
 
     def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""

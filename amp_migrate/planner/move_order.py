@@ -33,25 +33,34 @@ class MoveOrder:
         if self._is_constructed(move.scope, scope):
             return True
         late = self._orders(move, scope, place, after)
-        return not any(late) if late else _is_constructor(move.scope)
+        if not late:
+            return _is_constructor(move.scope)
+        # A scope may call twice what moves: a later call takes back nothing of the first.
+        return all(any(not one for one in ways) for ways in late.values())
 
     def runs_later(
         self, move: Move, scope: Scope, place: ast.stmt, *, after: bool
     ) -> bool:
         """Whether a move is seen to run behind a place on some way that leads to both."""
-        return any(self._orders(move, scope, place, after))
+        late = self._orders(move, scope, place, after)
+        return any(any(ways) for ways in late.values())
 
     def _orders(
         self, move: Move, scope: Scope, place: ast.stmt, after: bool
-    ) -> list[bool]:
-        """Whether a move runs behind a place, in each scope that leads to both."""
+    ) -> dict[Scope, list[bool]]:
+        """Whether a move runs behind a place, by the scopes that lead to both, for each way from
+        there to the move.
+        """
         ours: dict[Scope, Place] = {}
         for where, at in self._ways(
             scope, _end(place) if after else _begin(place), _HOPS
         ):
             ours[where] = min(at, ours.get(where, at))
-        theirs = self._ways(move.scope, _end(move.call), _HOPS)
-        return [at > ours[where] for where, at in theirs if where in ours]
+        found: dict[Scope, list[bool]] = {}
+        for where, at in self._ways(move.scope, _end(move.call), _HOPS):
+            if where in ours:
+                found.setdefault(where, []).append(at > ours[where])
+        return found
 
     def _is_constructed(self, first: Scope, scope: Scope) -> bool:
         """Whether `first` is a constructor of the object whose method `scope` is, one that no

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from amp_migrate.model.earlier_statements import has_run, has_run_at_calls
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -66,16 +68,17 @@ class ReadingPlace:
 
     def follows(self, node: ast.AST) -> bool:
         """Whether the statement of `node` has run, unconditionally, when this place is reached."""
-        module = self.program.module
-        statement = module.statement_of(node)
-        around = [self.node, *module.ancestors(self.node)]
-        block = module.block_of(statement)
-        own = next((s for s in block if s in around), None)
-        if own is None or not isinstance(
-            statement, (ast.Assign, ast.Expr, ast.AnnAssign)
-        ):
-            return False
-        return (
-            block.index(statement) < block.index(own)
-            or statement is own is self.node
+        return any(
+            has_run(self.program, one, self.node)
+            for one in self._plain_statements([node])
         )
+
+    def follows_at_calls(self, nodes: Iterable[ast.AST]) -> bool:
+        """The same of one of some statements of other methods, whenever this one is called."""
+        statements = list(self._plain_statements(nodes))
+        return has_run_at_calls(self.program, statements, self.scope)
+
+    def _plain_statements(self, nodes: Iterable[ast.AST]) -> Iterator[ast.stmt]:
+        for statement in map(self.program.module.statement_of, nodes):
+            if isinstance(statement, (ast.Assign, ast.Expr, ast.AnnAssign)):
+                yield statement

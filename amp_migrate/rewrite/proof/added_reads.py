@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from amp_migrate.model.configurations import entries_behind
 from amp_migrate.model.device_values import DeviceValue, Form
 from amp_migrate.model.devices import Devices
+from amp_migrate.model.earlier_statements import (
+    has_run,
+    has_run_at_calls,
+    is_lasting,
+)
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.model.truth_values import truth_values
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import device, keyword
@@ -215,21 +220,42 @@ class AddedReads(RewrittenFile):
 
     def _was_moved_to(self, call: ast.Call, scope: Scope) -> bool:
         """Whether something was moved to the same device before, unconditionally."""
-        same = ast.dump(call.args[0])
         place = self.program.module.statement_of(call)
-        around = [place, *self.program.module.ancestors(place)]
-        for move in scope.calls:
-            is_move = (
-                isinstance(move.func, ast.Attribute)
-                and move.func.attr in _MOVES
-            )
-            if is_move and any(ast.dump(given) == same for given in move.args):
-                statement = self.program.module.statement_of(move)
-                block = self.program.module.block_of(statement)
-                later = [s for s in block if s in around]
-                if later and block.index(statement) < block.index(later[0]):
-                    return True
-        return False
+        moves = [
+            self.program.module.statement_of(move)
+            for where in self._methods_beside(call.args[0], scope, place)
+            for move in where.calls
+            if _moves_to(move, call.args[0])
+        ]
+        return any(
+            has_run(self.program, one, place) for one in moves
+        ) or has_run_at_calls(self.program, moves, scope)
+
+    def _methods_beside(
+        self, given: ast.expr, scope: Scope, place: ast.stmt
+    ) -> list[Scope]:
+        """The scope, and the methods of its object that see the same device."""
+        cls, text = self.program.graph.class_around(scope), dotted_name(given)
+        if cls is None or text is None:
+            return [scope]
+        if not is_lasting(self.program, text, scope, place):
+            return [scope]
+        graph, scopes = self.program.graph, self.program.module.scopes
+        family = dict.fromkeys((*graph.lineage(cls), *graph.heirs(cls)))
+        beside = (
+            scopes[node]
+            for owner in family
+            for node in owner.body
+            if isinstance(node, FUNCTIONS)
+        )
+        theirs = (one for one in beside if one.self_name == scope.self_name)
+        return list(dict.fromkeys((scope, *theirs)))
+
+
+def _moves_to(call: ast.Call, device: ast.expr) -> bool:
+    is_move = isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES
+    same = ast.dump(device)
+    return is_move and any(ast.dump(given) == same for given in call.args)
 
 
 def _reads(expr: ast.expr) -> Iterator[ast.Name | ast.Attribute | ast.Call]:

@@ -5,6 +5,7 @@ changes by a byte.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
@@ -56,9 +57,10 @@ def apply(
     """
     wanted = without_repeats(edits)
     skeleton = _skeleton(text, wanted, tree)
-    module = parse(skeleton.text)
+    body, tail = _without_blank_end(skeleton.text)
+    module = parse(body)
     wanted = [placed(edit, skeleton.at) for edit in wanted]
-    located = locate(module, _spans(wanted), skeleton.text)
+    located = locate(module, _spans(wanted), body)
     if not wanted:
         return text
     located.indents.update(skeleton.indents())
@@ -72,7 +74,14 @@ def apply(
     except RecursionError as error:
         raise UnparsableModule("nested too deeply for LibCST") from error
     rewriter.check_all_done()
-    return skeleton.restored(output)
+    return skeleton.restored(output + tail)
+
+
+def _without_blank_end(text: str) -> tuple[str, str]:
+    """A module without the lines of blanks at its end, of which LibCST may lose one, and those."""
+    end = re.compile(r"\S[ \t]*(?:\r\n|\n)(?=[ \t\f\r\n]*\Z)").search(text)
+    cut = end.end() if end is not None else len(text)
+    return text[:cut], text[cut:]
 
 
 def _skeleton(

@@ -99,6 +99,14 @@ def test_an_expression_by_itself_changes_nothing(text: str) -> None:
     assert apply(text, []) == text
 
 
+@pytest.mark.parametrize(
+    "end", ["    \n   \n", "\n   \n", "  ", "\n\n", "    \r\n\r\n   ", "\f\n  \n"]
+)
+def test_blanks_behind_the_last_statement_stay(end: str) -> None:
+    text = "def f():\n    if a:\n        b\n\n    c\n" + end
+    assert applied(text, swap("c", "d")) == text.replace("    c\n", "    d\n")
+
+
 def test_carriage_returns_alone_are_refused() -> None:
     with pytest.raises(UnparsableModule, match="carriage return"):
         apply("a\rb\r", [])
