@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope, returned
@@ -176,7 +177,7 @@ class Receivers:
             return False
         if func.attr in ONLY_OF_TENSORS or _only_tensors_take(call, found.op):
             return True
-        return self.made(func.value, scope, deep)
+        return _swaps(call, scope) or self.made(func.value, scope, deep)
 
     def _results(
         self, call: ast.Call, scope: Scope
@@ -292,6 +293,16 @@ def _only_tensors_take(call: ast.Call, op: ops.Op) -> bool:
         return op.result != "either"
     is_computed = isinstance(call.func.value, (ast.BinOp, ast.Compare))
     return is_computed and op.result in _CASTS
+
+
+def _swaps(call: ast.Call, scope: Scope) -> bool:
+    """`x.transpose(1, 2)`: an array wants all its axes there, and none of two has these."""
+    func = call.func
+    places = [number(one, scope) for one in call.args]
+    if not isinstance(func, ast.Attribute) or func.attr != "transpose":
+        return False
+    of_two = {one % 2 for one in places if one in (-2, -1, 0, 1)}
+    return len(places) == 2 and None not in places and len(of_two) < 2
 
 
 def _is_plain(expr: ast.expr) -> bool:

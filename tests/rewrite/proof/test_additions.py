@@ -206,6 +206,12 @@ CASTS = {
     "a string": ("values = 'text'\n", "values.float()", False),
     "indices": ("values = x.argmax(1)\n", "values.float()", False),
     "an output": ("values = torch.nn.functional.linear(x, w)\n", "values.float()", True),
+    "two axes swapped": ("values = x.transpose(1, 2)\n", "values.float()", True),
+    "the last and one before two": ("values = x.transpose(-1, -3)\n", "values.float()", True),
+    "axes of an array of two": ("values = x.transpose(1, 0)\n", "values.float()", False),
+    "the same, counted from behind": ("values = x.transpose(-2, -1)\n", "values.float()", False),
+    "all axes of an array of three": ("values = x.transpose(2, 0, 1)\n", "values.float()", False),
+    "axes that nobody knows": ("values = x.transpose(a, b)\n", "values.float()", False),
     "an array": ("values = h.cpu().numpy()\n", "values.float()", False),
     "a sum of arrays": (
         "values = h.cpu().numpy().sum(axis=0)[:, None]\n",
