@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.model_layers import layers
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
@@ -232,22 +233,15 @@ def parts(
 
 
 def forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
-    """`forward` of a class and of every module class that its body names (its layers)."""
-    yield from program.remembered(
-        (forwards, cls), lambda: list(_found_forwards(program, cls))
-    )
+    """`forward` of a class and of the classes of this program that its layers may be of."""
+    for home, one in layers(program, cls):
+        if home is program:
+            yield from own_forwards(home, one)
 
 
-def _found_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
-    scope = program.module.scopes[cls]
-    names = (node for node in ast.walk(cls) if isinstance(node, ast.Name))
-    named = [
-        found
-        for node in names
-        if (found := program.graph.class_named(node, scope))
-    ]
-    for owner in dict.fromkeys([cls, *named]):
-        for name in ("forward", "__call__"):
-            method = program.graph.method(owner, name)
-            if isinstance(method, FUNCTIONS):
-                yield method
+def own_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+    """What a call of an instance runs of its class and of its bases."""
+    for name in ("forward", "__call__"):
+        method = program.graph.method(cls, name)
+        if isinstance(method, FUNCTIONS):
+            yield method

@@ -9,9 +9,15 @@ from collections import deque
 from collections.abc import Iterator
 
 from amp_migrate.model.kinds import Kind, Value
+from amp_migrate.model.model_layers import layers
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope, shallow
-from amp_migrate.model.targets import forwards, kept_functions, makers, targets
+from amp_migrate.model.targets import (
+    kept_functions,
+    makers,
+    own_forwards,
+    targets,
+)
 from amp_migrate.model.unknown_models import methods_abroad, possible
 
 
@@ -100,9 +106,18 @@ def _next_abroad(
             yield from ((*one, None) for one in kept if one[0] is not program)
         for value in _run(program, node, where):
             for home, cls in _with_bases_abroad(program, value):
-                yield from ((home, f, None) for f in forwards(home, cls))
+                yield from _forwards_abroad(program, home, cls)
         for home, cls in _made_abroad(program, node, where):
-            yield from ((home, f, None) for f in forwards(home, cls))
+            yield from _forwards_abroad(program, home, cls)
+
+
+def _forwards_abroad(
+    program: Program, home: Program, cls: ast.ClassDef
+) -> Iterator[tuple[Program, Function, None]]:
+    """The `forward`s of a class and of its layers, as far as they stand in other files."""
+    for where, layer in layers(home, cls):
+        if where is not program:
+            yield from ((where, f, None) for f in own_forwards(where, layer))
 
 
 def _made_abroad(
@@ -129,8 +144,7 @@ def _with_bases_abroad(
     own = (program, value.cls) if value.cls is not None else None
     wanted = [one for one in (value.foreign, own) if one is not None]
     for home, cls in wanted:  # grows while it is read
-        if home is not program:
-            yield home, cls
+        yield home, cls
         for owner in home.graph.lineage(cls):
             root = home.module.scopes[owner].root
             found = (home.values.abroad(base, root) for base in owner.bases)
