@@ -11,6 +11,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.step_signatures import takes_no_closure
 from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.planner.cleared_gradients import never_stepped
 from amp_migrate.planner.gradient_uses import manual_update
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.passed_on import passed_on
@@ -125,10 +126,15 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     steps = [(call, s) for s in others for call in program.effects.steps(s)]
     if not steps or program.effects.steps(group.scope):
         return None
+    if never_stepped(program, group):
+        return None
+    backward = group.backwards[0]
+    here = [s for s in steps if s[1].module is group.scope.module]
     call, where = min(
-        steps, key=lambda one: abs(one[0].lineno - group.backwards[0].lineno)
+        here or steps, key=lambda one: abs(one[0].lineno - backward.lineno)
     )
-    what = f"`{ast.unparse(call)}` in line {call.lineno} (`{where.qualname}`)"
+    file = "" if here else f" of {where.module.path}"
+    what = f"`{ast.unparse(call)}` in line {call.lineno}{file} (`{where.qualname}`)"
     return Refusal(
         "step-elsewhere",
         group.backwards[0],

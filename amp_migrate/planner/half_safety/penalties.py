@@ -76,10 +76,7 @@ class Penalties:
         if not self.sites:
             return
         if not regions.regions and not regions.hoists and not elsewhere:
-            raise self._refuse(
-                self.sites[0].call,
-                "all of the loss depends on them, so nothing is left to put under autocast",
-            )
+            raise self._refuse(self.sites[0].call, self._why_all())
         given = frozenset(
             n
             for scope, made in elsewhere
@@ -105,6 +102,14 @@ class Penalties:
             node,
             f"gradients that the loop takes itself must be float32; {why}",
         )
+
+    def _why_all(self) -> str:
+        site = self.sites[0]
+        left = "so nothing is left to put under autocast"
+        if site.call is site.leaf or site.outputs:
+            return f"all of the loss depends on them, {left}"
+        called = ast.unparse(site.call.func)
+        return f"the loss comes out of the call that takes them, `{called}`, {left}"
 
     def _refuse_inside_models(self) -> None:
         """Forces, flows, energies: the derivative is part of the forward, and no statement of the
