@@ -89,8 +89,34 @@ def _left_out(
         else _loaded(program, call, scope, name)
     )
     if found is None or (scaler is not None and is_own(program, scope, scaler)):
-        return found
+        is_idle = method != "state_dict" and _stays_unsaved(program)
+        return (found[0], None) if found and is_idle else found
     return found[0], None
+
+
+def _stays_unsaved(program: Program) -> bool:
+    """Whether an optimizer's state is saved in sight where the scaler's cannot be, and that is
+    saved nowhere: a restore would never find it.
+    """
+    if _calls_on_scaler(program, "state_dict"):
+        return False
+    found = [
+        saved
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if _is_state(program, call, scope)
+        and (saved := _saved(program, call, "scaler")) is not None
+    ]
+    return bool(found) and all(fix is None for _, fix in found)
+
+
+def _is_state(program: Program, call: ast.Call, scope: Scope) -> bool:
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr == "state_dict"
+        and program.effects.is_optimizer(func.value, scope)
+    )
 
 
 def _steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -287,7 +313,7 @@ def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
         return None
     if (
         reader_of(program, display) is not None
-        or reader_of_files(program) is not None
+        or reader_of_files(program, display) is not None
     ):
         return None  # who reads the whole dict would see the new key
     if _stays_unread(program):

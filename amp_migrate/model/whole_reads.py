@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.checkpoint_forms import keys_of, lacks_one, literal
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
@@ -67,17 +68,21 @@ class _Held(NamedTuple):
 
 def reader_of(program: Program, made: ast.expr) -> Reader | None:
     """The first that reads a dict as a whole, of those that follow from where it is made."""
-    return next(_Walk(_Held(program, made, ()), loaded=False).readers(), None)
+    walk = _Walk(_Held(program, made, ()), keys_of(made), loaded=False)
+    return next(walk.readers(), None)
 
 
-def reader_of_files(program: Program) -> Reader | None:
-    """The first that reads as a whole what is loaded from a file that may be a checkpoint."""
+def reader_of_files(program: Program, made: ast.expr) -> Reader | None:
+    """The first that reads as a whole what is loaded from a file that may be a checkpoint, `made`
+    so.
+    """
+    keys = keys_of(made)
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if program.canonical(
                 call.func
             ) == "torch.load" and not _is_other_file(program, call):
-                walk = _Walk(_Held(program, call, ()), loaded=True)
+                walk = _Walk(_Held(program, call, ()), keys, loaded=True)
                 found = list(walk.readers())
                 if found and not walk.weights:
                     return found[0]
@@ -105,7 +110,10 @@ def _saved_names(program: Program) -> set[object]:
 class _Walk:
     """What becomes of one dict."""
 
-    def __init__(self, first: _Held, loaded: bool) -> None:
+    def __init__(
+        self, first: _Held, keys: frozenset[object], loaded: bool
+    ) -> None:
+        self.keys = keys
         self.loaded = loaded
         self.weights = False
         """Whether it is given to `load_state_dict`, or its items are renamed one by one."""
@@ -116,6 +124,8 @@ class _Walk:
         """Those that read it as a whole."""
         for steps, held in enumerate(self._waiting):  # grows while it is read
             is_bounded = steps <= _BUDGET
+            if not held.path and lacks_one(held.program, held.node, self.keys):
+                continue
             if not (is_bounded and self._use(held)):
                 yield Reader(held.program, held.node)
 
@@ -352,8 +362,3 @@ class _Walk:
         for name in names:
             self._hold(held._replace(program=home), inner, name)
         return bool(names) or not self.loaded
-
-
-def literal(key: ast.expr | None) -> object:
-    """A key that is written as a constant; the expression itself for any other."""
-    return key.value if isinstance(key, ast.Constant) else key

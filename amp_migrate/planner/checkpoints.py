@@ -245,13 +245,14 @@ class Checkpoints:
 
     def _reader(self, made: ast.expr) -> Reader | None:
         """Who would see that a checkpoint has a key more."""
-        found = reader_of(self.program, made) or reader_of_files(self.program)
+        found = reader_of(self.program, made)
+        found = found or reader_of_files(self.program, made)
         linked = {resolved(file.path) for file in self.program.module.files}
         for file in sorted(self._near(linked)) if found is None else ():
             other = program_of(file)
             if other is None:
                 continue
-            found = reader_of_files(other)
+            found = reader_of_files(other, made)
             if found is not None:
                 return found
         return found

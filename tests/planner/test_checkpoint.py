@@ -149,6 +149,14 @@ WHOLE = {
     "what a function returns": (
         f"def made():\n    return {DICT}\ndef used(d):\n    return list(d)\nused(made())\n"
     ),
+    "a form that has the key as well": (
+        f'torch.save({DICT}, path)\nstate = torch.load(path)\nif "ema" in state:\n    print(1)\n'
+        "else:\n    print(len(state))\n"
+    ),
+    "another file in the arm of an older form": (
+        f'torch.save({DICT}, path)\nstate = torch.load(path)\nif "model" not in state:\n'
+        "    state = torch.load(other)\n    print(len(state))\n"
+    ),
     "code out of sight": f"torch.save({DICT}, path)\nrestore(torch.load(path), model)\n",
 }
 
@@ -171,6 +179,13 @@ BY_KEY = {
     "a key looked for": 'state = torch.load(path)\nif "epoch" in state:\n    print(state["epoch"])\n',
     "an entry read as a whole": 'for k, v in torch.load(path)["model"].items():\n    print(k)\n',
     "keys shown": "state = torch.load(path)\nprint(state.keys())\n",
+    "an older form, without one of the keys": (
+        'state = torch.load(path)\nif "model" in state:\n    weights = state["model"]\n'
+        "else:\n    weights = state\nfor k, v in weights.items():\n    print(k)\n"
+    ),
+    "an older form, asked for the other way round": (
+        'state = torch.load(path)\nif "model" not in state:\n    print(list(state.values()))\n'
+    ),
     "a helper that takes keys": 'def read(s):\n    return s["epoch"]\nread(torch.load(path))\n',
 }
 

@@ -69,6 +69,15 @@ def test_no_spelling_stands_twice() -> None:
         assert [name for name, times in counted.items() if times > 1] == []
 
 
+def test_the_widest_dtype_wins() -> None:
+    rows = [row for row in PRESENT if row.traits & ops.Trait.WIDEST]
+    assert rows
+    for row in rows:
+        for half, whole in ((0, 0), (1, 1)) if row.name != "cat" else ((1, 1),):
+            given = [torch.zeros([2] * half).half(), torch.zeros([2] * whole)]
+            assert resolve(row.functions[0])(given).dtype == torch.float32, row.name
+
+
 def test_dispatcher_knows_the_same_operators() -> None:
     names = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
     registered = {name.removeprefix("aten::").partition(".")[0] for name in names}

@@ -143,6 +143,17 @@ def join(facts: Iterable[Fact]) -> Fact:
     )
 
 
+def widest(facts: Iterable[Fact]) -> Fact:
+    """What is no longer half where one of several is float32, whatever their shapes."""
+    found = list(facts)
+    made = promoted(found)
+    wide = DType.FLOAT | DType.DOUBLE
+    if not any(one.dtypes and not one.dtypes & ~wide for one in found):
+        return made
+    kept = made.dtypes & ~(DType.HALF | DType.UNKNOWN)
+    return Fact(kept)
+
+
 def promoted(facts: Iterable[Fact]) -> Fact:
     """What arithmetic gives: half only of half operands, or beside numbers and single values."""
     dtypes = DType.NONE

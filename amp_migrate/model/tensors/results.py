@@ -22,6 +22,7 @@ from amp_migrate.model.tensors.fact import (
     Fact,
     join,
     promoted,
+    widest,
 )
 from amp_migrate.torch_facts import amp_api
 from amp_migrate.torch_facts.ops import Op, Policy, Trait
@@ -90,6 +91,9 @@ def _made(
             INTEGER_QUOTIENT if fact.dtypes == DType.INTEGER else fact
             for fact in known
         ]
+    is_cast = region is not None and policy == "promote"
+    if is_cast or op.traits & Trait.WIDEST:
+        return widest(known)
     return promoted(known)
 
 

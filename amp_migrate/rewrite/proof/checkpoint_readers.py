@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.checkpoint_forms import literal
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.whole_reads import literal, reader_of, reader_of_files
+from amp_migrate.model.whole_reads import reader_of, reader_of_files
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
 
@@ -20,7 +21,7 @@ class CheckpointReaders(RewrittenFile):
         before = [ast.unparse(one) for one in self._states(original)]
         for made in self._states(self.file.tree):
             reader = reader_of(self.program, made) or reader_of_files(
-                self.program
+                self.program, made
             )
             if ast.unparse(made) not in before and reader is not None:
                 place = f"line {reader.node.lineno}"

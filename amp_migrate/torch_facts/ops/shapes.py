@@ -1,6 +1,6 @@
 """Views, copies, joins and reads by index: the result has the dtype of what it is made of."""
 
-from amp_migrate.torch_facts.ops.row import EVERY, Op
+from amp_migrate.torch_facts.ops.row import EVERY, Op, Trait
 
 ROWS: tuple[Op, ...] = (
     Op("view", ".view"),
@@ -72,12 +72,17 @@ ROWS: tuple[Op, ...] = (
         result="tuple",
         tensors=EVERY,
     ),
-    Op("cat", "t.cat t.concat t.concatenate", sequence=True),
-    Op("stack", "t.stack", sequence=True),
-    Op("hstack", "t.hstack", sequence=True),
-    Op("vstack", "t.vstack t.row_stack", sequence=True),
-    Op("dstack", "t.dstack", sequence=True),
-    Op("column_stack", "t.column_stack", sequence=True),
+    Op(
+        "cat",
+        "t.cat t.concat t.concatenate",
+        sequence=True,
+        traits=Trait.WIDEST,
+    ),
+    Op("stack", "t.stack", sequence=True, traits=Trait.WIDEST),
+    Op("hstack", "t.hstack", sequence=True, traits=Trait.WIDEST),
+    Op("vstack", "t.vstack t.row_stack", sequence=True, traits=Trait.WIDEST),
+    Op("dstack", "t.dstack", sequence=True, traits=Trait.WIDEST),
+    Op("column_stack", "t.column_stack", sequence=True, traits=Trait.WIDEST),
     Op("nn.utils.rnn.pad_sequence", "nn.utils.rnn.pad_sequence", sequence=True),
     Op("combinations", "t.combinations"),
     Op("cartesian_prod", "t.cartesian_prod", tensors=EVERY),
