@@ -228,7 +228,7 @@ def _told(
     if wanted.diff:
         _print_diffs(batch.results)
     to_stderr = wanted.diff or (in_stream and not wanted.check)
-    _report(batch, wanted.as_json, written, to_stderr=to_stderr)
+    _report(batch, wanted, written, to_stderr=to_stderr)
     if wanted.document is not None:
         _write(wanted.document, batch, written)
     is_held_back = wanted.writes and not written
@@ -290,13 +290,14 @@ def _diff(result: Rewritten, colour: bool) -> Iterator[str]:
 
 
 def _report(
-    batch: Batch, as_json: bool, written: bool, to_stderr: bool
+    batch: Batch, wanted: Wanted, written: bool, to_stderr: bool
 ) -> None:
     outcomes = [result.outcome for result in batch.results]
-    if as_json:
+    verified = wanted.command is not None
+    if wanted.as_json:
         click.echo(migration.as_json(outcomes, complete=not batch.interrupted))
     else:
-        for line in summary(outcomes, written, _width(), of=_of(batch)):
+        for line in summary(outcomes, written, _width(), _of(batch), verified):
             click.echo(line, err=to_stderr)
     for result in batch.results:
         if result.internal:

@@ -33,6 +33,7 @@ def summary(
     written: bool,
     width: int,
     of: int | None = None,
+    verified: bool = False,
 ) -> Iterator[str]:
     """The lines of the summary.
 
@@ -41,6 +42,7 @@ def summary(
         written: false where the files were left as they are.
         width: of the terminal.
         of: how many files there are, where the run was interrupted before it came to all.
+        verified: whether a run of `verify` has just told what it would.
     """
     groups = [
         *left_alone(outcomes, "refused"),
@@ -59,16 +61,16 @@ def summary(
             bold=True,
         )
     yield _closing(outcomes, written)
-    for line in _what_next(outcomes, groups):
+    for line in _what_next(outcomes, groups, verified):
         yield click.style(line, dim=True)
 
 
 def _what_next(
-    outcomes: Sequence[FileOutcome], groups: Sequence[Group]
+    outcomes: Sequence[FileOutcome], groups: Sequence[Group], verified: bool
 ) -> Iterator[str]:
     """The commands that help from here."""
     loops = [loop for outcome in outcomes for loop in outcome.loops]
-    if any(loop.status == "migrated" for loop in loops):
+    if not verified and any(loop.status == "migrated" for loop in loops):
         yield _TRY
     refused = {group.reason for group in groups if group.status == "refused"}
     reasons = refused - {""}

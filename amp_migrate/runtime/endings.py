@@ -9,7 +9,14 @@ from pathlib import Path
 from amp_migrate.runtime.check import Check
 from amp_migrate.runtime.trace import Trace
 
-_RESUMED = "; if it goes on from a checkpoint that the run before has written, use --scratch"
+_RESUMED = (
+    "; if it goes on from a checkpoint that the run before has written, use --scratch, and if it "
+    "stops by the clock, have it stop by its steps"
+)
+_IN_THE_WAY = (
+    "; the first run came through, and what it has written may be in the way: --scratch has every "
+    "run write into a copy"
+)
 _BY_HAND = (
     ": it calls backward, and counted are the steps of torch.optim's optimizers"
 )
@@ -57,7 +64,9 @@ def completed(
 def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
     label = f"{name}: run"
     if trace.status not in ENDED:
-        message = f"the {name} run {how(trace)}"
+        message = (
+            f"the {name} run {how(trace)}{_in_the_way(name, trace, original)}"
+        )
         if trace.processes and not trace.steps:
             message += f"; {_elsewhere(trace)}"
         return Check(
@@ -74,6 +83,15 @@ def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
         return Check(label, "fail", trace.steps, original.steps, message)
     message = f"{trace.steps} steps, {len(trace.losses)} backward calls"
     return Check(label, "pass", trace.steps, None, message)
+
+
+def _in_the_way(name: str, trace: Trace, original: Trace | None) -> str:
+    """Where nothing but the time of the run differs from the first, or a file is there already."""
+    again = name.startswith("original-again")
+    there = _exception(trace.error.splitlines() or [""]).startswith(
+        "FileExistsError"
+    )
+    return _IN_THE_WAY * (original is not None and (again or there))
 
 
 def _no_step(trace: Trace, original: Trace | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 
 from amp_migrate.config import ConfigError, Settings, load
 from amp_migrate.report.summary import summary
+from amp_migrate.runtime.cells import traceback_by_cell
 from amp_migrate.runtime.child import user_frames
 from amp_migrate.runtime.import_hook import (
     Compiler,
@@ -118,4 +120,9 @@ def _show(error: BaseException) -> None:
     error.__traceback__ = user_frames(
         error.__traceback__
     )  # the hook looks there, not at its argument
-    sys.excepthook(type(error), error, error.__traceback__)
+    shown = "".join(traceback.format_exception(error))
+    by_cell = traceback_by_cell(shown)
+    if by_cell == shown:
+        sys.excepthook(type(error), error, error.__traceback__)
+    else:
+        sys.stderr.write(by_cell)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from amp_migrate.runtime.cells import by_cell
 from amp_migrate.runtime.job import Job
 from amp_migrate.runtime.report import Options, Program
 from amp_migrate.runtime.supervise import Supervisor
@@ -145,6 +146,7 @@ class Runner:
         trace.raised_at = trace.raised_at.replace(cwd, here, 1)
         for path, file in self._shown().items():
             self._as_given(trace, file, self.program.shown[path])
+        by_cell(trace)
 
     def _as_given(self, trace: Trace, file: str, given: str) -> None:
         """Call a file by the name that the user gave it."""

@@ -28,8 +28,10 @@ def refused(line: int, scope: str, message: str) -> LoopOutcome:
     return LoopOutcome(line, scope, "refused", "step-with-closure", message)
 
 
-def lines(*outcomes: FileOutcome, written: bool = True, of: int | None = None) -> list[str]:
-    return list(map(click.unstyle, summary(outcomes, written, 100, of)))
+def lines(
+    *outcomes: FileOutcome, written: bool = True, of: int | None = None, verified: bool = False
+) -> list[str]:
+    return list(map(click.unstyle, summary(outcomes, written, 100, of, verified)))
 
 
 @pytest.mark.parametrize("before", PAIRS, ids=lambda path: path.parent.name)
@@ -153,3 +155,11 @@ def test_the_document_tells_what_why_and_how_to_check() -> None:
     assert "## How to check" in text
     assert "### `step-with-closure`\n\nit has a closure\n\n- `a.py:3 in fit`\n\nWay out: " in text
     assert "1 of 2 files were changed" in text
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_what_verify_has_told_is_not_advised(verified: bool) -> None:
+    change = Change(3, "scaler", "gradient scaler made", "")
+    loop = LoopOutcome(3, "train", "migrated")
+    told = lines(outcome("a.py", loop, changes=(change,)), verified=verified)
+    assert any("amp-migrate verify SCRIPT" in line for line in told) != verified

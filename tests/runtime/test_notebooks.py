@@ -14,8 +14,10 @@ from click.testing import CliRunner, Result
 from amp_migrate.cli import cli
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.one_file import rewrite_bytes
+from amp_migrate.runtime.cells import by_cell
 from amp_migrate.runtime.import_hook import Compiler, exec_script
 from amp_migrate.runtime.sources import rewritten, source
+from amp_migrate.runtime.trace import Trace
 
 NOTEBOOK = Path(__file__).parents[2] / "fixtures" / "notebook_magics" / "before.ipynb"
 
@@ -77,3 +79,57 @@ def test_a_notebook_that_cannot_be_read_is_no_program(folder: Path) -> None:
     done = invoke("verify", "broken.ipynb")
     assert done.return_value == 1
     assert "no loop of the program is migrated" in done.output
+
+
+RAISES = (
+    "import torch\nfrom torch import nn\n\n\ndef check(x):\n    raise ValueError('a bad batch')\n",
+    """device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+""",
+    """for _ in range(4):
+    optimizer.zero_grad()
+    loss = model(torch.randn(3, 4, device=device)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    check(loss)
+""",
+    "print('never')\n",
+)
+
+
+def notebook_of(*sources: str) -> str:
+    cells = [{"cell_type": "code", "source": one, "metadata": {}} for one in sources]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_lines_are_told_by_cell(folder: Path) -> None:
+    (folder / "raises.ipynb").write_text(notebook_of(*RAISES))
+    done = invoke("verify", "--device", "cpu", "--quick", "--steps", "2", "raises.ipynb")
+    assert done.return_value == 1
+    assert "raised an error at raises.ipynb:cell 1:6: ValueError: a bad batch" in done.output
+    assert 'File "raises.ipynb", cell 3, line 6, in <module>\n        check(loss)' in done.output
+
+
+def test_a_stretch_over_several_cells_is_told_for_each(folder: Path) -> None:
+    (folder / "three.ipynb").write_text(notebook_of("a = 1\nb = 2\n", "c = 3\n", "d = 4\n"))
+    trace = Trace(
+        not_entered=[("three.ipynb", 3, 7, True), ("train.py", 3, 7, True)],
+        loss_sites=["three.ipynb:5", "train.py:5"],
+    )
+    by_cell(trace)
+    assert trace.not_entered == [
+        ("three.ipynb:cell 1", 2, 2, True),
+        ("three.ipynb:cell 2", 1, 1, True),
+        ("three.ipynb:cell 3", 1, 1, True),
+        ("train.py", 3, 7, True),
+    ]
+    assert trace.loss_sites == ["three.ipynb:cell 2:1", "train.py:5"]
+
+
+def test_a_run_tells_the_traceback_by_cell(folder: Path) -> None:
+    (folder / "raises.ipynb").write_text(notebook_of(*RAISES))
+    command = [sys.executable, "-m", "amp_migrate", "run", "raises.ipynb"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'raises.ipynb", cell 3, line 6, in <module>\n    check(loss)' in done.stderr

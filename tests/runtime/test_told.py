@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from amp_migrate.runtime.command import lines
+from amp_migrate.runtime.endings import completed
 from amp_migrate.runtime.page import page
 from amp_migrate.runtime.report import Options, Program, counted
 from amp_migrate.runtime.runner import Runner
 from amp_migrate.runtime.supervise import Supervisor
+from amp_migrate.runtime.trace import Trace
 from amp_migrate.runtime.verify import Verifier
 from tests.runtime.programs import AFTER, BEFORE, edited
 
@@ -98,3 +100,19 @@ def test_new_files_are_told(scratch: bool, words: str, tmp_path: Path) -> None:
     with runner.telling_written(notes):
         (tmp_path / "new").write_text("x", encoding="utf-8")
     assert notes[0].startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("original-again", "ValueError: no", True),
+        ("amp-off", "FileExistsError: [Errno 17] File exists: 'runs'", True),
+        ("amp", "ValueError: no", False),
+    ],
+)
+def test_what_the_first_run_has_left_may_be_in_the_way(name: str, error: str, told: bool) -> None:
+    raised = Trace(status="raised", error=f"Traceback\n{error}", raised_at="train.py:3")
+    [check] = completed(name, raised, Trace(status="stopped"))
+    assert ("may be in the way: --scratch" in check.message) == told
+    [first] = completed("original", raised, None)
+    assert "--scratch" not in first.message

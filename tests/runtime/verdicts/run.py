@@ -1,4 +1,6 @@
-"""Runs the cases: `python -m tests.runtime.verdicts.run [--device cuda] [--seeds 3] [NAME...]`."""
+"""Runs the cases:
+`python -m tests.runtime.verdicts.run [--device cuda] [--seeds 3] [--first-seed 0] [NAME...]`.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,9 @@ def fault(case: Case, report: Report) -> str:
     return f"not found by {', '.join(case.fails)}: {told or 'passes'}"
 
 
-def faults(names: list[str], seeds: int, device: str) -> Iterator[tuple[str, int, str]]:
+def faults(names: list[str], seeds: range, device: str) -> Iterator[tuple[str, int, str]]:
     """Each case and seed with its fault."""
-    for seed in range(seeds):
+    for seed in seeds:
         with Supervisor(Limits(timeout=300), seed, device, quiet) as supervisor:
             for name in names:
                 with tempfile.TemporaryDirectory() as folder:
@@ -65,11 +67,13 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     wrong, began = 0, time.monotonic()
     names = [name for name in CASES if not options.names or name in options.names]
-    for name, seed, found in faults(names, options.seeds, options.device):
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    for name, seed, found in faults(names, seeds, options.device):
         wrong += bool(found)
         print(f"{'WRONG' if found else 'right'}  {seed}  {name}  {found}", flush=True)
     seconds = time.monotonic() - began
