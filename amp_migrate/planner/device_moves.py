@@ -163,6 +163,7 @@ class DeviceUse:
         of_tensor = self.program.values.kind(expr, scope) not in (
             Kind.UNKNOWN,
             Kind.DEVICE,
+            Kind.DEVICE_NAME,
         )
         return not of_tensor and (kind in _MODELS or self._names_device(expr))
 

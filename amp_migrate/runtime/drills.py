@@ -81,7 +81,7 @@ class Overflow:
             gradients[0]._values() if gradients[0].is_sparse else gradients[0]
         )
         with torch.no_grad():
-            first.view(-1)[:1] = torch.inf
+            first[(0,) * first.dim()] = torch.inf  # of any layout
         self._optimizer, self._scaler = event.optimizer, event.scaler
         self._before = [
             p.detach().clone() for p in _parameters(event.optimizer)

@@ -48,17 +48,21 @@ def completed(
 ) -> Iterator[Check]:
     """The run came to its end or to the wanted number of steps, and trained the same parameters."""
     yield _ended(name, trace, original)
-    if trace.unmeasured:
-        message = f"a part of the measuring failed: {trace.unmeasured[0]}"
-        yield Check(
-            f"{name}: measured", "fail", len(trace.unmeasured), 0, message
-        )
+    yield from _unmeasured(name, trace)
     if (
         original is not None
         and trace.steps
         and not same_shapes(original, trace)
     ):
         yield _other_parameters(name, trace, original)
+
+
+def _unmeasured(name: str, trace: Trace) -> Iterator[Check]:
+    if trace.unmeasured:
+        message = f"a part of the measuring failed: {trace.unmeasured[0]}"
+        yield Check(
+            f"{name}: measured", "fail", len(trace.unmeasured), 0, message
+        )
 
 
 def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
@@ -198,6 +202,7 @@ def _other_parameters(name: str, trace: Trace, original: Trace) -> Check:
 
 def drilled(name: str, trace: Trace, drill: str) -> Iterator[Check]:
     """Answers of a run that was made for a drill; none is a failure of the drill."""
+    yield from _unmeasured(f"{name}: {drill}", trace)
     for one, result in trace.drills.items():
         yield Check(
             f"{name}: {one}", result["verdict"], result["measured"], result["limit"],
