@@ -51,6 +51,7 @@ class Instrument:
             str
         ] = []  # calls under way: what torch calls by itself is no event of the user's
         self._stepping: Any = None
+        self._outer: Any = None
         self._taken = False
         self._scaled = False
         self._looking = False
@@ -355,16 +356,35 @@ class Instrument:
         self, optimizer: Any, arguments: Any, keywords: Any
     ) -> None:
         self._look_at_reads(False)
-        if self._stepping is not optimizer:
-            self._emit("step", optimizer=optimizer)
+        if not self._is_part(optimizer):
+            self._outer = optimizer
+            if self._stepping is not optimizer:
+                self._emit("step", optimizer=optimizer)
         self._emit("gradients", optimizer=optimizer, site=NOWHERE)
 
     def _after_optimizer(
         self, optimizer: Any, arguments: Any, keywords: Any
     ) -> None:
         self._taken = True
+        if self._is_part(optimizer):
+            return
+        self._outer = None
         if self._stepping is not optimizer:
             self._emit("stepped", optimizer=optimizer, site=NOWHERE)
+
+    def _is_part(self, optimizer: Any) -> bool:
+        """Whether this step is made within that of another optimizer of the same parameters, as
+        wrappers (Lookahead, say) make it: together they are one.
+        """
+        around = [
+            one
+            for one in (self._stepping, self._outer)
+            if one is not None and one is not optimizer
+        ]
+        own = set(map(id, _parameters(optimizer))) if around else set()
+        return any(
+            own.intersection(map(id, _parameters(one))) for one in around
+        )
 
 
 def _parameters(owner: Any) -> list[Any]:

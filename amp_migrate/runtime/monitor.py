@@ -95,6 +95,7 @@ class Monitor:
         self._step = step
         self._simulated = simulated
         self._optimizers: dict[int, tuple[Any, _Optimizer]] = {}
+        self._groups: dict[int, tuple[Any, _Optimizer]] = {}
         self._cleared: set[int] = set()
         """Parameters whose gradients were cleared since an optimizer unscaled them."""
         self._scalers: dict[int, _Scaler] = {}
@@ -151,13 +152,20 @@ class Monitor:
                     )
 
     def _optimizer(self, optimizer: Any) -> _Optimizer:
-        if id(optimizer) not in self._optimizers:
-            known = _Optimizer(str(len(self._optimizers)), _sample(optimizer))
-            self._optimizers[id(optimizer)] = (optimizer, known)
-        return self._optimizers[id(optimizer)][1]
+        """One that holds the groups of another, as wrappers do, is that one."""
+        groups = optimizer.param_groups
+        if id(groups) not in self._groups:
+            name = str(len(self._optimizers))
+            one = optimizer, _Optimizer(name, _sample(optimizer))
+            known = self._optimizers.setdefault(id(optimizer), one)[1]
+            self._groups[id(groups)] = groups, known
+        return self._groups[id(groups)][1]
 
     def _all(self) -> list[_Optimizer]:
-        return [known for _, known in self._optimizers.values()]
+        """Each once, and of those that hold the same groups the first."""
+        found = reversed(self._optimizers.values())
+        first = {id(one.param_groups): known for one, known in found}
+        return [*reversed(first.values())]
 
     def _owners(self, tensors: Iterable[Any]) -> list[str]:
         wanted = {id(tensor) for tensor in tensors}
