@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from amp_migrate.runtime.events import Event
+from amp_migrate.runtime.owned import parameters_of
 from amp_migrate.runtime.saves import dicts, is_optimizer
 
 _AT = 2
@@ -64,7 +65,9 @@ class Overflow:
 
     def _judge(self) -> None:
         if self._changed is None:
-            pairs = zip(self._before, _parameters(self._optimizer), strict=True)
+            pairs = zip(
+                self._before, parameters_of(self._optimizer), strict=True
+            )
             self._changed = any(
                 not torch.equal(old, new.detach()) for old, new in pairs
             )
@@ -72,7 +75,7 @@ class Overflow:
     def _strike(self, event: Event) -> None:
         gradients = [
             p.grad
-            for p in _parameters(event.optimizer)
+            for p in parameters_of(event.optimizer)
             if p.grad is not None and p.grad.numel()
         ]
         if not gradients:
@@ -84,7 +87,7 @@ class Overflow:
             first[(0,) * first.dim()] = torch.inf  # of any layout
         self._optimizer, self._scaler = event.optimizer, event.scaler
         self._before = [
-            p.detach().clone() for p in _parameters(event.optimizer)
+            p.detach().clone() for p in parameters_of(event.optimizer)
         ]
         self._scale = event.scaler.get_scale()
 
@@ -203,11 +206,3 @@ class Checkpoint:
         )
         if self._results:
             yield self.name, worst or self._results[-1]
-
-
-def _parameters(optimizer: Any) -> list[Any]:
-    return [
-        parameter
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-    ]

@@ -22,6 +22,7 @@ from torch.optim.optimizer import (
 
 from amp_migrate.runtime.call_site import call_site
 from amp_migrate.runtime.events import Event, Listener, Site
+from amp_migrate.runtime.owned import is_part, parameters_of
 from amp_migrate.runtime.reads import measuring_lines
 
 _GRAD: Any = torch._C.TensorBase.grad
@@ -204,7 +205,7 @@ class Instrument:
 
     def _on_zero(self, owner: Any, *_: Any, **__: Any) -> None:
         self._look_at_reads(False)
-        self._emit("zero", tensors=tuple(_parameters(owner)))
+        self._emit("zero", tensors=tuple(parameters_of(owner)))
 
     def _on_tensor_backward(
         self, tensor: torch.Tensor, *_: Any, **__: Any
@@ -356,7 +357,7 @@ class Instrument:
         self, optimizer: Any, arguments: Any, keywords: Any
     ) -> None:
         self._look_at_reads(False)
-        if not self._is_part(optimizer):
+        if not is_part(optimizer, self._stepping, self._outer):
             self._outer = optimizer
             if self._stepping is not optimizer:
                 self._emit("step", optimizer=optimizer)
@@ -366,36 +367,11 @@ class Instrument:
         self, optimizer: Any, arguments: Any, keywords: Any
     ) -> None:
         self._taken = True
-        if self._is_part(optimizer):
+        if is_part(optimizer, self._stepping, self._outer):
             return
         self._outer = None
         if self._stepping is not optimizer:
             self._emit("stepped", optimizer=optimizer, site=NOWHERE)
-
-    def _is_part(self, optimizer: Any) -> bool:
-        """Whether this step is made within that of another optimizer of the same parameters, as
-        wrappers (Lookahead, say) make it: together they are one.
-        """
-        around = [
-            one
-            for one in (self._stepping, self._outer)
-            if one is not None and one is not optimizer
-        ]
-        own = set(map(id, _parameters(optimizer))) if around else set()
-        return any(
-            own.intersection(map(id, _parameters(one))) for one in around
-        )
-
-
-def _parameters(owner: Any) -> list[Any]:
-    """Of an optimizer or a module."""
-    if isinstance(owner, torch.optim.Optimizer):
-        return [
-            parameter
-            for group in owner.param_groups
-            for parameter in group["params"]
-        ]
-    return list(owner.parameters())
 
 
 def _label(outputs: Any, result: Any, scaler: Any) -> None:
