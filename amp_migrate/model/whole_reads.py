@@ -39,6 +39,8 @@ _COUNTED = frozenset(
 _SHOWN = frozenset(
     "print isinstance type bool id str repr hasattr callable".split()
 )
+_WRITTEN = frozenset(("print", "str", "repr"))
+_TEXTS = ("format", "format_map")
 _ENDS = (
     ast.Expr,
     ast.If,
@@ -69,6 +71,15 @@ class _Held(NamedTuple):
 def reader_of(program: Program, made: ast.expr) -> Reader | None:
     """The first that reads a dict as a whole, of those that follow from where it is made."""
     walk = _Walk(_Held(program, made, ()), keys_of(made), loaded=False)
+    return next(walk.readers(), None)
+
+
+def reader_of_names(program: Program, names: ast.expr) -> Reader | None:
+    """The first that reads all of `locals()` or `vars(self)`, or hands them out of sight, where
+    they may be written as text.
+    """
+    first = _Held(program, names, ())
+    walk = _Walk(first, frozenset(), loaded=False, written=True)
     return next(walk.readers(), None)
 
 
@@ -111,10 +122,16 @@ class _Walk:
     """What becomes of one dict."""
 
     def __init__(
-        self, first: _Held, keys: frozenset[object], loaded: bool
+        self,
+        first: _Held,
+        keys: frozenset[object],
+        loaded: bool,
+        written: bool = False,
     ) -> None:
         self.keys = keys
         self.loaded = loaded
+        self.written = written
+        """Whether what prints or saves it reads it: so do those that nobody sees."""
         self.weights = False
         """Whether it is given to `load_state_dict`, or its items are renamed one by one."""
         self._waiting = [first]
@@ -170,6 +187,8 @@ class _Walk:
             return self._returned(held)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return bool(held.path) or self._is_renamed(held, parent)
+        if isinstance(parent, ast.FormattedValue) and self.written:
+            return False
         return isinstance(parent, _ENDS) or self._kept(held, parent)
 
     def _entry(self, held: _Held, read: ast.expr, key: ast.expr | None) -> bool:
@@ -315,7 +334,7 @@ class _Walk:
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 if call.func.id == "dict":
                     return self._up(held, call)
-            return bool(held.path)
+            return bool(held.path) or _is_text(call)
         if not isinstance(call, ast.Call):
             return False  # `class Net(Base, state=state)`
         func = call.func
@@ -333,7 +352,9 @@ class _Walk:
         ):
             self.weights = True
             return True
-        return name in _SHOWN or self._followed(held, call)
+        if self.written and name in _WRITTEN:
+            return False
+        return name in _SHOWN or _is_text(call) or self._followed(held, call)
 
     def _followed(self, held: _Held, call: ast.Call) -> bool:
         """Into the function that a call runs; out of sight one saves what is made, and may do
@@ -350,7 +371,7 @@ class _Walk:
         else:
             there = program.values.abroad(call.func, scope)
         if there is None or not isinstance(there[1], FUNCTIONS):
-            return not self.loaded or bool(held.path)
+            return not self._is_asked or bool(held.path) and not self.written
         home, body = there[0], there[1]
         inner = home.scope(body)
         bound = inner.self_name is not None
@@ -361,4 +382,15 @@ class _Walk:
         ]
         for name in names:
             self._hold(held._replace(program=home), inner, name)
-        return bool(names) or not self.loaded
+        return bool(names) or not self._is_asked
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether nothing may become of it out of sight."""
+        return self.loaded or self.written
+
+
+def _is_text(call: ast.AST) -> bool:
+    """`"{name}: {loss}".format(**locals())`, which takes what it names."""
+    func = call.func if isinstance(call, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in _TEXTS

@@ -19,6 +19,8 @@ from amp_migrate.model.syntax import Scope
 from amp_migrate.model.truth_values import as_truth_value
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.device_questions import DeviceQuestions
+from amp_migrate.planner.loop import Loop
+from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.own_switch import OwnSwitch
 from amp_migrate.planner.parameters_device import TrainedModels
 from amp_migrate.planner.project_flag import flags, with_option
@@ -48,6 +50,7 @@ class SwitchFinder:
         self.use = DeviceUse(program)
         self.questions = DeviceQuestions(program, spellings, self.use)
         self.trained = TrainedModels(program)
+        self._on_cpu = ModelsOnCpu(program, self.use, self.trained)
         self._known_at: dict[
             tuple[Scope, ast.stmt, bool], tuple[Switch, Move | None]
         ] = {}
@@ -74,9 +77,17 @@ class SwitchFinder:
         """Whether the program uses no accelerator and the user did not ask for one, nor for
         bfloat16 on the CPU.
         """
+        return self.use.cpu_only and self._may_be_cpu
+
+    @property
+    def _may_be_cpu(self) -> bool:
         asked = self.settings.device
         slow = asked == "cpu" and self.settings.dtype != "bfloat16"
-        return self.use.cpu_only and (asked is None or slow)
+        return asked is None or slow
+
+    def unmoved(self, loop: Loop) -> ast.expr | None:
+        """A model that a loop trains on the CPU, beside others that are elsewhere."""
+        return self._on_cpu.of(loop) if self._may_be_cpu else None
 
     def check_device(self, node: ast.AST) -> None:
         """Raise Refusal where the oldest torch that the program may run on lacks what AMP needs on

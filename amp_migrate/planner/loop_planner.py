@@ -233,6 +233,9 @@ class LoopPlanner:
             self._check_stepper(loop, stepper, asks_order=bool(marked))
         if self.switches.cpu_only:
             raise Skip("cpu-only", backwards[0], self._says_cpu())
+        unmoved = self.switches.unmoved(loop)
+        if unmoved is not None:
+            raise Skip("cpu-only", backwards[0], self._says_unmoved(unmoved))
         self.switches.check_device(backwards[0])
         refuse_old_torch(self.settings, backwards[0])
         refuse_old_loop(self.program, scope)
@@ -268,6 +271,13 @@ class LoopPlanner:
         if self.settings.device == "cpu":
             where = "on the CPU, where only --dtype bfloat16 gains something, on some processors"
         return f"{what} {has} no device code: {runs} {where}"
+
+    def _says_unmoved(self, model: ast.expr) -> str:
+        name, where = ast.unparse(model), place_of(self.program, model)
+        return (
+            f"`{name}` ({where}) is moved to no device: this loop runs on the CPU, where AMP gains "
+            "nothing"
+        )
 
     def _check_stepper(
         self, loop: Loop, stepper: Stepper, *, asks_order: bool

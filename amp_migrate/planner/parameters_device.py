@@ -48,6 +48,10 @@ class TrainedModels:
             {dotted_name(one): one for one in reversed(found)}.values()
         )[::-1]
 
+    def asked(self, made: ast.expr) -> list[ast.expr]:
+        """`model` of what makes an optimizer, `SGD(model.parameters())`."""
+        return list(self._asked(made, _DEEP))
+
     def _asked(self, node: ast.AST, deep: int) -> Iterator[ast.expr]:
         """`model` of `model.parameters()`, in a statement and in what its names were made of."""
         for inner in nodes_in(node):

@@ -19,6 +19,7 @@ from amp_migrate.rewrite.proof.added_reads import AddedReads
 from amp_migrate.rewrite.proof.checkpoint_readers import CheckpointReaders
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.function_values import value_faults
+from amp_migrate.rewrite.proof.listed_names import ListedNames
 from amp_migrate.rewrite.proof.names import name_faults
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 from amp_migrate.rewrite.proof.scaler_reads import ScalerReads
@@ -53,6 +54,7 @@ class _Additions(RewrittenFile):
         yield from ScalerReads(*of_file).step_values()
         yield from AddedCasts(*of_file).casts(before)
         yield from CheckpointReaders(*of_file).entries(before)
+        yield from ListedNames(*of_file).listed()
         for node, why in value_faults(*of_file):
             yield self.failure(node, why)
 

@@ -1,0 +1,158 @@
+"""Models that stay on the CPU beside others that are moved: a head that is trained on features, a
+student that is trained on what its teacher says.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.device_moves import DeviceUse, Move
+from amp_migrate.planner.loop import Loop, Stepper
+from amp_migrate.planner.parameters_device import TrainedModels
+from amp_migrate.planner.step_calls import StepCall
+
+_DEFAULTS = ("torch.set_default_device", "torch.set_default_tensor_type")
+_STAYS = frozenset(
+    "parameters named_parameters train eval state_dict load_state_dict zero_grad requires_grad_ "
+    "modules children named_modules training cpu to float".split()
+)
+"""What may be asked of a model that stays where it is; who moves it with `.to` is asked apart."""
+
+
+class ModelsOnCpu:
+    """Which of a program's models nothing moves."""
+
+    def __init__(
+        self, program: Program, use: DeviceUse, trained: TrainedModels
+    ) -> None:
+        self.program = program
+        self.use = use
+        self.trained = trained
+
+    def of(self, loop: Loop) -> ast.expr | None:
+        """A model that a loop trains, where all that it trains stay on the CPU."""
+        found: list[ast.expr] = []
+        for stepper in loop.steppers:
+            for step in stepper.steps:
+                models = self._models(step, stepper)
+                if not models or not all(self._stays(*one) for one in models):
+                    return None
+                found += [model for model, _ in models]
+        return next(iter(found), None)
+
+    def _models(
+        self, step: StepCall, stepper: Stepper
+    ) -> list[tuple[ast.expr, Scope]]:
+        """`model` of the statement that makes an optimizer of `model.parameters()`."""
+        made = self.program.values.of(step.optimizer, stepper.scope).origin
+        if made is None or made not in self.program.module.parents:
+            return []
+        where = self.program.module.scope_of(made)
+        return [(model, where) for model in self.trained.asked(made)]
+
+    def _stays(self, model: ast.expr, scope: Scope) -> bool:
+        """Whether a model is made in sight, and nothing that can be seen moves it."""
+        made = self._made(model, scope)
+        return (
+            made is not None
+            and self.trained.owner(model, scope) is None
+            and not self._sets_default
+            and all(self._is_of_another(move, made) for move in self.use.moves)
+            and all(self._leaves(one, made) for one in self._uses(model))
+        )
+
+    def _made(self, model: ast.expr, scope: Scope) -> ast.Call | None:
+        """The call that makes a model on the CPU."""
+        value = self.program.values.of(model, scope)
+        made = value.origin
+        if value.kind is not Kind.MODEL or not isinstance(made, ast.Call):
+            return None
+        if any(word.arg in (None, "device") for word in made.keywords):
+            return None
+        home, cls = value.foreign or (self.program, value.cls)
+        if cls is None:
+            return made if (value.name or "").startswith("torch.nn.") else None
+        if home is not self.program:
+            return None if DeviceUse(home).moves else made
+        own = self.program.graph.lineage(cls)
+        inside = (
+            self.program.graph.class_around(m.scope) for m in self.use.moves
+        )
+        return None if any(one in own for one in inside) else made
+
+    @property
+    def _sets_default(self) -> bool:
+        """Whether models may be made elsewhere than on the CPU without being told."""
+        return self.program.remembered(ModelsOnCpu, self._has_default)
+
+    def _has_default(self) -> bool:
+        for scope in self.program.module.scopes.values():
+            for call in scope.calls:
+                above = self.program.module.parents[call]
+                name = self.program.canonical(call.func)
+                if (
+                    name in _DEFAULTS
+                    or isinstance(above, ast.withitem)
+                    and (name in ("torch.device", "torch.cuda.device"))
+                ):
+                    return True
+        return any(
+            isinstance(n, ast.withitem)
+            and self.use.devices.of(
+                n.context_expr, self.program.module.scope_of(n.context_expr)
+            ).is_device
+            for n in self.program.module.parents
+        )
+
+    def _is_of_another(self, move: Move, made: ast.Call) -> bool:
+        """Whether another model is moved, or what another model gets."""
+        assert isinstance(move.call.func, ast.Attribute)
+        if self._is_other(move.call.func.value, move.scope, made):
+            return True
+        return any(
+            self._is_other(call.func, move.scope, made)
+            for call in self._calls_around(move.call)
+        )
+
+    def _is_other(self, model: ast.expr, scope: Scope, made: ast.Call) -> bool:
+        value = self.program.values.of(model, scope)
+        return (
+            value.kind is Kind.MODEL
+            and isinstance(value.origin, ast.Call)
+            and value.origin is not made
+        )
+
+    def _calls_around(self, node: ast.AST) -> Iterator[ast.Call]:
+        """The call that an expression is an argument of."""
+        above = self.program.module.parents[node]
+        if isinstance(above, ast.Call) and node in above.args:
+            yield above
+
+    def _uses(self, model: ast.expr) -> Iterator[ast.Name | ast.Attribute]:
+        """Where something is read under the name that a model has."""
+        last = (dotted_name(model) or "").rpartition(".")[2]
+        for node in self.program.module.parents:
+            if (
+                isinstance(node, ast.Name)
+                and node.id == last
+                or (isinstance(node, ast.Attribute) and node.attr == last)
+            ):
+                if isinstance(node.ctx, ast.Load):
+                    yield node
+
+    def _leaves(self, read: ast.Name | ast.Attribute, made: ast.Call) -> bool:
+        """Whether a use of the model's name leaves the model where it is: it is called, or asked
+        for something; where it is handed on, nobody knows.
+        """
+        scope = self.program.module.scope_of(read)
+        if self._is_other(read, scope, made):
+            return True
+        above = self.program.module.parents[read]
+        if isinstance(above, ast.Attribute):
+            return above.attr in _STAYS
+        return isinstance(above, ast.Call) and above.func is read
