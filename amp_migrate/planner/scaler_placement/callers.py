@@ -15,8 +15,9 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.decorators import strict_wrapper
 from amp_migrate.model.function_values import follow
-from amp_migrate.model.name_lookups import name_lookup
+from amp_migrate.model.name_lookups import lookup_from, name_lookup
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
@@ -39,6 +40,8 @@ _PLAIN_MARKS = (
     "abc.",
     "numpy.",
 )
+_LOOKUPS = (b"getattr(", b"__dict__", b"globals(", b"vars(")
+_MOST = 40
 _REMEDY = "give amp-migrate these files too, or their folder"
 
 
@@ -84,7 +87,9 @@ def callers_of(
     )
     if not program.graph.escapes(function):
         return Callers(
-            tuple(sites), family, unknown=_unseen(program, function, sites)
+            tuple(sites),
+            family,
+            unknown=_unseen(program, project, function, sites),
         )
     followed = follow(program, function)
     if followed is None:
@@ -94,18 +99,39 @@ def callers_of(
 
 
 def _unseen(
-    program: Program, function: Function, sites: Sequence[CallSite]
+    program: Program,
+    project: Project,
+    function: Function,
+    sites: Sequence[CallSite],
 ) -> str | None:
     """Why there may be callers that nobody sees."""
     if not sites:
         return f"nothing in sight calls `{function.name}`"
     found = name_lookup(program, function)
     if found is None:
-        return None
+        return _found_by_name(program, project, function)
     return (
         f"`{ast.unparse(found)}` (line {found.lineno}) may be "
         f"`{function.name}`, too"
     )
+
+
+def _found_by_name(
+    program: Program, project: Project, function: Function
+) -> str | None:
+    """Why a file that is no part of the program may call it by a name that the run makes."""
+    file = program.module.scopes[function].module
+    linked = {resolved(one.path) for one in program.module.files}
+    users = project.users(resolved(file.path)) if project.imports else []
+    for user in [one for one in users if one not in linked][:_MOST]:
+        text = nearby.text_of(user) or b""
+        if not any(word in text for word in _LOOKUPS):
+            continue
+        other = program_of(user)
+        if other is not None and lookup_from(other, function, file.path):
+            near = os.path.relpath(user, Path(file.path).absolute().parent)
+            return f"{near} may find `{function.name}` by its name"
+    return None
 
 
 def _refuse_unresolved(
