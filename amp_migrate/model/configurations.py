@@ -57,7 +57,7 @@ def configurations(
     """
     names = [
         n
-        for n in _names(program, scope)
+        for n in names_in_reach(program, scope)
         if program.reaching.at(place, n).certain
     ]
     for name in names:
@@ -151,14 +151,14 @@ def has_option(
     )
 
 
-def _names(program: Program, scope: Scope) -> list[str]:
+def names_in_reach(program: Program, scope: Scope) -> list[str]:
     """Plain names of the scope and those around it, and attributes of `self`."""
     found: dict[str, None] = {}
     here: Scope | None = scope
     while here is not None:
         if not isinstance(here.node, ast.ClassDef):
             found |= dict.fromkeys(
-                name for name in here.bindings if "." not in name
+                name for name in here.bindings if name.isidentifier()
             )
         here = here.parent
     cls = (

@@ -16,14 +16,18 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.truth_values import as_truth_value
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.device_questions import DeviceQuestions
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
+from amp_migrate.planner.own_options import (
+    truth_value,
+    unset_switch,
+    with_option,
+)
 from amp_migrate.planner.own_switch import OwnSwitch
 from amp_migrate.planner.parameters_device import TrainedModels
-from amp_migrate.planner.project_flag import flags, with_option
+from amp_migrate.planner.project_flag import flags
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spellings, Switch
@@ -140,6 +144,14 @@ class SwitchFinder:
         """Raise Refusal, at `node`, where what the loop uses is put on a device that nothing can
         ask for at the place.
         """
+        unset = unset_switch(self.program, scope)
+        if unset is not None and not self.known:
+            raise Refusal(
+                "unsupported-shape",
+                node,
+                f"`{ast.unparse(unset)}` ({place_of(self.program, unset)}) may turn AMP on and "
+                "off, and nothing in sight sets it",
+            )
         move = self._decided(scope, place, after)[1]
         if move is not None:
             raise Refusal(
@@ -163,19 +175,10 @@ class SwitchFinder:
         if key not in self._known_at:
             here = ReadingPlace(self.program, scope, place, after)
             found, unread = self._decide(here)
-            enabled = self._truth_value(found.enabled, here)
-            asked = with_option(
-                self.program, scope, place, here.can_read, enabled
-            )
-            asked = self._truth_value(asked, here)
+            enabled = found.enabled and truth_value(found.enabled, here)
+            asked = with_option(here, enabled)
             self._known_at[key] = replace(found, enabled=asked), unread
         return self._known_at[key]
-
-    def _truth_value(self, text: str | None, here: ReadingPlace) -> str | None:
-        """Autocast takes no number for `enabled=`, as `--cuda 1` gives one."""
-        if text is None:
-            return None
-        return as_truth_value(self.program, text, here.node, after=here.after)
 
     def _decide(self, here: ReadingPlace) -> tuple[Switch, Move | None]:
         scope = here.scope

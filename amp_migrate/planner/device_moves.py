@@ -89,10 +89,10 @@ class DeviceUse:
     @property
     def cpu_only(self) -> bool:
         """Whether everything runs on the CPU, as far as the program can be seen."""
-        return not (self.moves or self.other or self.cuda or self._helped)
+        return not (self.moves or self.other or self.cuda or self.helped)
 
     @cached_property
-    def _helped(self) -> bool:
+    def helped(self) -> bool:
         """Whether a function of a file beside the program moves what it is given, as
         `to_cuda(batch)` does.
         """

@@ -61,7 +61,7 @@ class ModelsOnCpu:
         return (
             made is not None
             and self.trained.owner(model, scope) is None
-            and not self._sets_default
+            and not (self._sets_default or self.use.helped)
             and all(self._is_of_another(move, made) for move in self.use.moves)
             and all(self._leaves(one, made) for one in self._uses(model))
         )
@@ -72,18 +72,26 @@ class ModelsOnCpu:
         made = value.origin
         if value.kind is not Kind.MODEL or not isinstance(made, ast.Call):
             return None
-        if any(word.arg in (None, "device") for word in made.keywords):
+        if made not in self.program.module.parents or any(
+            word.arg in (None, "device") for word in made.keywords
+        ):
             return None
-        home, cls = value.foreign or (self.program, value.cls)
-        if cls is None:
-            return made if (value.name or "").startswith("torch.nn.") else None
-        if home is not self.program:
-            return None if DeviceUse(home).moves else made
-        own = self.program.graph.lineage(cls)
-        inside = (
-            self.program.graph.class_around(m.scope) for m in self.use.moves
+        where = self.program.module.scope_of(made)
+        cls = self.program.graph.class_named(made.func, where)
+        if cls is not None:
+            own = self.program.graph.lineage(cls)
+            inside = {
+                self.program.graph.class_around(m.scope) for m in self.use.moves
+            }
+            return made if inside.isdisjoint(own) else None
+        other, found = self.program.values.abroad(made.func, where) or (
+            None,
+            None,
         )
-        return None if any(one in own for one in inside) else made
+        if other is not None and isinstance(found, ast.ClassDef):
+            return None if DeviceUse(other).moves else made
+        name = self.program.canonical(made.func) or ""
+        return made if name.startswith("torch.nn.") else None
 
     @property
     def _sets_default(self) -> bool:

@@ -7,12 +7,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from amp_migrate.model.command_line import options
 from amp_migrate.model.configurations import configurations, has_option
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
-from amp_migrate.torch_facts.amp_api import OWN_OPTIONS
 
 
 def flags(
@@ -35,49 +33,6 @@ def flags(
     ]
     for test in {ast.unparse(t): t for t in elsewhere}.values():
         yield from _by_option(program, scope, place, test)
-
-
-def with_option(
-    program: Program,
-    scope: Scope,
-    place: ast.stmt,
-    can_read: Callable[[str], bool],
-    device: str | None,
-) -> str | None:
-    """What asks for the device, together with the option for AMP that the program's command line
-    has (`--no-amp`), where that can be read.
-    """
-    for name, option in options(program.module).items():
-        if name in OWN_OPTIONS and _is_flag_of_parser(option):
-            for one in configurations(program, scope, place):
-                text = f"{one.holder}.{name}"
-                if device is not None and text in device:
-                    return device
-                if one.kind == "argparse" and can_read(text):
-                    flag = text if OWN_OPTIONS[name] else f"not {text}"
-                    return (
-                        flag
-                        if device is None
-                        else f"{flag} and {_operand(device)}"
-                    )
-    return device
-
-
-def _is_flag_of_parser(option: ast.Call) -> bool:
-    action = next(
-        (one.value for one in option.keywords if one.arg == "action"), None
-    )
-    if isinstance(action, ast.Constant):
-        return action.value in ("store_true", "store_false")
-    named = dotted_name(action) if action is not None else None
-    return named is not None and named.endswith("BooleanOptionalAction")
-
-
-def _operand(text: str) -> str:
-    loose = isinstance(
-        ast.parse(text, mode="eval").body, (ast.IfExp, ast.BoolOp, ast.Lambda)
-    )
-    return f"({text})" if loose else text
 
 
 def _imported(program: Program, module: Module) -> list[Program]:

@@ -242,3 +242,9 @@ OWN_OPTIONS = {
     "no_fp16": False,
 }
 """What programs call their own option for AMP, and whether it turns AMP on."""
+
+OWN_CHOICES = frozenset(("amp", "mixed_precision", "precision"))
+"""What programs call an option that takes one of several precisions."""
+MIXED = ("amp", "fp16", "float16", "16", "16-mixed", "mixed", "half")
+FULL = ("fp32", "float32", "32", "32-true", "full", "single", "no", "none")
+"""Values of such an option, of mixed precision and of none."""
