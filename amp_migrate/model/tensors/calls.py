@@ -244,8 +244,10 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
+    is_method = program.canonical(call.func) is None
     if (
         isinstance(call.func, ast.Attribute)
+        and is_method
         and inference.of(call.func.value, scope).is_array
     ):
         return ARRAY

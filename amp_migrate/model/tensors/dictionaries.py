@@ -8,7 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Function, returned
+from amp_migrate.model.syntax import Function, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -32,6 +32,42 @@ def under(display: ast.expr, key: str) -> ast.expr | None:
         (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
         None,
     )
+
+
+def is_only_read(program: Program, expr: ast.expr) -> bool:
+    """Whether a dictionary holds what it came with: `batch` of `for batch in loader`, of which
+    entries are read, and nothing else is done with it.
+    """
+    if not isinstance(expr, ast.Name):
+        return False
+    bindings = program.reaching.at(expr, expr.id).bindings
+    if not bindings or any(one.how != "for" for one in bindings):
+        return False
+    home = program.module.scope_of(expr)
+    if home.lookup(expr.id) is not home:
+        return False
+    return expr.id not in program.remembered(
+        (is_only_read, home), lambda: _changed(program, home)
+    )
+
+
+def _changed(program: Program, home: Scope) -> set[str]:
+    """The names in a scope that are read otherwise than by their entries."""
+    parents, read = program.module.parents, set()
+    for node, outer in parents.items():
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            continue
+        is_entry = (
+            isinstance(outer, ast.Subscript)
+            and outer.value is node
+            and isinstance(outer.ctx, ast.Load)
+        )
+        if (
+            not is_entry
+            and program.module.scope_of(node).lookup(node.id) is home
+        ):
+            read.add(node.id)
+    return read
 
 
 def _displays(

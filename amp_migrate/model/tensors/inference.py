@@ -246,8 +246,14 @@ class Inference:
             return held.element(place if isinstance(place, int) else None)
         if isinstance(place, str):
             entries = self._entries(expr, place)
-            return join(entries) if entries else self.unseen(expr)
+            if entries or not self._came_so(expr.value, held):
+                return join(entries) if entries else self.unseen(expr)
         return held if held.dtypes != DType.OTHER else self.unseen(expr)
+
+    def _came_so(self, expr: ast.expr, held: Fact) -> bool:
+        """Whether a dictionary came from outside of every region, and stays as it came."""
+        is_of_outside = held.dtypes == ANY_BUT_HALF.dtypes
+        return is_of_outside and dictionaries.is_only_read(self.program, expr)
 
     def _entries(self, expr: ast.Subscript, key: str) -> list[Fact]:
         """What the displays that a dictionary was made by hold under a key; nothing where it is

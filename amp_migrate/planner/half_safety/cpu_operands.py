@@ -10,11 +10,12 @@ from amp_migrate.model.devices import Devices
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts.methods import VIEWS
 
-_DEEP = 8
+_DEEP = 12
 
 
 def operands_on_cpu(
@@ -54,6 +55,9 @@ class _OnCpu:
             return self._moved(expr, scope, deep)
         if isinstance(expr, ast.Subscript):
             return self.holds(expr.value, scope, deep - 1)
+        if isinstance(expr, ast.BinOp):
+            sides = (expr.left, expr.right)
+            return any(self.holds(one, scope, deep - 1) for one in sides)
         dotted = dotted_name(expr)
         reach = (
             self.program.reaching.at(expr, dotted)
@@ -62,14 +66,23 @@ class _OnCpu:
         )
         if reach is None or not reach.bindings:
             return False
-        home = self.program.module.scope_of
-        return all(
-            one.how == "assign"
-            and one.index is None
-            and one.value is not None
-            and self.holds(one.value, home(one.value), deep - 1)
-            for one in reach.bindings
-        )
+        return all(self._bound(one, deep - 1) for one in reach.bindings)
+
+    def _bound(self, binding: Binding, deep: int) -> bool:
+        """Whether a name gets what lies on the CPU: a parameter, from each of its callers."""
+        if binding.how == "parameter":
+            given = all_arguments(self.program, binding)
+            return bool(given) and all(
+                self.holds(one, home, deep) for one, home in given
+            )
+        value = binding.value
+        if (
+            binding.how != "assign"
+            or binding.index is not None
+            or value is None
+        ):
+            return False
+        return self.holds(value, self.program.module.scope_of(value), deep)
 
     def _moved(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         """`x.cpu()`, `x.to("cpu")`, and views of that."""
