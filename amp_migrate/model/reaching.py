@@ -38,6 +38,12 @@ _NONE = 1_000_000
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+class _Open:
+    """What is being answered, in any file; it ends what leads back to it."""
+
+    questions = 0
+
+
 class Reaching:
     """Answers `at` and `after` for the files of one program."""
 
@@ -49,6 +55,7 @@ class Reaching:
         self._flows: dict[Scope, BodyFlow] = {}
         self._scopes: dict[ast.AST, Scope] = {}
         self._named: dict[ast.stmt, list[Bind]] = {}
+        self._known: dict[tuple[ast.AST, str], Reach] = {}
         self._left: dict[tuple[Scope, str], Left] = {}
         self._entries: dict[tuple[Scope, str], Reach] = {}
         self._busy: dict[tuple[Scope, str], int] = {}
@@ -61,16 +68,23 @@ class Reaching:
     def at(self, node: ast.expr | ast.stmt, dotted: str) -> Reach:
         """The bindings of `dotted` that may reach `node`: an expression where it is evaluated, a
         statement before it runs. No bindings, and not certain, for a node made on the way.
+        Asked again for every loop.
         """
+        if _Open.questions:
+            return self._at(node, dotted)
+        known = self._known.get((node, dotted))
+        if known is None:
+            known = self._known[node, dotted] = self._at(node, dotted)
+        return known
+
+    def _at(self, node: ast.expr | ast.stmt, dotted: str) -> Reach:
         place = self._place(node, dotted)
         if place is None or isinstance(place, Reach):
             return place or UNKNOWN
         scope, position = place
-        return (
-            self.on_entry(scope, dotted)
-            if position is None
-            else (self.found(scope, dotted, position))
-        )
+        if position is None:
+            return self.on_entry(scope, dotted)
+        return self.found(scope, dotted, position)
 
     def own(self, node: ast.expr | ast.stmt, dotted: str) -> Reach | None:
         """The same, where only bindings of the body that evaluates `node` reach it, and of the
@@ -268,8 +282,12 @@ class Reaching:
             return UNKNOWN
         outside, self._assumed = self._assumed, _NONE
         self._busy[question] = depth
-        found = self.entry.of(scope, key)
-        del self._busy[question]
+        _Open.questions += 1
+        try:
+            found = self.entry.of(scope, key)
+        finally:
+            _Open.questions -= 1
+            del self._busy[question]
         if self._assumed >= depth:  # it rests on no question that is still open
             self._entries[question] = found
             self._assumed = _NONE
@@ -283,6 +301,13 @@ class Reaching:
             return Left(
                 tuple(reversed(plain)), True, True, entry=False, proved=False
             )
+        _Open.questions += 1
+        try:
+            return self._followed(scope, key, items)
+        finally:
+            _Open.questions -= 1
+
+    def _followed(self, scope: Scope, key: str, items: Items) -> Left:
         found = Found()
         seen: set[Item] = set()
         waiting = list(items)

@@ -42,6 +42,22 @@ def test_without_a_circle_each_is_computed_once() -> None:
     assert calls.computed == 3
 
 
+def test_what_rests_on_no_circle_is_computed_once_beside_one() -> None:
+    line = "cdefghijklmnopqrstuvwxyz"
+    edges = {"a": "b", "b": "ac", **dict(zip(line, [*line[1:], ""], strict=True))}
+    calls = Calls(edges, {"z": FLOAT, "a": FLOAT16})
+    assert calls.of("a").dtypes == DType.FLOAT16 | DType.FLOAT
+    assert calls.computed <= 3 * len("ab") + len(line)
+
+
+def test_circles_in_a_circle_know_all_of_it() -> None:
+    edges = {"a": "b", "b": "cd", "c": "bd", "d": "ae", "e": "e"}
+    for first in "abcd":
+        calls = Calls(edges, {"c": FLOAT, "e": FLOAT16})
+        found = [calls.of(first), *map(calls.of, "abcd")]
+        assert {one.dtypes for one in found} == {DType.FLOAT16 | DType.FLOAT}
+
+
 def test_a_range_that_grows_is_given_up_and_the_dtype_stays() -> None:
     facts = Fixpoint()
 

@@ -1,8 +1,9 @@
 """Facts that are defined by one another, as parameters by what callers pass: their least solution.
 
 A key that is asked for while it is being computed has the value that the last round found for it,
-nothing at first. Rounds are repeated until what was assumed is what was found; so each key costs
-one computation a round, however many paths lead to it.
+nothing at first. Rounds are repeated until what was assumed is what was found, for the keys that
+lead to one another alone: what rests on no key that is still open is settled at once. So each key
+costs one computation a round of its own circle, however many paths lead to it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ _NOTHING = Fact(DType.NONE)
 _ROUNDS = 8
 _EXACT = 3
 """Rounds after which ranges are given up: they may grow for ever, dtypes cannot."""
+_NONE = 1_000_000
 
 
 class Fixpoint:
@@ -23,25 +25,36 @@ class Fixpoint:
 
     def __init__(self) -> None:
         self._settled: dict[object, Fact] = {}
-        self._found: dict[object, Fact] = {}
+        self._found: dict[object, tuple[Fact, int]] = {}
+        """What keys of open circles are for now, in the order in which they were found, and the
+        outermost open key that this rests on."""
         self._assumed: dict[object, Fact] = {}
-        self._open: set[object] = set()
+        self._open: dict[object, int] = {}
         self._relied: set[object] = set()
+        self._lowest = _NONE
+        """The outermost open key that an answer found since has rested on."""
 
     def of(self, key: object, compute: Callable[[], Fact]) -> Fact:
         """The fact of `key`, by `compute`, which may ask for other keys and for this one."""
-        known = self._settled.get(key) or self._found.get(key)
+        known = self._settled.get(key)
         if known is not None:
             return known
-        if key in self._open:
+        found = self._found.get(key)
+        if found is not None:
+            self._lowest = min(self._lowest, found[1])
+            return found[0]
+        depth = self._open.get(key)
+        if depth is not None:
             self._relied.add(key)
+            self._lowest = min(self._lowest, depth)
             return self._assumed.get(key, _NOTHING)
-        if self._open:
-            return self._once(key, compute)
+        outside, self._lowest = self._lowest, _NONE
         try:
             return self._solved(key, compute)
         finally:
-            self._assumed.clear()
+            self._lowest = min(self._lowest, outside)
+            if not self._open:
+                self._start_over()
 
     def settle(self, key: object, fact: Fact) -> None:
         """Say what a key is, before it is asked."""
@@ -53,33 +66,59 @@ class Fixpoint:
         self._found.clear()
 
     def _solved(self, key: object, compute: Callable[[], Fact]) -> Fact:
+        """Round by round, where a circle begins with `key`; else once, for who began it."""
+        before, depth = len(self._found), len(self._open)
         for number in range(_ROUNDS):
-            self._found.clear()
-            self._relied.clear()
-            found = self._once(key, compute)
-            wanted = {one: self._next(one, number) for one in self._relied}
-            if all(
-                fact == self._assumed.get(one, _NOTHING)
-                for one, fact in wanted.items()
-            ):
-                self._settled.update(self._found)
-                self._found.clear()
-                return found
-            self._assumed.update(wanted)
-        self._found.clear()
+            fact = self._once(key, compute)
+            if self._lowest < depth:
+                self._found[key] = fact, self._lowest
+                return fact
+            if self._lowest == _NONE:
+                self._settled[key] = fact
+                return fact
+            self._found[key] = fact, depth
+            self._lowest = _NONE
+            if self._agree(number, before):
+                return fact
         self._settled[key] = UNKNOWN
         return UNKNOWN
 
-    def _next(self, key: object, number: int) -> Fact:
-        fact = self._found[key]
-        return (
-            fact if number < _EXACT else replace(fact, bounds=None, elements=())
+    def _agree(self, number: int, before: int) -> bool:
+        """Whether the keys of a circle are what was assumed, which settles them; else it is what
+        they are assumed to be next.
+        """
+        circle = [
+            self._found.popitem() for _ in range(len(self._found) - before)
+        ]
+        relied = [
+            (key, fact) for key, (fact, _) in circle if key in self._relied
+        ]
+        self._relied.difference_update(key for key, _ in relied)
+        wanted = {key: _next(fact, number) for key, fact in relied}
+        agreed = all(
+            fact == self._assumed.get(key, _NOTHING)
+            for key, fact in wanted.items()
         )
+        if agreed:
+            self._settled.update((key, fact) for key, (fact, _) in circle)
+        self._assumed.update(wanted)
+        return agreed
 
     def _once(self, key: object, compute: Callable[[], Fact]) -> Fact:
-        self._open.add(key)
+        self._open[key] = len(self._open)
         try:
-            self._found[key] = compute()
+            return compute()
         finally:
-            self._open.discard(key)
-        return self._found[key]
+            del self._open[key]
+
+    def _start_over(self) -> None:
+        self._found.clear()
+        self._assumed.clear()
+        self._relied.clear()
+        self._lowest = _NONE
+
+
+def _next(fact: Fact, number: int) -> Fact:
+    if number < _EXACT:
+        return fact
+    return replace(fact, bounds=None, elements=())
