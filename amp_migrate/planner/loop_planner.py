@@ -18,6 +18,7 @@ from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
+from amp_migrate.planner.half_safety.running_sums import sums_in_float
 from amp_migrate.planner.handed_losses import Above, is_handed, regions_above
 from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
@@ -118,6 +119,9 @@ class LoopPlanner:
             casts_after(
                 self.program, where, late, hazards, self.settings, own=own
             )
+        sums_in_float(
+            self.program, [loop.scope, *(one for one, _ in before)], hazards
+        )
 
     def _unscaled(
         self,
