@@ -17,6 +17,7 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.half_values import Halves, runs_forward
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.reach import reachable
@@ -289,41 +290,11 @@ def _sites(program: Program, scope: Scope, hops: int) -> Iterator[Site]:
                 call,
             )
             continue
-        found = _called(program, call, scope) if hops else None
-        if found is not None:
-            other, inner = found
+        for other, inner in run_by(program, call, scope) if hops else ():
             yield from (
                 _lifted(other, call, inner, site)
                 for site in sites(other, inner, hops - 1)
             )
-
-
-def _called(
-    program: Program, call: ast.Call, scope: Scope
-) -> tuple[Program, Scope] | None:
-    """The function in sight that a call runs, in this file or another."""
-    function = program.values.callee(call, scope)
-    if function is not None:
-        return program, program.scope(function)
-    definition = program.values.abroad(call.func, scope)
-    if definition is not None and not isinstance(definition[1], ast.ClassDef):
-        return definition[0], definition[0].scope(definition[1])
-    return _forward_of(program, call, scope)
-
-
-def _forward_of(
-    program: Program, call: ast.Call, scope: Scope
-) -> tuple[Program, Scope] | None:
-    """`penalty(scores, labels)` of a module in sight runs its `forward`."""
-    if (
-        isinstance(call.func, ast.Name)
-        and program.graph.class_named(call.func, scope) is not None
-    ):
-        return None  # the class itself
-    value = program.values.of(call.func, scope)
-    other, cls = value.foreign or (program, value.cls)
-    forward = other.graph.method(cls, "forward") if cls is not None else None
-    return (other, other.scope(forward)) if forward is not None else None
 
 
 def _given(call: ast.Call, place: int, name: str) -> tuple[ast.expr, ...]:

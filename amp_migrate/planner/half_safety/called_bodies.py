@@ -1,0 +1,85 @@
+"""The bodies that a call runs, whichever file they stand in: a function, the `forward` of a module,
+and `__call__` of an object that a factory makes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
+from amp_migrate.model.targets import made_classes, makers, own_forwards
+
+_OPEN = (Kind.UNKNOWN, Kind.OBJECT)
+
+
+def run_by(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, Scope]]:
+    """The function in sight that a call runs, and all that it may run of objects."""
+    found = _called(program, call, scope)
+    made = _called_objects(program, call, scope)
+    # Where one of several classes is made, the first alone is known as what is called.
+    return list(dict.fromkeys([*([found] if found else []), *made]))
+
+
+def _called(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Scope] | None:
+    """The function in sight that a call runs, in this file or another."""
+    function = program.values.callee(call, scope)
+    if function is not None:
+        return program, program.scope(function)
+    definition = program.values.abroad(call.func, scope)
+    if definition is not None and not isinstance(definition[1], ast.ClassDef):
+        return definition[0], definition[0].scope(definition[1])
+    return _forward_of(program, call, scope)
+
+
+def _forward_of(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Scope] | None:
+    """`penalty(scores, labels)` of a module in sight runs its `forward`."""
+    if (
+        isinstance(call.func, ast.Name)
+        and program.graph.class_named(call.func, scope) is not None
+    ):
+        return None  # the class itself
+    value = program.values.of(call.func, scope)
+    other, cls = value.foreign or (program, value.cls)
+    forward = other.graph.method(cls, "forward") if cls is not None else None
+    return (other, other.scope(forward)) if forward is not None else None
+
+
+def _called_objects(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Scope]]:
+    """`algorithm(x, model)`, by the classes that a factory here or in another file makes it of."""
+    kind = program.values.kind(call.func, scope)
+    if kind not in _OPEN or program.canonical(call.func) is not None:
+        return
+    for home, cls in _made(program, call.func, scope):
+        for function in own_forwards(home, cls):
+            yield home, home.scope(function)
+
+
+def _made(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[Program, ast.ClassDef]]:
+    """The classes that an object may be of."""
+    for made in makers(program, expr, scope):
+        if isinstance(made, ast.ClassDef):
+            yield program, made
+            continue
+        where = program.module.scope_of(made)
+        home, found = program.values.abroad(made, where) or (None, None)
+        if home is not None and isinstance(found, ast.ClassDef):
+            yield home, found
+        elif home is not None and isinstance(found, FUNCTIONS):
+            inner = home.scope(found)
+            for value in returned(found):
+                yield from (
+                    (home, cls) for cls in made_classes(home, value, inner)
+                )
