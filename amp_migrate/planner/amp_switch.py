@@ -198,6 +198,8 @@ class SwitchFinder:
             for move in moves or self._moves_near(scope)
         ]
         found = next(self._found(moves, here), None)
+        beside = self._of_models_beside(moves, scope)
+        found = found or next(self._found(beside, here), None)
         if found is not None:
             return found, None
         if scope.parameters():
@@ -293,6 +295,19 @@ class SwitchFinder:
             if not m.of_model and self.trained.order.leads(m.scope, here.scope)
         )
         return sorted(its or data, key=lambda m: m.scope is not here.scope)
+
+    def _of_models_beside(self, moves: list[Move], scope: Scope) -> list[Move]:
+        """Where only data is seen to be moved: the moves of the models that are made with the
+        optimizer, all to one device.
+        """
+        found = [m for m in self.use.moves if m.of_model and m.scope is scope]
+        named = {
+            dotted_name(m.device) if m.device is not None else None
+            for m in found
+        }
+        only_data = not any(m.of_model for m in moves)
+        sure = not any(m.optional or m.tests for m in found)
+        return found if only_data and sure and len(named) == 1 else []
 
     def _moves_near(self, scope: Scope) -> list[Move]:
         """Other moves: of models rather than of data, in its file rather than in others."""

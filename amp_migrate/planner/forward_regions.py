@@ -25,6 +25,7 @@ from amp_migrate.planner.regions import (
     Region,
     Regions,
     acts,
+    checked,
     index_in,
     is_power,
     rebased,
@@ -47,10 +48,13 @@ class RegionFinder:
         backwards: list[ast.Call],
         late: frozenset[ast.stmt],
         losses: Callable[[ast.Call], list[ast.expr]] | None = None,
+        outputs: frozenset[str] = frozenset(),
     ) -> None:
         """`backwards` are calls that end in a backward; `late` are statements that must stay
-        outside (BCE losses); `losses` finds what such a call differentiates.
+        outside (BCE losses); `losses` finds what such a call differentiates; `outputs` are
+        attributes that a forward before the scope is called has set.
         """
+        self._outputs = outputs
         self._losses = losses or (lambda call: receivers(call, program))
         self.program = program
         self.scope = scope
@@ -141,6 +145,8 @@ class RegionFinder:
             found = self._members(call, at)
             if found or inline:
                 break
+        if not found and not inline and self._outputs:
+            found = self._members(call, at, self._outputs)
         return found, inline
 
     def _late_forward(self, call: ast.Call, at: ast.stmt) -> bool:
@@ -173,11 +179,16 @@ class RegionFinder:
             bool(name) and criterion_name(name) and name not in LOSS_ARITHMETIC
         )
 
-    def _members(self, call: ast.Call, at: ast.stmt) -> list[ast.stmt]:
-        """Statements of the loss's slice that carry gradients from a forward on, in
-        source order.
+    def _members(
+        self,
+        call: ast.Call,
+        at: ast.stmt,
+        outputs: frozenset[str] = frozenset(),
+    ) -> list[ast.stmt]:
+        """Statements of the loss's slice that carry gradients from a forward on, or from
+        `outputs`, in source order.
         """
-        tainted: set[str] = set()
+        tainted: set[str] = set(outputs)
         floats: set[str] = set()
         members: list[Step] = []
         for expr in self._losses(call):
@@ -205,7 +216,9 @@ class RegionFinder:
                         floats -= step.defines
                     tainted |= step.defines
         members.sort(key=lambda s: s.order)
-        if not any(self._runs_forward(m.statement) for m in members):
+        if not outputs and not any(
+            self._runs_forward(m.statement) for m in members
+        ):
             members = []
         self.tainted |= tainted
         return [m.statement for m in members]
@@ -320,12 +333,10 @@ class RegionFinder:
             if run and any(
                 self._keep_out(s) for s in block[run[-1] + 1 : place]
             ):
-                yield self._checked(
-                    Region(block[run[0]], block[run[-1]], block)
-                )
+                yield checked(Region(block[run[0]], block[run[-1]], block))
                 run = []
             run.append(place)
-        yield self._checked(Region(block[run[0]], block[run[-1]], block))
+        yield checked(Region(block[run[0]], block[run[-1]], block))
 
     def _worthwhile(self, region: Region) -> bool:
         """A run of plain arithmetic on values that left another region needs none of its own."""
@@ -355,17 +366,6 @@ class RegionFinder:
             is_no_grad(i.context_expr, self.program) for i in statement.items
         )
         return no_grad and bool(self._effect(statement) & EventKind.FORWARD)
-
-    def _checked(self, region: Region) -> Region:
-        for statement in region.statements():
-            for node in shallow(statement):
-                if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-                    raise Refusal(
-                        "unsupported-shape",
-                        node,
-                        "a generator or coroutine gives up control inside forward and loss",
-                    )
-        return region
 
     def _hoist(
         self,

@@ -23,6 +23,7 @@ from amp_migrate.planner.handed_losses import Above, is_handed, regions_above
 from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
 from amp_migrate.planner.loop_edits import LoopPlan
+from amp_migrate.planner.loss_flow import flow_of
 from amp_migrate.planner.notebook_cells import check_cells
 from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
 from amp_migrate.planner.order import check_order
@@ -71,7 +72,7 @@ class LoopPlanner:
             ProbabilityLosses(self.program, scope, backwards, hazards).late()
             | penalties.late()
         )
-        regions, before = self._regions(group, late, hazards)
+        regions, before = self._regions(group, loop, late, hazards)
         check_cells(regions.regions)
         before = self._entered(loop, regions, before, hazards)
         penalties.casts(
@@ -176,13 +177,7 @@ class LoopPlanner:
     ) -> list[tuple[Scope, Region]]:
         """The regions in other scopes; what breaks in any of them is collected."""
         scope = loop.scope
-        before = [*before]
-        before += [
-            (s.scope, r)
-            for s in loop.steppers
-            if s.scope is not scope
-            for r in forwards_before(self.program, s.scope, s.backwards)
-        ]
+        before = [*before, *self._forwards_before(loop)]
         before = list({id(r.first): (where, r) for where, r in before}.values())
         hazards.enter(
             (region.statements(), scope) for region in regions.regions
@@ -201,6 +196,23 @@ class LoopPlanner:
         for hoist in regions.hoists:
             _check(hazards, [hoist.statement], scope)
         return before
+
+    def _forwards_before(self, loop: Loop) -> list[tuple[Scope, Region]]:
+        return [
+            (s.scope, r)
+            for s in loop.steppers
+            if s.scope is not loop.scope
+            for r in forwards_before(self.program, s.scope, s.backwards)
+        ]
+
+    def _outputs(self, loop: Loop) -> frozenset[str]:
+        """The attributes that `self.forward()` has set wherever the loop's scope is called."""
+        found = {s.scope: set[str]() for s in loop.steppers}
+        for scope, region in self._forwards_before(loop):
+            step = flow_of(scope, self.program).step(region.first)
+            if scope.self_name == loop.scope.self_name:
+                found[scope] |= {n for n in step.defines if "." in n}
+        return frozenset(set.intersection(*found.values()) if found else ())
 
     def _switch_off(
         self,
@@ -246,10 +258,17 @@ class LoopPlanner:
         return loop, marked
 
     def _regions(
-        self, group: Group, late: frozenset[ast.stmt], hazards: Hazards
+        self,
+        group: Group,
+        loop: Loop,
+        late: frozenset[ast.stmt],
+        hazards: Hazards,
     ) -> tuple[Regions, list[tuple[Scope, Region]]]:
         """The regions of a scope; where it is handed its losses, those of its callers."""
-        finder = RegionFinder(self.program, group.scope, group.backwards, late)
+        outputs = self._outputs(loop)
+        finder = RegionFinder(
+            self.program, group.scope, group.backwards, late, outputs=outputs
+        )
         try:
             return finder.find(), []
         except Refusal as refusal:

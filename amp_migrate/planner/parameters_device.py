@@ -330,7 +330,18 @@ class TrainedModels:
                 self.order.runs_before(m, scope, place, after=after)
                 for m in its
             )
-        others = (m for m in moves if m.of_model)
+        others = (m for m in moves if self._may_be_of_model(m))
         return not any(
             self.order.runs_later(m, scope, place, after=after) for m in others
         )
+
+    def _may_be_of_model(self, move: Move) -> bool:
+        """Not `nn.MSELoss().to(device)`; but the statement `one.to(device)`, which does nothing to
+        a tensor.
+        """
+        assert isinstance(move.call.func, ast.Attribute)
+        kind = self.program.values.kind(move.call.func.value, move.scope)
+        alone = self.program.module.parents[move.call]
+        if kind is Kind.UNKNOWN:
+            return isinstance(alone, ast.Expr)
+        return move.of_model and kind is not Kind.CRITERION

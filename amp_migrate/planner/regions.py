@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, Scope, shallow
+from amp_migrate.planner.refusal import Refusal
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,19 @@ def forwards_before(
             ):
                 found.append(Region(statement, statement, scope.body))
     return found
+
+
+def checked(region: Region) -> Region:
+    """The region itself. Raises Refusal where it gives up control."""
+    for statement in region.statements():
+        for node in shallow(statement):
+            if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+                raise Refusal(
+                    "unsupported-shape",
+                    node,
+                    "a generator or coroutine gives up control inside forward and loss",
+                )
+    return region
 
 
 def receivers(call: ast.Call, program: Program) -> list[ast.expr]:

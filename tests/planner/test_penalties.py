@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.migrate import migrate_text
 from tests.planner.programs import body, script, text, verdict
@@ -248,3 +250,27 @@ def test_indices_and_masks_stay_what_they_are() -> None:
     assert "gp = penalty(model, fake.detach().float(), index, mask, best)\n" in body(
         source, before=helper
     )
+
+
+WHO = {
+    "a function that computes the loss, too": (
+        "penalty",
+        "loss = penalty(model, x)\n",
+        "`penalty`",
+    ),
+    "a function that takes them of what it is given": (
+        "def apart(x, y):\n    return torch.autograd.grad(y.sum(), x, create_graph=True)[0].sum()\n",
+        "loss = apart(x, model(x))\n",
+        "all of the loss depends on them",
+    ),
+}
+
+
+@pytest.mark.parametrize(("helper", "loss", "said"), WHO.values(), ids=WHO)
+def test_the_reason_names_what_takes_them(helper: str, loss: str, said: str) -> None:
+    source = script(
+        f"x.requires_grad_(True)\n{loss}{STEP}", before=helper if ":" in helper else HELPER
+    )
+    message = migrate_text(source, "<test>", Settings()).loops[0].message
+    assert message is not None
+    assert said in message

@@ -126,7 +126,11 @@ class Penalties:
                 and id(node) not in known
                 and self._keeps_graph(node, where)
             ):
-                raise self._refuse(node, "here the model's forward takes them")
+                taken = where.qualname.rpartition(".")[2]
+                is_forward = taken == "forward"
+                who = "the model's forward" if is_forward else f"`{taken}`"
+                why = f"here {who} takes them"
+                raise self._refuse(node, why)
 
     def _keeps_graph(self, call: ast.Call, scope: Scope) -> bool:
         graph = next(
