@@ -198,12 +198,8 @@ class RegionFinder:
                 if self._stands_alone(step.statement):
                     continue
                 if self.flow.without_gradient(step.statement):
-                    if (
-                        step.uses & tainted
-                        and self._runs_forward(step.statement)
-                        and not under_no_grad(self.program, step.statement)
-                    ):
-                        members.append(step)  # it runs on values that are half
+                    if self._runs_on_halves(step, tainted):
+                        members.append(step)
                     continue
                 if self._runs_forward(step.statement) or step.uses & tainted:
                     if self._stays_float(step, tainted, floats):
@@ -222,6 +218,12 @@ class RegionFinder:
             members = []
         self.tainted |= tainted
         return [m.statement for m in members]
+
+    def _runs_on_halves(self, step: Step, tainted: set[str]) -> bool:
+        return bool(step.uses & tainted) and (
+            self._runs_forward(step.statement)
+            and not under_no_grad(self.program, step.statement)
+        )
 
     def _stays_float(
         self, step: Step, tainted: set[str], floats: set[str]

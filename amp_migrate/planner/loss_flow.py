@@ -14,6 +14,7 @@ from amp_migrate.model.gradient_flow import (
     under_no_grad,
     without_gradient,
 )
+from amp_migrate.model.losses import body_of, callables
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
@@ -62,9 +63,16 @@ class Flow:
 
     def __init__(self, scope: Scope, program: Program) -> None:
         self.scope = scope
+        statements = list(_statements(scope))
+        asked = _asked(statements, program)
         self.steps = [
-            _step(s, i, _written_by_calls(s, scope, program))
-            for i, s in enumerate(_statements(scope))
+            _step(
+                s,
+                i,
+                _written_by_calls(s, scope, program)
+                | _written_by_models(s, scope, program, asked),
+            )
+            for i, s in enumerate(statements)
         ]
         self._program = program
         self._cut: dict[int, bool] = {}
@@ -200,6 +208,43 @@ def _written_by_calls(
                     program.values.callee(node, scope), program, set()
                 )
     return {f"{scope.self_name}.{name}" for name in found}
+
+
+def _asked(statements: list[ast.stmt], program: Program) -> set[str]:
+    """The objects of which a body reads attributes other than to call them."""
+    found: set[str] = set()
+    for statement in statements:
+        for root in header(statement):
+            for node in shallow(root):
+                if isinstance(node, ast.Attribute) and isinstance(
+                    node.ctx, ast.Load
+                ):
+                    parent = program.module.parents.get(node)
+                    called = parent.func if isinstance(parent, ast.Call) else 0
+                    if called is not node:
+                        found.add(dotted_name(node.value) or "")
+    return found
+
+
+def _written_by_models(
+    statement: ast.stmt, scope: Scope, program: Program, asked: set[str]
+) -> set[str]:
+    """`model(x)` sets what its forward sets, as `model.loss`."""
+    found: set[str] = set()
+    for root in header(statement):
+        for node in shallow(root):
+            name = (
+                dotted_name(node.func) if isinstance(node, ast.Call) else None
+            )
+            if name is None or name not in asked:
+                continue
+            assert isinstance(node, ast.Call)
+            for behind in callables(program, node, scope):
+                body = body_of(behind)
+                if isinstance(body, FUNCTIONS):
+                    there = _attributes_set(body, behind[0], set())
+                    found |= {f"{name}.{one}" for one in there}
+    return found
 
 
 def _attributes_set(
