@@ -348,7 +348,9 @@ class Devices:
         if name == "torch.device":
             return self._device(expr, scope)
         if name == "torch.accelerator.current_accelerator":
-            return DeviceValue(Form.DEVICE | Form.NONE, closed=False)
+            return DeviceValue(
+                Form.DEVICE | Form.NONE, frozenset({"accelerator"})
+            )
         if name in _INDICES:
             return DeviceValue(Form.INDEX)
         if name == "str":

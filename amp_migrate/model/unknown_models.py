@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind, library_kind
+from amp_migrate.model.kinds import Kind, criterion_name, library_kind
 from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Module, Scope, is_abstract
-from amp_migrate.model.targets import forwards, makers
+from amp_migrate.model.targets import forwards, kept_functions, makers
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 
@@ -32,9 +32,11 @@ def possible(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[Function]:
     """What `call` may run in this program, where the class of the model is not known."""
-    method = _method(program, call, scope)
+    method, kind = _method(program, call, scope), Kind.MODEL
+    if method is None and _is_unknown_loss(program, call, scope):
+        method, kind = "forward", Kind.CRITERION
     if method is not None:
-        for cls in module_classes(program):
+        for cls in module_classes(program, kind):
             yield from _bodies(program, cls, method)
     func = call.func
     own = (
@@ -62,9 +64,11 @@ def methods_abroad(
                 (foreign[0], one) for one in _of_class(*foreign, func.attr)
             )
             return
-    method = _method(program, call, scope)
+    method, kind = _method(program, call, scope), Kind.MODEL
+    if method is None and _is_unknown_loss(program, call, scope):
+        method, kind = "forward", Kind.CRITERION
     if method is not None:
-        for home, cls in _imported_classes(program):
+        for home, cls in _imported_classes(program, kind):
             yield from ((home, one) for one in _bodies(home, cls, method))
 
 
@@ -120,6 +124,22 @@ def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
     return "forward" if _is_unknown(program, func, scope) else None
 
 
+def _is_unknown_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """`self.loss_func(outputs, y)` of a loss that nothing in sight makes: it may be of any class of
+    losses.
+    """
+    name = dotted_name(call.func)
+    if name is None or not criterion_name(name.rpartition(".")[2]):
+        return False
+    if (
+        program.canonical(call.func) is not None
+        or program.values.callee(call, scope) is not None
+        or kept_functions(program, call.func, scope)
+    ):
+        return False
+    return _is_unknown(program, call.func, scope)
+
+
 def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
     value = program.values.of(expr, scope)
     if (
@@ -128,7 +148,7 @@ def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
         or value.name not in _SAY_NO_CLASS
     ):
         return False
-    if value.kind not in (Kind.MODEL, Kind.UNKNOWN):
+    if value.kind not in (Kind.MODEL, Kind.CRITERION, Kind.UNKNOWN):
         return False
     made = makers(program, expr, scope)
     return all(
@@ -157,20 +177,22 @@ def _says_no_class(program: Program, name: ast.expr) -> bool:
     return is_factory or is_table or bool(imported.exported(searched, scope))
 
 
-def module_classes(program: Program) -> list[ast.ClassDef]:
-    """The classes of the program whose instances are models."""
+def module_classes(
+    program: Program, kind: Kind = Kind.MODEL
+) -> list[ast.ClassDef]:
+    """The classes of the program whose instances are models, or losses."""
 
     def found() -> list[ast.ClassDef]:
-        kind = program.values.class_kind
-        return [
-            cls for cls in program.graph.classes() if kind(cls) is Kind.MODEL
-        ]
+        of = program.values.class_kind
+        return [cls for cls in program.graph.classes() if of(cls) is kind]
 
-    return program.remembered(module_classes, found)
+    return program.remembered((module_classes, kind), found)
 
 
-def _imported_classes(program: Program) -> list[tuple[Program, ast.ClassDef]]:
-    """The model classes that the program's calls name in other files of the project; of a function
+def _imported_classes(
+    program: Program, kind: Kind
+) -> list[tuple[Program, ast.ClassDef]]:
+    """The classes that the program's calls name in other files of the project; of a function
     there, those of its file, any of which it may make.
     """
 
@@ -194,10 +216,12 @@ def _imported_classes(program: Program) -> list[tuple[Program, ast.ClassDef]]:
             for one in _evaluated(program, file)
         ]
         return list(
-            dict.fromkeys(pair for one in named for pair in _classes_of(*one))
+            dict.fromkeys(
+                pair for one in named for pair in _classes_of(*one, kind)
+            )
         )
 
-    return program.remembered(_imported_classes, found)
+    return program.remembered((_imported_classes, kind), found)
 
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:
@@ -259,14 +283,16 @@ def _in_modules(program: Program, file: Module) -> Iterator[Definition]:
 
 
 def _evaluated(program: Program, file: Module) -> Iterator[Definition]:
-    """What `eval(name)` may be: any name that the file imports, and what imported modules hold."""
+    """What `eval(name)` and `globals()[name]` may be: any name that the file imports, and what
+    imported modules hold.
+    """
     calls = (call for scope in file.own_scopes for call in scope.calls)
     if file.neighbours is None or not any(
-        dotted_name(call.func) == "eval" for call in calls
+        dotted_name(call.func) in _BY_NAME for call in calls
     ):
         return
     own = {resolved(one.path) for one in program.module.files}
-    for origin in file.imports.names.values():
+    for origin in (*file.imports.names.values(), *file.imports.stars):
         found = file.neighbours.find(origin)
         several = (
             [found] if found is not None else file.neighbours.exported(origin)
@@ -274,6 +300,9 @@ def _evaluated(program: Program, file: Module) -> Iterator[Definition]:
         yield from (
             one for one in several if resolved(one[0].module.path) not in own
         )
+
+
+_BY_NAME = ("eval", "globals")
 
 
 def _in_tables(file: Module) -> Iterator[Definition]:
@@ -304,9 +333,9 @@ def _in_tables(file: Module) -> Iterator[Definition]:
 
 
 def _classes_of(
-    home: Program, node: Function | ast.ClassDef
+    home: Program, node: Function | ast.ClassDef, kind: Kind
 ) -> Iterator[tuple[Program, ast.ClassDef]]:
     if not isinstance(node, ast.ClassDef):
-        yield from ((home, cls) for cls in module_classes(home))
-    elif home.values.class_kind(node) is Kind.MODEL:
+        yield from ((home, cls) for cls in module_classes(home, kind))
+    elif home.values.class_kind(node) is kind:
         yield home, node

@@ -46,11 +46,8 @@ class DeviceQuestions:
         if not here.is_bound(text):
             return self._elsewhere(move)
         torch = self.spellings.of(here.scope).torch
-        if value.form is Form.DEVICE | Form.NONE and not value.names:
-            return Switch(
-                f'{text}.type if {text} is not None else "cuda"',
-                f"{text} is not None",
-            )
+        if value.form is Form.DEVICE | Form.NONE:
+            return self._where_given(text, value)
         was_asked = not value.form & ~(Form.DEVICE | Form.UNKNOWN)
         if value.is_device or was_asked and here.is_bound(f"{text}.type"):
             return self._asked(f"{text}.type", value, indexed=False)
@@ -69,6 +66,15 @@ class DeviceQuestions:
                 f"{torch}.device({text}).type", value, indexed=False
             )
         return None
+
+    def _where_given(self, text: str, value: DeviceValue) -> Switch:
+        """What may be None, else an accelerator; or else any device, the CPU too."""
+        given = f"{text} is not None"
+        kind = f'{text}.type if {given} else "cuda"' if self.use.other else ""
+        if not _may_be_cpu(value):
+            return Switch(kind or '"cuda"', given)
+        asked = f'{text}.type != "cpu"' if kind else f'{text}.type == "cuda"'
+        return Switch(kind or '"cuda"', f"{given} and {asked}")
 
     def _asked(self, text: str, value: DeviceValue, *, indexed: bool) -> Switch:
         """`text` compared with what it may be."""

@@ -51,8 +51,21 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     if not facts:
         # An entry point, or a method that a library calls.
         return UNKNOWN if inference.inside(function.body[0]) else ANY_BUT_HALF
-    is_open = function.name != "forward" and program.graph.escapes(function)
+    # What runs it under autocast is out of sight where no caller in sight does.
+    is_open = is_inside and not here or _is_open(program, function)
     return join([*facts, Fact(DType.UNKNOWN)]) if is_open else join(facts)
+
+
+def _is_open(program: Program, function: Function) -> bool:
+    """Whether something out of sight may call a function as well: of a model that no call in
+    sight is known to run, calls of that name are those of other models.
+    """
+    owner = program.scope(function).owner
+    if function.name != "forward" or owner is None:
+        return program.graph.escapes(function)
+    assert isinstance(owner.node, ast.ClassDef)
+    known = _runs(program)
+    return not any(one in known for one in program.graph.heirs(owner.node))
 
 
 def _packed(inference: Inference, function: Function, scope: Scope) -> Fact:

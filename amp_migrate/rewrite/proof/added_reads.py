@@ -186,9 +186,16 @@ class AddedReads(RewrittenFile):
         )
 
     def _is_present_device(self, form: Form, node: ast.expr) -> bool:
-        """`device.type if device is not None else ...`."""
-        parent = self.program.module.parents.get(node)
+        """`device.type if device is not None else ...`, `device is not None and device.type ==
+        ...`.
+        """
+        parents = self.program.module.parents
+        parent = parents.get(node)
+        above = parents.get(parent) if parent is not None else None
         chosen = isinstance(parent, ast.IfExp) and parent.body is node
+        if isinstance(above, ast.BoolOp) and isinstance(above.op, ast.And):
+            given = f"{ast.unparse(node).rpartition('.')[0]} is not None"
+            chosen = ast.unparse(above.values[0]) == given
         return chosen and form == Form.DEVICE | Form.NONE
 
     def _of_library(self, node: ast.expr, dotted: str) -> bool:
