@@ -33,8 +33,10 @@ from amp_migrate.model.syntax import Function, Scope, shallow
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("fp16-without-scaler", severity="error")
+# Lightning and accelerate scale what they are handed (`self.manual_backward(loss)`), no plain
+# `loss.backward()`; these may.
 _SCALES = re.compile(
-    r"(?i)scaler|accelerat|lightning|deepspeed|fabric|colossalai|apex|ignite|mosaic|composer"
+    r"(?i)scaler|deepspeed|colossalai|apex|ignite|mosaic|composer"
 )
 
 

@@ -53,8 +53,17 @@ _STEP = re.compile(
 _HAZARD = re.compile(
     rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b"
 )
-_LOOPS_AND_REGIONS = (b"backward", b"wraps", b"contextmanager")
-"""Beside the word autocast: a loop under it, or a region that others run in."""
+# A buffer that is written by a name, a mask or a list of indices; a dtype that others ask for.
+_BUFFER = re.compile(rb"\b(?:new_)?(?:zeros|ones|empty|full)\(")
+_WRITE = re.compile(
+    rb"^[ \t]+[\w.]+\[(?:[^\]\n]*,)?[ \t]*[~a-z_][^\]:\n]*\][ \t]*=[^=]",
+    re.MULTILINE,
+)
+_HALF = re.compile(rb"\btorch\.(?:bfloat16|float16|half)\b")
+_LOOPS_AND_REGIONS = (b"backward", b"wraps", b"contextmanager", b"bfloat16")
+"""Beside the word autocast: a loop under it, a region that others run in, or one in a type that
+NumPy has not.
+"""
 _AMP_BYTES = tuple(word.encode() for word in AMP_WORDS)
 
 
@@ -124,7 +133,26 @@ def matters_to_others(data: bytes) -> bool:
     """Tell whether what these bytes define may matter to a step elsewhere that runs it."""
     if _STEP.search(data) is not None or _HAZARD.search(data) is not None:
         return True
-    return b"torch" in data and _breaking().search(data) is not None
+    return b"torch" in data and (
+        _breaking().search(data) is not None
+        or _HALF.search(data) is not None
+        or _writes_by_index(data)
+    )
+
+
+def trains_in_bfloat16(data: bytes) -> bool:
+    """Tell whether these bytes can hold a region in a type that NumPy has not."""
+    return b"autocast" in data and b"bfloat16" in data
+
+
+def turns_to_arrays(data: bytes) -> bool:
+    """Tell whether these bytes may make arrays of tensors."""
+    return b".numpy()" in data
+
+
+def _writes_by_index(data: bytes) -> bool:
+    """Whether a buffer may be written by indices, which converts nothing."""
+    return _BUFFER.search(data) is not None and _WRITE.search(data) is not None
 
 
 @cache

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_uses import is_gradient
 from amp_migrate.model.syntax import FUNCTIONS, shallow
 from amp_migrate.protocol.calls import mentioned
 from amp_migrate.protocol.ends import Here
@@ -124,7 +125,14 @@ def _loss(tracker: Tracker, here: Here) -> Val | None:
 
 
 def on_unscale(tracker: Tracker, here: Here) -> None:
-    """`scaler.unscale_(optimizer)`."""
+    """`scaler.unscale_(optimizer)`; one that first asks the scaler for its stage is done once."""
+    name = optimizer_of(_call(here), here.frame, here.path)
+    is_done = name is not None and any(
+        tracker.held(scaler, name, here.path).stage == "unscaled"
+        for scaler in tracker.participants.partners(name)
+    )
+    if is_done and _asks_for_stage(tracker, here):
+        return
     _by_scaler(tracker, EventKind.UNSCALE, "unscale", here)
 
 
@@ -289,6 +297,35 @@ def _asks_for_scale(tracker: Tracker, node: ast.AST) -> bool:
     )
 
 
+def _asks_for_stage(tracker: Tracker, here: Here) -> bool:
+    """Whether an `if` around an event reads what the scaler keeps of its optimizers, by name or
+    right there: `if state["stage"] is not OptState.UNSCALED`.
+    """
+    program = tracker.participants.program
+    scope = here.frame.scope
+    tests = [
+        above.test
+        for above in program.module.ancestors(here.node)
+        if isinstance(above, ast.If)
+        and program.module.scope_of(above.test) is scope
+    ]
+    named = [
+        one.value
+        for test in tests
+        for name in shallow(test)
+        if isinstance(name, ast.Name)
+        for one in program.reaching.at(name, name.id).bindings
+        if one.value is not None
+    ]
+    return any(
+        isinstance(inner, ast.Attribute)
+        and inner.attr.startswith("_")
+        and program.events.is_scaler(inner.value, scope)
+        for expr in (*tests, *named)
+        for inner in shallow(expr)
+    )
+
+
 def _inside_clipper(frame: Frame) -> bool:
     here: Frame | None = frame
     while here is not None:
@@ -304,7 +341,11 @@ def _readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
     """Pairs of scaler and optimizer whose gradients an expression reads."""
     participants = tracker.participants
     owners = participants.owners
-    names = mentioned(here.node, here.path, here.frame)
+    names = {
+        name
+        for part in _read(tracker, here.node)
+        for name in mentioned(part, here.path, here.frame)
+    }
     if not names & {
         *owners.optimizers
     }:  # `p.grad` in a helper that was handed it
@@ -320,6 +361,23 @@ def _readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
         for name in read
         for scaler in participants.partners(name)
     ]
+
+
+def _read(tracker: Tracker, node: ast.AST) -> list[ast.AST]:
+    """The parts of an event that say whose gradients it reads: neither bounds and norms do, nor the
+    name of a function.
+    """
+    if not isinstance(node, ast.Call):
+        return [node]
+    given = {one.arg: one.value for one in node.keywords}
+    first = node.args[0] if node.args else given.get("parameters")
+    holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if holder is not None and is_gradient(holder):
+        return [holder]
+    if first is None:
+        return [node]
+    is_library = tracker.participants.program.canonical(node.func) is not None
+    return [first] if is_library or holder is None else [holder, first]
 
 
 def _all_scaled(tracker: Tracker, names: list[str], here: Here) -> list[str]:

@@ -14,6 +14,7 @@ from amp_migrate.protocol.values import last
 if TYPE_CHECKING:
     from amp_migrate.protocol.exploration import Explorer
 
+_MOST_LISTED = 6
 _COUNTED = {"range", "enumerate", "tqdm", "len", "iter"}
 
 
@@ -58,10 +59,17 @@ class Loops:
         binds = not isinstance(loop, ast.While) and self._binds_role(
             loop, frame
         )
-        for turn in range(2 if binds else self.explorer.turns):
+        listed = self._listed(loop, frame)
+        turns = len(listed) or (2 if binds else self.explorer.turns)
+        for turn in range(turns):
             if turn == 0 or isinstance(loop, ast.While):
                 paths = self.explorer.expression(header, paths, frame)
-            if not isinstance(loop, ast.While):
+            if listed:
+                paths = [
+                    self._standing_for(loop, listed[turn], path, frame)
+                    for path in paths
+                ]
+            elif not isinstance(loop, ast.While):
                 paths = [
                     self._target(loop, turn, path, frame) for path in paths
                 ]
@@ -80,6 +88,32 @@ class Loops:
         ends.next = self.explorer.merged([*after.next, *left])
         ends.returns = self.explorer.merged(ends.returns)
         return ends
+
+    def _listed(self, loop: ast.stmt, frame: Frame) -> list[ast.expr]:
+        """What `for optimizer in (first, second)` goes through, one after the other."""
+        if (
+            not isinstance(loop, (ast.For, ast.AsyncFor))
+            or not isinstance(loop.target, ast.Name)
+            or not isinstance(loop.iter, (ast.Tuple, ast.List))
+        ):
+            return []
+        shown = loop.iter.elts
+        are_named = all(
+            isinstance(one, (ast.Name, ast.Attribute)) for one in shown
+        )
+        plays = are_named and any(self._is_role(one, frame) for one in shown)
+        return shown if plays and len(shown) <= _MOST_LISTED else []
+
+    def _standing_for(
+        self, loop: ast.stmt, listed: ast.expr, path: Path, frame: Frame
+    ) -> Path:
+        """A path on which the loop's name is another name for one of several."""
+        assert isinstance(loop, (ast.For, ast.AsyncFor))
+        path = path.fork()
+        own = place(loop.target, frame, path)
+        if own is not None:
+            path.assign(own, self.explorer.evaluation.held(listed, path, frame))
+        return path
 
     def _target(
         self, loop: ast.For | ast.AsyncFor, turn: int, path: Path, frame: Frame

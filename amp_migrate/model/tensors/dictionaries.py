@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.tensors.parameters import all_arguments
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -82,6 +83,11 @@ def _displays(
         return _called(program, expr, deep)
     dotted = dotted_name(expr)
     reach = program.reaching.at(expr, dotted) if dotted is not None else None
+    if reach is not None and [one.how for one in reach.bindings] == [
+        "parameter"
+    ]:
+        given = all_arguments(program, reach.bindings[0])
+        return _all(program, [one for one, _ in given], deep)
     if reach is None or not reach.bindings or not reach.complete:
         return None
     values = [

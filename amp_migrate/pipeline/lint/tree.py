@@ -19,7 +19,9 @@ from amp_migrate.project.module_graph import Index, Project
 from amp_migrate.project.prefilter import (
     is_notebook,
     matters_to_others,
+    trains_in_bfloat16,
     trains_with_amp,
+    turns_to_arrays,
 )
 from amp_migrate.regular_files import read, read_nearby
 
@@ -48,6 +50,8 @@ class Tree:
         self._wanted: dict[str, int] = {}
         self._seeds: set[str] = set()
         self._helpers: set[str] = set()
+        self._brain: set[str] = set()
+        self._arrays: set[str] = set()
 
     def sift(self, one: Found) -> Report | None:
         """Note what a file imports; the report of one that needs no parser."""
@@ -68,6 +72,10 @@ class Tree:
         self._index.add(real, data)
         if matters_to_others(data):
             self._helpers.add(real)
+        if trains_in_bfloat16(data):
+            self._brain.add(real)
+        if turns_to_arrays(data):
+            self._arrays.add(real)
 
     @cached_property
     def project(self) -> Project:
@@ -82,7 +90,14 @@ class Tree:
         """What there is to lint, the largest first, so that the last worker is not left alone with
         it.
         """
-        around = Around(self.project, self._sizes, self._seeds, self._helpers)
+        around = Around(
+            self.project,
+            self._sizes,
+            self._seeds,
+            self._helpers,
+            self._brain,
+            self._arrays,
+        )
         seeds = [real for real in self._wanted if real in self._seeds]
         tasks = [
             self._task((real,), ())

@@ -28,6 +28,10 @@ class Around(NamedTuple):
     """The files that train with mixed precision."""
     helpers: AbstractSet[str]
     """Files whose definitions may matter to those that import them."""
+    brain: AbstractSet[str] = frozenset()
+    """Files with regions in bfloat16."""
+    arrays: AbstractSet[str] = frozenset()
+    """Files that make NumPy arrays, which matter to those."""
 
 
 class Unit(NamedTuple):
@@ -77,7 +81,12 @@ def _near(seed: str, around: Around) -> Iterator[str]:
     )
     for file in dict.fromkeys((*users, *helpers, *theirs)):
         size = around.sizes.get(file)
-        wanted = file in users or file in around.helpers
+        wanted = (
+            file in users
+            or file in around.helpers
+            or seed in around.brain
+            and file in around.arrays
+        )
         if size is not None and wanted and file != seed and size <= left:
             left -= size
             yield file
