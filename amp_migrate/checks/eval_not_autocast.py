@@ -43,15 +43,27 @@ def _runs_model(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether a call runs a model itself, again and again without gradients."""
     if not without_gradients(program, call) or not _in_loop(program, call):
         return False
-    if isinstance(call.func, ast.Subscript) and not program.values.is_model(
-        call.func, scope
-    ):
-        return False  # `group["filter"](p)`
+    if not _names_model(program, call.func, scope):
+        return False  # `group["filter"](p)`, `tracker.add(metrics)`, `metrics(model)`
     if not program.effects.is_forward(call, scope) or program.values.callee(
         call, scope
     ):
         return False
     return not _is_function(program, call.func, scope)
+
+
+def _names_model(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """Whether what is called may be a model: a method is one of a model, a function of an imported
+    module is none.
+    """
+    is_model = program.values.is_model
+    if is_model(func, scope):
+        return True
+    if not isinstance(func, ast.Attribute):
+        return not isinstance(func, ast.Subscript)
+    holder = func.value
+    is_own = isinstance(holder, ast.Name) and holder.id == scope.self_name
+    return is_own or is_model(holder, scope)
 
 
 def _is_function(

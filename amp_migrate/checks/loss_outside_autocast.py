@@ -59,10 +59,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 *_losses(program, statement, region.scope),
                 *_losses_with_autocast_off(program, statement, region.scope),
             ]
+            made = names - _rebound(statement)
             for call in losses:
-                if any(
-                    bare_uses(argument, names) for argument in call.args[:1]
-                ):
+                if any(bare_uses(argument, made) for argument in call.args[:1]):
                     yield finding_at(
                         program,
                         call,

@@ -127,9 +127,11 @@ def _loss(tracker: Tracker, here: Here) -> Val | None:
 def on_unscale(tracker: Tracker, here: Here) -> None:
     """`scaler.unscale_(optimizer)`; one that first asks the scaler for its stage is done once."""
     name = optimizer_of(_call(here), here.frame, here.path)
-    is_done = name is not None and any(
-        tracker.held(scaler, name, here.path).stage == "unscaled"
-        for scaler in tracker.participants.partners(name)
+    scaler = _receiver(here)
+    is_done = (
+        name is not None
+        and scaler is not None
+        and tracker.held(scaler, name, here.path).stage == "unscaled"
     )
     if is_done and _asks_for_stage(tracker, here):
         return
