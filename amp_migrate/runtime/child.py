@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import threading
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from amp_migrate.runtime.session import Session
 
 _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
+_EXIT = os._exit
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 """Python's own modules, and the packages that are installed for it."""
 
@@ -51,6 +53,7 @@ def main(order: str) -> int:
     from amp_migrate.runtime import session  # torch: seconds, and only here
 
     probe = session.start(job, folder)
+    _end_as_usual()
     status, error, place = _run(job, compiler)
     probe.probe.trace.not_entered = marks.missed() if marks else []
     probe.probe.trace.scalars = scalars.values
@@ -85,6 +88,21 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str, str]:
         sys.stderr.write(shown)
         return "raised", shown, _place(error)
     return "finished", "", ""
+
+
+def _end_as_usual() -> None:
+    """Have `os._exit` of the program's main thread end it as `sys.exit` does: the trace is still to
+    be written.
+    """
+    process, thread = os.getpid(), threading.get_ident()
+
+    def leave(status: int) -> None:
+        if (os.getpid(), threading.get_ident()) == (process, thread):
+            os._exit = _EXIT
+            raise SystemExit(status)
+        _EXIT(status)
+
+    os._exit = leave  # type: ignore[assignment]
 
 
 def _keep_sockets(folder: Path) -> None:
@@ -129,4 +147,4 @@ def _leave(code: int) -> None:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    _EXIT(code)

@@ -116,3 +116,18 @@ def test_what_the_first_run_has_left_may_be_in_the_way(name: str, error: str, to
     assert ("may be in the way: --scratch" in check.message) == told
     [first] = completed("original", raised, None)
     assert "--scratch" not in first.message
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [("0", "pass"), ("3", "raised an error at train.py:{}: SystemExit: 3")]
+)
+def test_a_program_that_leaves_by_the_system_has_come_to_its_end(
+    code: str, said: str, supervisor: Supervisor, tmp_path: Path
+) -> None:
+    text = f"{BEFORE}\nimport os\nos._exit({code})\n"
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    program = Program("train.py", (), False, {"float16": {}}, tmp_path)
+    report = Verifier(program, Options(steps=500, quick=True), supervisor).run()
+    first = report.checks[0]
+    line = len(text.splitlines())
+    assert (first.verdict == said) or (said.format(line) in first.message), first
