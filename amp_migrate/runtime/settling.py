@@ -13,6 +13,10 @@ from collections.abc import Callable, Iterator
 from amp_migrate.runtime.check import Check, Limits, Verdict
 from amp_migrate.runtime.trace import Trace
 
+_TOO_LARGE = (
+    "; below 1, the gradients as they are do not fit into float16: have the loss and its targets "
+    "smaller, or take --dtype bfloat16"
+)
 MOST = 17
 """Runs: as many halvings lead from 65536 to below 1."""
 
@@ -43,6 +47,7 @@ def scale_checks(
             f" (in a run that began with {latest.scales[0] if latest.scales else 1:g}: after "
             f"{trace.steps} steps it was still falling)"
         )
+    message += _TOO_LARGE * (scale < 1)
     yield Check(f"{name}: scale settled", verdict, late, bound, message)
 
 

@@ -172,6 +172,7 @@ def test_a_scale_that_is_still_falling_is_given_time(
     found = {check.name: check for check in amp_on(runs, "amp", Limits())}
     assert found["amp: scale settled"].verdict == verdict
     assert ("it was still falling" in found["amp: scale settled"].message) == bool(names)
+    assert ("--dtype bfloat16" in found["amp: scale settled"].message) == (verdict == "fail")
 
 
 def test_one_overflow_may_make_two_optimizers_skip() -> None:
