@@ -5,6 +5,7 @@ names.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.queries import children_of
 from amp_migrate.model.recognition import Events
@@ -357,7 +358,7 @@ def _named(
             if isinstance(statement, ast.Assign)
             else [statement.target]
         )
-        found = (node for target in targets for node in shallow(target))
+        found = (node for target in targets for node in _parts(target))
         known = tuple(
             node
             for node in found
@@ -365,6 +366,17 @@ def _named(
         )
         statement.__dict__["_named"] = known
     return known
+
+
+def _parts(target: ast.expr) -> Iterator[ast.AST]:
+    """What an assignment changes: `self.x = 1` leaves `self` as it is."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _parts(element)
+    elif isinstance(target, ast.Attribute):
+        yield target
+    else:
+        yield from shallow(target)
 
 
 def last(func: ast.expr) -> str:
