@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
-from amp_migrate.model.targets import made_classes, makers, own_forwards
+from amp_migrate.model.targets import makers, own_forwards
 
+_HOPS = 3
 _OPEN = (Kind.UNKNOWN, Kind.OBJECT)
 
 
@@ -66,10 +67,10 @@ def _called_objects(
 
 
 def _made(
-    program: Program, expr: ast.expr, scope: Scope
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
 ) -> Iterator[tuple[Program, ast.ClassDef]]:
     """The classes that an object may be of."""
-    for made in makers(program, expr, scope):
+    for made in makers(program, expr, scope) if hops else ():
         if isinstance(made, ast.ClassDef):
             yield program, made
             continue
@@ -80,6 +81,4 @@ def _made(
         elif home is not None and isinstance(found, FUNCTIONS):
             inner = home.scope(found)
             for value in returned(found):
-                yield from (
-                    (home, cls) for cls in made_classes(home, value, inner)
-                )
+                yield from _made(home, value, inner, hops - 1)
