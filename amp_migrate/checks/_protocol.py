@@ -18,7 +18,7 @@ Mend = Callable[[Code, Mistake], "tuple[Edit, ...] | None"]
 def broken(
     program: Program,
     rule: Rule,
-    message: str,
+    message: str | Callable[[Mistake], str],
     mend: Mend | None = None,
     how: str = "",
     safety: Safety = "safe",
@@ -37,7 +37,7 @@ def broken(
             program,
             mistake.node,
             rule,
-            message,
+            message if isinstance(message, str) else message(mistake),
             related=mistake.related,
             fix=fix,
         )

@@ -1,4 +1,6 @@
-"""The optimizer steps twice: by the scaler and by itself."""
+"""The optimizer steps twice with the same gradients: by the scaler and by itself, or by the scaler
+alone.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,33 @@ from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("double-optimizer-step", severity="error", without_amp=True)
 
+_BY_ITSELF = (
+    "the scaler steps this optimizer already: each batch makes two updates, and the second applies "
+    "the infinities that the scaler kept out; delete the plain step"
+)
+_BY_SCALER = (
+    "no backward runs between the scaler's last step of this optimizer and this call: its "
+    "gradients are divided by the scale again, so that they all but vanish; run backward before "
+    "it, or delete it"
+)
+
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Find plain steps beside the scaler's."""
-    message = (
-        "the scaler steps this optimizer already: each batch makes two updates, and the second "
-        "applies the infinities "
-        "that the scaler kept out; delete the plain step"
-    )
-    yield from broken(program, RULE, message, _delete, "delete the plain step")
+    """Find second steps with gradients that the scaler has stepped with."""
+    yield from broken(program, RULE, _told, _delete, "delete the plain step")
+
+
+def _told(mistake: Mistake) -> str:
+    return _BY_SCALER if _is_by_scaler(mistake) else _BY_ITSELF
+
+
+def _is_by_scaler(mistake: Mistake) -> bool:
+    return bool(mistake.optimizer)
 
 
 def _delete(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
+    if _is_by_scaler(mistake):
+        return None
     same_block = mistake.related and code.is_here(mistake.related[0][0])
     if not code.alone() or not (same_block or code.block() is not None):
         return None

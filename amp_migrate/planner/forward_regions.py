@@ -16,8 +16,9 @@ from amp_migrate.model.lazy_construction import makes_optimizer
 from amp_migrate.model.loss_modules import runs_model
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.quiet_forwards import runs_quietly
 from amp_migrate.model.syntax import LOOPS, Scope, shallow
-from amp_migrate.planner.loss_flow import Step, flow_of, header
+from amp_migrate.planner.loss_flow import Step, flow_of, header, is_apart
 from amp_migrate.planner.missing_forward import MissingForward
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import (
@@ -221,7 +222,7 @@ class RegionFinder:
 
     def _runs_on_halves(self, step: Step, tainted: set[str]) -> bool:
         return bool(step.uses & tainted) and (
-            self._runs_forward(step.statement)
+            self._runs_forward(step.statement, quiet=True)
             and not under_no_grad(self.program, step.statement)
         )
 
@@ -271,10 +272,12 @@ class RegionFinder:
             & (EventKind.STEP | EventKind.ZERO_GRAD)
         )
 
-    def _runs_forward(self, statement: ast.stmt) -> bool:
+    def _runs_forward(self, statement: ast.stmt, quiet: bool = False) -> bool:
+        """Whether a statement runs a model; with `quiet`, also one without gradients."""
         return any(
             isinstance(node, ast.Call)
             and runs_model(self.program, node, self.scope, self._models)
+            and (quiet or not runs_quietly(self.program, node, self.scope))
             for root in header(statement)
             for node in shallow(root)
         )
@@ -355,9 +358,7 @@ class RegionFinder:
         return name in NOT_ELEMENTWISE
 
     def _keep_out(self, statement: ast.stmt) -> bool:
-        """A target computed under `no_grad` inside a run, a loss that must stay in float32, data
-        that is fetched there: its transforms are not for autocast.
-        """
+        """A target under `no_grad` inside a run, a loss that must stay in float32, fetched data."""
         if (
             id(statement) in self._around_late
             or fetches_data(statement)
@@ -367,7 +368,9 @@ class RegionFinder:
         no_grad = isinstance(statement, (ast.With, ast.AsyncWith)) and any(
             is_no_grad(i.context_expr, self.program) for i in statement.items
         )
-        return no_grad and bool(self._effect(statement) & EventKind.FORWARD)
+        if no_grad:
+            return bool(self._effect(statement) & EventKind.FORWARD)
+        return is_apart(self.program, statement, self.scope, self.tainted)
 
     def _hoist(
         self,

@@ -33,6 +33,7 @@ class GradientsAtStep(Unscaling):
             self._check_evaluated(step)
             check_value(self.program, step.made)
             self._check_found(step)
+            self._check_used(step)
             self._check_cleared(step)
             self._check_never_cleared(step)
             self._check_swallowed(step)
@@ -113,6 +114,35 @@ class GradientsAtStep(Unscaling):
         return any(
             not extra or all(g.partition(" ")[2] in alternatives for g in extra)
             for extra in missing
+        )
+
+    def _check_used(self, step: OptimizerStep) -> None:
+        """Two steps after one backward: the first divides its gradients by the scale, and the
+        second would do so again.
+        """
+        for other in self.steps:
+            if self._uses_before(other, step):
+                raise Refusal(
+                    "double-optimizer-step",
+                    step.call,
+                    "no backward runs between this step and that in line "
+                    f"{other.call.lineno}, by which GradScaler divides the gradients: it would "
+                    "divide them again, so that they all but vanish",
+                )
+
+    def _uses_before(self, other: OptimizerStep, step: OptimizerStep) -> bool:
+        """Whether `other` runs between the backward of a turn and `step` in turns that hold both;
+        of two conditions that have nothing in common, one may exclude the other.
+        """
+        start = self._last_backward(step)
+        end = self.flow.step(step.statement).order
+        order = self.flow.step(other.statement).order
+        mine, its = map(self._guards, (step.statement, other.statement))
+        return (
+            other.key == step.key
+            and 0 <= start < order < end
+            and self._loop(other.statement) is self._loop(step.statement)
+            and (mine <= its or its <= mine)
         )
 
     def _check_cleared(self, step: OptimizerStep) -> None:

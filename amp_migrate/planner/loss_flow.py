@@ -18,6 +18,7 @@ from amp_migrate.model.losses import body_of, callables
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
+from amp_migrate.model.quiet_forwards import all_quiet
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 
 _MUTATORS = {
@@ -299,6 +300,18 @@ def tokens(expr: ast.AST) -> set[str]:
     for node in shallow(expr):
         found |= _uses(node)
     return found
+
+
+def is_apart(
+    program: Program, statement: ast.stmt, scope: Scope, tainted: set[str]
+) -> bool:
+    """Whether a statement runs models without gradients alone, on nothing that is half."""
+    is_kept = any("." in name for name in tainted)
+    return (
+        not is_kept
+        and not tokens(statement) & tainted
+        and all_quiet(program, statement, scope)
+    )
 
 
 def _uses(node: ast.AST) -> set[str]:

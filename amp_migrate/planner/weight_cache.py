@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.gradient_flow import under_no_grad
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.quiet_forwards import runs_quietly
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.refusal import Refusal
@@ -42,7 +42,7 @@ def loses_gradients(
             isinstance(node, ast.Call)
             and program.effects.of_node(node, where) & EventKind.FORWARD
         ):
-            found = quiet if under_no_grad(program, node) else loud
+            found = quiet if runs_quietly(program, node, where) else loud
             found |= set(_run_by(program, node, where))
     return any(_share_weights(one, other) for one in quiet for other in loud)
 

@@ -29,6 +29,8 @@ class Diagnostics:
         """Mistakes on paths that may not happen."""
         self.good: set[Key] = set()
         """What some path shows to be right."""
+        self.repeated: set[Key] = set()
+        """What no other path can show to be right."""
         self.double: set[ast.AST] = set()
         """Bare steps beside one of the scaler."""
         self.early: set[ast.AST] = set()
@@ -116,6 +118,20 @@ class Diagnostics:
             (rule, backward) for backward in backwards for rule in losses
         }
 
+    def credit_scaled(self, node: ast.AST) -> None:
+        """Unscaling or stepping with gradients that a backward has just made is right."""
+        self.good.add(("double-optimizer-step", node))
+
+    def goes_round(self, here: Here) -> bool:
+        """Whether a loop stands around this without a backward in it: from the second turn on,
+        there are no new gradients.
+        """
+        inner = here.frame.loops[-1:]
+        backwards = self.participants.backwards
+        return bool(inner) and not any(
+            inner[0] in self.loops.get(one, inner) for one in backwards
+        )
+
     def credit_reader(self, node: ast.AST) -> None:
         """Clipping after unscaling is right."""
         self.good.add(("clip-without-unscale", node))
@@ -151,16 +167,19 @@ def _bare_step(told: Diagnostics, broken: Broken) -> None:
 
 
 def _double_step(told: Diagnostics, broken: Broken) -> None:
+    node = broken.here.node
     if broken.kind is EventKind.BARE_STEP:
-        node = broken.here.node
         told.double.add(node)
-        told.report(
-            broken.rule,
-            (node,),
-            broken.path,
-            broken.where("step"),
-            messages.STEPPED,
-        )
+    elif told.goes_round(broken.here):
+        told.repeated.add((broken.rule, node))
+    told.report(
+        broken.rule,
+        (node,),
+        broken.path,
+        broken.where("step"),
+        messages.STEPPED,
+        optimizer="" if broken.kind is EventKind.BARE_STEP else broken.name,
+    )
     broken.lose("~" + broken.name)
 
 

@@ -10,19 +10,27 @@ from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path
 from amp_migrate.protocol.relevance import HARMLESS
+from amp_migrate.protocol.values import Evaluation
 
 _OWN_METHODS = {"_found_inf_per_device", "_check_inf_per_device"}
 """Methods of a GradScaler that take an optimizer and change nothing about it."""
 
 
 def after_unknown_call(
-    participants: Participants, call: ast.Call, here: Here
+    participants: Participants,
+    call: ast.Call,
+    here: Here,
+    evaluation: Evaluation,
 ) -> Path:
-    """Code out of sight that is handed the scaler or an optimizer may do anything with them."""
+    """Code out of sight that is handed the scaler or an optimizer may do anything with them; one
+    that is handed a scaled loss may go backward.
+    """
     path, frame = here.path, here.frame
     if _is_known(participants, call, frame):
         return path
-    lost = _handed(participants, call, here)
+    lost = _handed(participants, call, here) | _fed(
+        participants, call, here, evaluation
+    )
     keeper = _keeper(participants, call, here)
     if keeper is not None:
         if not scheduler_name(_word(keeper)):
@@ -76,6 +84,23 @@ def _handed(participants: Participants, call: ast.Call, here: Here) -> set[str]:
         if _is_foreign_method(participants, call.func, here.frame):
             found |= {r for r in everyone if r.startswith(own + ".")}
     return found
+
+
+def _fed(
+    participants: Participants,
+    call: ast.Call,
+    here: Here,
+    evaluation: Evaluation,
+) -> set[str]:
+    """The gradients of the optimizers that step by the scaler of a loss that is handed on."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    values = (evaluation.value(one, here.path, here.frame) for one in given)
+    scalers = {value.scaled for value in values if value.scaled}
+    return {
+        f"~{name}"
+        for scaler in scalers
+        for name in participants.pairs.get(scaler, ())
+    }
 
 
 def _is_foreign_method(

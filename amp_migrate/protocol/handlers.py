@@ -163,6 +163,9 @@ def _by_scaler(
     if scaler is None or name is None:
         tracker.lose_all(here.path)
         return None
+    held = tracker.held(scaler, name, here.path)
+    if held.gradients & {"scaled", "unscaled"}:
+        tracker.diagnostics.credit_scaled(here.node)
     tracker.apply(scaler, kind, [name], here)
     here.path.mark((mark, scaler, name), here.node)
     return scaler

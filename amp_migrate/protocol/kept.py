@@ -45,7 +45,7 @@ def kept(told: Diagnostics, shown: Shown) -> list[Mistake]:
 
 def _holds(key: Key, mistake: Mistake, told: Diagnostics, shown: Shown) -> bool:
     rule, node = key
-    if key in told.good:
+    if key in told.good - told.repeated:
         return False
     if shown.is_partial and rule in _CREDITED:
         return False  # a path that shows it to be right may be among those left out

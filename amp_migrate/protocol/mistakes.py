@@ -183,7 +183,9 @@ class Analysis:
                 and kind is None
                 and isinstance(node, ast.Call)
             ):
-                path = after_unknown_call(self.participants, node, here)
+                path = after_unknown_call(
+                    self.participants, node, here, tracker.evaluation
+                )
             return [path]
         here = here._replace(path=path.fork())
         if tracker is None:

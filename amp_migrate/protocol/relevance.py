@@ -269,8 +269,14 @@ class Relevance:
         ):
             return True
         return self._is_role(call.func, scope) or any(
-            self._is_role(a, scope)
+            self._is_role(a, scope) or self._is_scaled(a, scope)
             for a in [*call.args, *(k.value for k in call.keywords)]
+        )
+
+    def _is_scaled(self, expr: ast.expr, scope: Scope) -> bool:
+        """`scaler.scale(loss)`, handed to what may go backward."""
+        return isinstance(expr, ast.Call) and (
+            self.events.what(expr, scope) is EventKind.SCALE
         )
 
     def _is_role(self, expr: ast.expr, scope: Scope) -> bool:
