@@ -39,10 +39,19 @@ def _found_layers(program: Program, cls: ast.ClassDef) -> Iterator[Layer]:
     for home, place, scope in wanted:  # grows while it is read
         if isinstance(place, ast.ClassDef):
             yield home, place
-        for one in _named(home, place, scope):
+        for one in _named_once(home, place, scope):
             if one[1] not in seen and len(wanted) < _MOST:
                 seen.add(one[1])
                 wanted.append(one)
+
+
+def _named_once(
+    home: Program, place: ast.AST, scope: Scope
+) -> tuple[Place, ...]:
+    """Classes share what they lead to: each place is read once, whoever leads there."""
+    return home.remembered(
+        (_named, place, scope), lambda: tuple(_named(home, place, scope))
+    )
 
 
 def _named(home: Program, place: ast.AST, scope: Scope) -> Iterator[Place]:
