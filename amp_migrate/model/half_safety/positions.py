@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.extents import extent
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.products import behind
+from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import (
     operands,
@@ -69,24 +71,103 @@ def _factors(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 
 def steep(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
-    """`acos((trace(a @ b) - 1) / 2)`, the angle between rotations: the last digits of the product
-    are all that it depends on.
+    """`acos((trace(a @ b) - 1) / 2)`, the angle between rotations, and `sqrt(1 - cosine ** 2)`:
+    the last digits of the product are all that it depends on.
     """
     if not isinstance(node, ast.Call):
         return
     found = spelled(asked.inference, node, scope)
-    if found is None or Trait.STEEP not in found.op.traits:
+    if found is None:
         return
-    for one in operands(found, node):
-        for product, home in behind(asked, one, scope):
-            given = _factors(asked, product, home)
-            cast = [side for side in given if asked.needs_cast(side, home)]
-            message = (
-                f"`{ast.unparse(product)}` needs more digits for `{ast.unparse(node.func)}` "
-                "than half precision has: compute it with autocast switched off"
-            )
-            if given:
-                yield Hazard(_RULE, product, tuple(cast), message)
+    if Trait.STEEP in found.op.traits:
+        for one in operands(found, node):
+            for product, home in behind(asked, one, scope):
+                factors = _factors(asked, product, home)
+                yield from _spoiled(asked, node, product, factors, home)
+    elif Trait.SQRT in found.op.traits:
+        inner = operands(found, node)[:1]
+        cosines = (
+            c for one in inner for c in _cosines(asked, one, scope, _DEEP)
+        )
+        for one, where in cosines:
+            for product, home in behind(asked, one, where):
+                factors = _factors(asked, product, home)
+                factors = factors or _given(asked, product, home)
+                yield from _spoiled(asked, node, product, factors, home)
+
+
+_DEEP = 4
+
+
+def _spoiled(
+    asked: Asked,
+    node: ast.Call,
+    product: ast.expr,
+    factors: list[ast.expr],
+    home: Scope,
+) -> Iterator[Hazard]:
+    cast = [side for side in factors if asked.needs_cast(side, home)]
+    message = (
+        f"`{ast.unparse(product)}` needs more digits for `{ast.unparse(node.func)}` "
+        "than half precision has: compute it with autocast switched off"
+    )
+    if factors:
+        yield Hazard(_RULE, product, tuple(cast), message)
+
+
+def _given(asked: Asked, product: ast.expr, home: Scope) -> list[ast.expr]:
+    """The sides of `F.linear(x, weight)`; of a side that is normalized there, what is: with
+    autocast off that would be done in half.
+    """
+    if not isinstance(product, ast.Call):
+        return []
+    found = spelled(asked.inference, product, home)
+    if found is None or found.op.name != "nn.functional.linear":
+        return []
+    return [_normalized(asked, side, home) for side in operands(found, product)]
+
+
+def _normalized(asked: Asked, side: ast.expr, home: Scope) -> ast.expr:
+    if isinstance(side, ast.Call):
+        found = spelled(asked.inference, side, home)
+        if found is not None and found.op.name == "nn.functional.normalize":
+            return operands(found, side)[0]
+    return side
+
+
+def _cosines(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """`c` of `1 - c ** 2`, also where a bound keeps that above 0."""
+    if deep == 0:
+        return
+    if isinstance(expr, ast.Name):
+        for value, home in values_of(asked, expr):
+            yield from _cosines(asked, value, home, deep - 1)
+    elif isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Sub):
+        if number(expr.left, scope) == 1:
+            yield from _squared(asked, expr.right, scope)
+    elif isinstance(expr, ast.Call):
+        found = spelled(asked.inference, expr, scope)
+        if found is not None and found.op.name in ("clamp", "clamp_min"):
+            for one in operands(found, expr)[:1]:
+                yield from _cosines(asked, one, scope, deep - 1)
+
+
+def _squared(
+    asked: Asked, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """`c` of `c ** 2`, `c * c`, `torch.pow(c, 2)`."""
+    if isinstance(expr, ast.BinOp):
+        same = ast.dump(expr.left) == ast.dump(expr.right)
+        is_power = isinstance(expr.op, ast.Pow)
+        is_square = is_power and number(expr.right, scope) == 2
+        if is_square or isinstance(expr.op, ast.Mult) and same:
+            yield expr.left, scope
+    elif isinstance(expr, ast.Call):
+        found = spelled(asked.inference, expr, scope)
+        if found is not None and found.op.name in ("pow", "square"):
+            yield from ((one, scope) for one in operands(found, expr)[:1])
 
 
 def casts(
