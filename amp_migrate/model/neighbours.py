@@ -121,6 +121,15 @@ class Neighbours:
         )
         return [one for one in found if one is not None]
 
+    def decorated(self, name: str) -> list[Program]:
+        """The files near this one in which `@name` or `@name.method(...)` marks something."""
+        pattern = re.compile(rb"(?m)^@" + re.escape(name.encode()) + rb"\b")
+        holders = (
+            file for file, text in self._beside() if pattern.search(text)
+        )
+        programs = (program_of(str(file)) for file in holders)
+        return [one for one in programs if one is not None]
+
     def _beside(self) -> Iterator[tuple[Path, bytes]]:
         return nearby.beside(Path(self.path).absolute())
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.factories import behind, called
 from amp_migrate.model.kinds import Kind, criterion_name, library_kind
 from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
@@ -217,7 +218,10 @@ def _imported_classes(
         ]
         return list(
             dict.fromkeys(
-                pair for one in named for pair in _classes_of(*one, kind)
+                pair
+                for one in named
+                for near in behind(program, one)
+                for pair in _classes_of(*near, kind)
             )
         )
 
@@ -225,12 +229,11 @@ def _imported_classes(
 
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:
+    yield from called(program, scope)
     for call in scope.calls:
-        one = program.values.abroad(call.func, scope)
-        if one is not None:
-            yield one
-        elif (
-            isinstance(call.func, ast.Attribute)
+        if (
+            program.values.abroad(call.func, scope) is None
+            and isinstance(call.func, ast.Attribute)
             and scope.module.neighbours is not None
         ):
             if _is_computed_module(program, call.func.value):

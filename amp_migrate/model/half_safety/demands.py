@@ -13,6 +13,7 @@ from amp_migrate.model.queries import constants_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.torch_facts.amp_api import FLOAT32, FLOATS, RAW_POINTER
+from amp_migrate.torch_facts.float_libraries import FLOAT_ONLY
 
 _OLD_TYPES = "hard-coded-float-tensors"
 _FLOATS = frozenset(name for name in FLOATS if name.endswith("Tensor"))
@@ -27,6 +28,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         if asked.fact(node.func.value, scope).seen_half:
             message = f"`{ast.unparse(node)}` hands the bytes of a half tensor to code out of sight"
             yield Hazard("ops-without-half-kernel", node, (), message)
+    if isinstance(node, ast.Call):
+        yield from _handed_abroad(asked, node, scope)
     for tested in _of_old_type(asked.inference.program, node):
         if asked.fact(tested, scope).seen_half:
             message = f"`{ast.unparse(node)}` is no longer true where autocast gives half"
@@ -42,6 +45,20 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     for compared in (one for test in tests for one in ast.walk(test)):
         if isinstance(compared, ast.Compare):
             yield from _demanded(asked, compared, scope)
+
+
+def _handed_abroad(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> Iterator[Hazard]:
+    """Half tensors for a library whose kernels take none."""
+    name = asked.inference.program.canonical(call.func) or ""
+    if not name.startswith(FLOAT_ONLY):
+        return
+    given = [*call.args, *(one.value for one in call.keywords)]
+    half = [one for one in given if asked.fact(one, scope).seen_half]
+    if half:
+        message = f"`{name}` has no kernel for half precision"
+        yield Hazard("ops-without-half-kernel", call, tuple(half), message)
 
 
 def _of_old_type(program: Program, node: ast.AST) -> Iterator[ast.expr]:

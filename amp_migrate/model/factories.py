@@ -1,0 +1,71 @@
+"""The classes that a factory of another file may make: those of its file, those that the factories
+make which it calls, and those that a registry was given by decorators.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.neighbours import Definition
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_HOPS = 4
+_MOST = 64
+"""Definitions behind one factory; a wider one is followed no further."""
+
+
+def behind(home: Program, node: Definition) -> list[Definition]:
+    """A definition, and those that it leads to if it is a factory, nearest first."""
+    return home.remembered(
+        (behind, node[1]), lambda: list(dict.fromkeys(_followed(node)))
+    )
+
+
+def _followed(node: Definition) -> Iterator[Definition]:
+    wanted = [(node, _HOPS)]
+    seen = {node[1]}
+    for (home, made), hops in wanted:  # grows while it is read
+        yield home, made
+        if isinstance(made, FUNCTIONS) and hops and len(seen) < _MOST:
+            for one in called(home, home.scope(made)):
+                if one[1] not in seen:
+                    seen.add(one[1])
+                    wanted.append((one, hops - 1))
+
+
+def called(program: Program, scope: Scope) -> Iterator[Definition]:
+    """What the calls of a scope name in other files, and the classes that are registered with the
+    variables whose methods it calls.
+    """
+    for call in scope.calls:
+        one = program.values.abroad(call.func, scope)
+        if one is not None:
+            yield one
+        elif isinstance(call.func, ast.Attribute):
+            yield from _registered(program, call.func.value, scope)
+
+
+def _registered(
+    program: Program, registry: ast.expr, scope: Scope
+) -> Iterator[Definition]:
+    """`@MODELS.register_module()` in the files beside one that calls `MODELS.build(cfg)`."""
+    name, near = dotted_name(registry), scope.module.neighbours
+    if near is None or name is None or "." in name:
+        return
+    home = scope.lookup(name)
+    if home is None or home is not scope.module.root:
+        return
+    for other in near.decorated(name):
+        for cls in other.graph.classes():
+            marks = (
+                dotted_name(one.func if isinstance(one, ast.Call) else one)
+                for one in cls.decorator_list
+            )
+            if any((mark or "").partition(".")[0] == name for mark in marks):
+                yield other, cls
