@@ -8,6 +8,7 @@ import ast
 from collections.abc import Callable
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.queries import names_in, names_stored, nodes_in
 from amp_migrate.protocol import messages
 from amp_migrate.protocol.broken import Broken, Mistake
 from amp_migrate.protocol.ends import Here
@@ -123,13 +124,17 @@ class Diagnostics:
         self.good.add(("double-optimizer-step", node))
 
     def goes_round(self, here: Here) -> bool:
-        """Whether a loop stands around this without a backward in it: from the second turn on,
-        there are no new gradients.
+        """Whether a loop stands around this without a backward in it, and each turn has the same
+        optimizer: from the second on, there are no new gradients.
         """
         inner = here.frame.loops[-1:]
         backwards = self.participants.backwards
-        return bool(inner) and not any(
-            inner[0] in self.loops.get(one, inner) for one in backwards
+        return (
+            bool(inner)
+            and not any(
+                inner[0] in self.loops.get(one, inner) for one in backwards
+            )
+            and _is_same_each_turn(inner[0], here.node)
         )
 
     def credit_reader(self, node: ast.AST) -> None:
@@ -164,6 +169,14 @@ def _bare_step(told: Diagnostics, broken: Broken) -> None:
     )
     broken.path.mark(("bare", broken.name), node)
     broken.lose("~" + broken.name)
+
+
+def _is_same_each_turn(loop: ast.AST, node: ast.AST) -> bool:
+    """Whether what a node of a loop names is bound outside of it; a helper's names are not its
+    caller's.
+    """
+    is_inside = any(one is node for one in nodes_in(loop))
+    return is_inside and not names_in(node) & names_stored(loop)
 
 
 def _double_step(told: Diagnostics, broken: Broken) -> None:
