@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,10 @@ def test_the_answer_of_a_rank_that_fails_is_told() -> None:
     ]
 
 
+GLOO_AT_EXIT = "terminate called without an active exception"
+"""What C++ says where a process ends while a thread runs that nobody waits for: seen in torch's
+gloo behind `destroy_process_group`, after everything was printed.
+"""
 NEEDS_DRIVER = pytest.mark.skipif(
     torch.backends.cuda.is_built() and not torch.cuda.is_available(),
     reason="in a build with CUDA, DistributedDataParallel's timers need its driver",
@@ -154,10 +159,14 @@ def test_run_under_torchrun(tmp_path: Path) -> None:
         "2",
         *("--log-dir", str(tmp_path / "logs"), "--redirects", "1"),
     ]
-    done = subprocess.run(
-        [*launcher, "-m", "amp_migrate", "run", "train.py"], cwd=tmp_path, env=environment, capture_output=True,
-        text=True, timeout=120, check=False,
-    )  # fmt: skip
+    for _ in range(3):
+        shutil.rmtree(tmp_path / "logs", ignore_errors=True)
+        done = subprocess.run(
+            [*launcher, "-m", "amp_migrate", "run", "train.py"], cwd=tmp_path, env=environment, capture_output=True,
+            text=True, timeout=120, check=False,
+        )  # fmt: skip
+        if GLOO_AT_EXIT not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr
     printed = sorted(file.read_text().strip() for file in tmp_path.glob("logs/**/stdout.log"))
     assert printed == ["rank 0 True", "rank 1 True"]
