@@ -71,9 +71,10 @@ def never_stepped(program: Program, group: Group) -> bool:
     """
     if _is_local(program, group.scope):
         return True
-    return all(
+    training = group.training(program)  # a lambda has none
+    return bool(training) and all(
         isinstance(one, LOOPS) and _is_read_only(program, group, one)
-        for one in group.training(program)
+        for one in training
     )
 
 
