@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
@@ -16,18 +16,23 @@ from amp_migrate.runtime.call_site import OURS, TORCH
 from amp_migrate.runtime.sources import source
 from amp_migrate.runtime.trace import Place
 
+_NONE: Mapping[str, Any] = {}
 
-def places(module: Any, inputs: tuple[Any, ...]) -> list[Place]:
+
+def places(
+    module: Any, inputs: tuple[Any, ...], named: Mapping[str, Any] = _NONE
+) -> list[Place]:
     """Of a module whose forward has just been called, the narrowest first."""
+    given: list[tuple[int | str, Any]] = [*enumerate(inputs), *named.items()]
     floats = tuple(
-        index
-        for index, value in enumerate(inputs)
+        key
+        for key, value in given
         if isinstance(value, torch.Tensor) and value.is_floating_point()
     )
     return [*_calls(module, floats), *_definition(module, floats)]
 
 
-def _calls(module: Any, floats: tuple[int, ...]) -> Iterator[Place]:
+def _calls(module: Any, floats: tuple[int | str, ...]) -> Iterator[Place]:
     """The call in the innermost frame that is not torch's, where it is a call of this module and
     not of one that holds it.
     """
@@ -49,7 +54,7 @@ def _calls(module: Any, floats: tuple[int, ...]) -> Iterator[Place]:
             return
 
 
-def _definition(module: Any, floats: tuple[int, ...]) -> Iterator[Place]:
+def _definition(module: Any, floats: tuple[int | str, ...]) -> Iterator[Place]:
     code: CodeType | None = getattr(type(module).forward, "__code__", None)
     if code is not None and _is_project(code.co_filename):
         yield Place(code.co_filename, code.co_firstlineno, "", floats)

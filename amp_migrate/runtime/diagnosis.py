@@ -5,6 +5,7 @@ first output.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,10 @@ class Diagnosis:
         self._steps = 0
         self._first_pass = True
         self._scale = 1.0
-        register_module_forward_hook(self._after_forward)
+        # torch 2.4 hands over no keyword arguments.
+        keywords = signature(register_module_forward_hook).parameters
+        known = {"with_kwargs": True} if "with_kwargs" in keywords else {}
+        register_module_forward_hook(self._after_forward, **known)
 
     def on(self, event: Event) -> None:
         """Know the scale and the step; name the modules while they are alive."""
@@ -68,13 +72,17 @@ class Diagnosis:
             for p in group["params"]
         )
 
-    def _after_forward(self, module: Any, inputs: Any, output: Any) -> None:
+    def _after_forward(self, module: Any, inputs: Any, *rest: Any) -> None:
+        *named, output = rest
         if (
             self._first_pass
             and id(module) not in self._called
             and len(self._called) < _MODULES
         ):
-            self._called[id(module)] = (module, places(module, inputs))
+            self._called[id(module)] = (
+                module,
+                places(module, inputs, *named),
+            )
         for tensor in _floating(output):
             if self._first_pass and len(self._outputs) < _MODULES:
                 self._outputs.append(

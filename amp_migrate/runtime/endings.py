@@ -85,8 +85,15 @@ def _ended(name: str, trace: Trace, original: Trace | None) -> Check:
             f"{original.steps}{_RESUMED}"
         )
         return Check(label, "fail", trace.steps, original.steps, message)
-    message = f"{trace.steps} steps, {len(trace.losses)} backward calls"
+    message = f"{_steps(trace)}, {len(trace.losses)} backward calls"
     return Check(label, "pass", trace.steps, None, message)
+
+
+def _steps(trace: Trace) -> str:
+    """Runs are as long as the steps of the optimizer that steps most often."""
+    count = len(set(trace.optimizers))
+    several = f" of {count} optimizers, {trace.steps} at most of one"
+    return f"{len(trace.optimizers)} steps{several * (count > 1)}"
 
 
 def _in_the_way(name: str, trace: Trace, original: Trace | None) -> str:

@@ -5,6 +5,7 @@ it writes.
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -21,6 +22,7 @@ from amp_migrate.rewrite.edits import (
 from amp_migrate.rewrite.writer import WriteError, apply
 from amp_migrate.runtime.linemap import line_map
 from amp_migrate.runtime.trace import Place
+from amp_migrate.torch_facts.methods import AS_THEY_ARE
 
 HEADER = 'torch.autocast("cuda", enabled=False)'
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
@@ -95,15 +97,39 @@ def _edits(node: ast.stmt, place: Place, module: Module) -> Iterator[Edit]:
         if isinstance(call, ast.Call)
         and ast.unparse(call.func) == place.expression
     ]
-    if calls:
+    if calls and not any(_computes(one, calls) for one in nodes_in(node)):
         yield WrapStatements(module.span(node), module.span(node), HEADER)
+    else:
+        for span in (module.span(call.func) for call in calls):
+            yield ReplaceExpression(span, Template(f"{HEADER}($0)", (span,)))
     for call in calls:
-        for index in place.floats:
-            if index < len(call.args) and not any(
-                isinstance(one, ast.Starred) for one in call.args[: index + 1]
-            ):
-                span = module.span(call.args[index])
-                yield ReplaceExpression(span, Template("$0.float()", (span,)))
+        for span in map(module.span, _floats(call, place.floats)):
+            yield ReplaceExpression(span, Template("$0.float()", (span,)))
+
+
+def _computes(node: ast.AST, calls: list[ast.Call]) -> bool:
+    """Whether it may be something else that autocast has a say in: then the calls alone are
+    wrapped, as autocast wraps a function, and their arguments are computed as before.
+    """
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)) if name in AS_THEY_ARE:
+            return False
+        case ast.Call():
+            return node not in calls
+        case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
+            return True
+    return False
+
+
+def _floats(
+    call: ast.Call, floats: tuple[int | str, ...]
+) -> Iterator[ast.expr]:
+    """The arguments that are floating tensors, but for those behind a starred one."""
+    plain = itertools.takewhile(
+        lambda one: not isinstance(one, ast.Starred), call.args
+    )
+    yield from (one for index, one in enumerate(plain) if index in floats)
+    yield from (one.value for one in call.keywords if one.arg in floats)
 
 
 def _body(
@@ -114,10 +140,12 @@ def _body(
     if not body:
         return
     names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)][1:]
+    known = [*names, *(one.arg for one in node.args.kwonlyargs)]
     casts = [
-        f"{names[i]} = {names[i]}.float()"
-        for i in place.floats
-        if i < len(names)
+        f"{name} = {name}.float()"
+        for index, name in enumerate(known)
+        if name in place.floats
+        or (index < len(names) and index in place.floats)
     ]
     first, last = module.span(body[0]), module.span(body[-1])
     yield WrapStatements(first, last, HEADER)

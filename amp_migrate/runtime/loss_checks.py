@@ -89,13 +89,7 @@ def first_loss(runs: Runs, name: str, limits: Limits) -> Check:
         limits.first_loss * (4 if runs[name].dtype == "bfloat16" else 1),
     )
     if not known:
-        return Check(
-            label,
-            "skip",
-            None,
-            None,
-            "no loss comes before the first step in both runs",
-        )
+        return Check(label, "skip", None, None, _why_unknown(runs, name))
     site = max(known, key=lambda one: known[one])
     for again in runs.repeats:  # what is drawn anew in every run
         limit = max(limit, 3 * (_first_difference(runs, again, site) or 0.0))
@@ -108,6 +102,21 @@ def first_loss(runs: Runs, name: str, limits: Limits) -> Check:
         limit,
         f"difference of the loss before the first step, relative{place}",
     )
+
+
+def _why_unknown(runs: Runs, name: str) -> str:
+    for run in ("original", name):
+        trace = runs[run]
+        first = [
+            value
+            for value, step in zip(trace.losses, trace.loss_steps, strict=True)
+            if step == 0
+        ]
+        if first and not any(map(math.isfinite, first)):
+            return (
+                f"the loss before the first step is inf or NaN in the run {run}"
+            )
+    return "no loss comes before the first step in both runs"
 
 
 def _first_difference(runs: Runs, name: str, site: str) -> float | None:

@@ -18,6 +18,7 @@ SHARE = 0.01
 SPREADS = 2.0
 """The margin: this share of the number, or so many standard deviations of it over seeds without
 AMP, whichever is larger."""
+_FEW = 5
 _QUANTILES = (
     6.314,
     2.920,
@@ -71,7 +72,7 @@ def equivalent(
     middle = statistics.fmean(differences)
     half = _half(differences)
     told = (
-        f"{statistics.fmean(after):.5g} with AMP, {statistics.fmean(before):.5g} without, over "
+        f"{_told(after)} with AMP, {_told(before)} without, over "
         f"{len(before)} seeds: the difference is {middle:+.2g} ± {half:.2g}"
     )
     if abs(middle) + half <= allowed:
@@ -84,6 +85,12 @@ def equivalent(
         )
     more = "not shown to be inside the margin; raise --metric-seeds"
     return Check(label, "skip", abs(middle), allowed, f"{told}: {more}")
+
+
+def _told(values: Sequence[float]) -> str:
+    """The mean; and each value, where they are few."""
+    each = f" ({', '.join(f'{one:.4g}' for one in values)})"
+    return f"{statistics.fmean(values):.5g}{each * (len(values) <= _FEW)}"
 
 
 def _margin(before: Sequence[float], given: float | None) -> float:

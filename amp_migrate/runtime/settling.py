@@ -17,6 +17,7 @@ _TOO_LARGE = (
     "; below 1, the gradients as they are do not fit into float16: have the loss and its targets "
     "smaller, or take --dtype bfloat16"
 )
+_INFINITE = "; the loss itself is inf or NaN, so no scale helps"
 MOST = 17
 """Runs: as many halvings lead from 65536 to below 1."""
 
@@ -47,7 +48,9 @@ def scale_checks(
             f" (in a run that began with {latest.scales[0] if latest.scales else 1:g}: after "
             f"{trace.steps} steps it was still falling)"
         )
-    message += _TOO_LARGE * (scale < 1)
+    if scale < 1:
+        infinite = not all(map(math.isfinite, latest.losses))
+        message += _INFINITE if infinite else _TOO_LARGE
     yield Check(f"{name}: scale settled", verdict, late, bound, message)
 
 

@@ -27,13 +27,13 @@ class Violation:
 class Place:
     """Where a file of the user's calls or defines a module: a line of the original file, what is
     called there (nothing of a `def forward`), and which arguments are floating tensors, by their
-    position (`self` not counted).
+    position (`self` not counted) or keyword.
     """
 
     file: str
     line: int
     expression: str
-    floats: tuple[int, ...]
+    floats: tuple[int | str, ...]
 
 
 @dataclass

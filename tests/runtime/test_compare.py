@@ -17,8 +17,9 @@ from amp_migrate.runtime.compare import (
     spread,
 )
 from amp_migrate.runtime.endings import completed
+from amp_migrate.runtime.loss_checks import first_loss
 from amp_migrate.runtime.runs import Runs
-from amp_migrate.runtime.settling import settle
+from amp_migrate.runtime.settling import scale_checks, settle
 from amp_migrate.runtime.speed import speed_checks
 from amp_migrate.runtime.trace import Trace, finite
 
@@ -197,3 +198,35 @@ def test_a_crash_is_told_with_how_it_ended_and_its_last_line() -> None:
     assert check.message == (
         "the amp run did not come to an end: killed by SIGKILL; its last line: CUDA out of memory"
     )
+
+
+def test_steps_of_several_optimizers_are_all_told() -> None:
+    one = Trace(status="finished", optimizers=[0, 0], losses=[1.0, 1.0])
+    two = Trace(status="finished", optimizers=[0, 0, 1], losses=[1.0, 1.0, 1.0])
+    told = [check.message for trace in (one, two) for check in completed("amp", trace, None)]
+    assert told == [
+        "2 steps, 2 backward calls",
+        "3 steps of 2 optimizers, 2 at most of one, 3 backward calls",
+    ]
+
+
+@pytest.mark.parametrize(("loss", "words"), [(math.nan, "no scale helps"), (1.0, "--dtype")])
+def test_a_scale_below_1_is_explained(loss: float, words: str) -> None:
+    trace = Trace(
+        optimizers=[0] * 4, taken=[False] * 4, scales=[1.0, 0.5, 0.25, 0.125], losses=[loss] * 4
+    )
+    settled = list(scale_checks("amp", trace, trace, Limits()))[-1]
+    assert settled.verdict == "fail"
+    assert words in settled.message
+
+
+def test_a_first_loss_that_is_not_finite_is_said_to_be_the_reason() -> None:
+    losses = {"original": 1.0, "amp": math.inf}
+    runs = Runs(
+        {
+            name: Trace(losses=[loss], loss_sites=["train.py:3"], loss_steps=[0])
+            for name, loss in losses.items()
+        }
+    )
+    found = first_loss(runs, "amp", Limits())
+    assert (found.verdict, "inf or NaN in the run amp" in found.message) == ("skip", True)

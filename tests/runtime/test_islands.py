@@ -28,7 +28,7 @@ def written(text: str, *found: Place) -> str | None:
     return None if texts is None else texts["/net.py"]
 
 
-def call(line: int, expression: str, *floats: int) -> Place:
+def call(line: int, expression: str, *floats: int | str) -> Place:
     return Place("/net.py", line, expression, floats)
 
 
@@ -46,6 +46,32 @@ def test_only_floating_arguments_are_cast() -> None:
     text = written(FILE, call(6, "block", 0))
     assert text is not None
     assert "h = block(h.float(), mask)" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("h = self.head(self.body(x))", "h = OFF(self.head)(self.body(x).float())"),
+        ("h = F.relu(self.head(x))", "h = F.relu(OFF(self.head)(x.float()))"),
+        ("h = self.head(x @ self.w)", "h = OFF(self.head)((x @ self.w).float())"),
+        ("h += self.head(x).view(2)", "with OFF:\n            h += self.head(x.float()).view(2)"),
+    ],
+)
+def test_what_else_the_line_computes_stays_in_half(before: str, after: str) -> None:
+    text = f"class Net:\n    def forward(self, x, h):\n        {before}\n        return h\n"
+    found = written(text, call(3, "self.head", 0))
+    assert found is not None
+    assert f"        {after}\n" in found.replace('torch.autocast("cuda", enabled=False)', "OFF")
+
+
+def test_arguments_with_a_keyword_are_cast() -> None:
+    found = written(FILE.replace("block(h, mask)", "block(h, mask=mask)"), call(6, "block", "mask"))
+    assert found is not None
+    assert "h = block(h, mask=mask.float())" in found
+    text = FILE.replace("x, mask", "x, *, mask")
+    found = written(text, Place("/net.py", 2, "", (0, "mask")))
+    assert found is not None
+    assert "            x = x.float()\n            mask = mask.float()\n" in found
 
 
 def test_a_return_keeps_what_it_returns() -> None:

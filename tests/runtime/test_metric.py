@@ -61,6 +61,11 @@ def test_equivalence_is_shown_or_not(
     assert equivalent("metric", before, after, margin).verdict == verdict
 
 
+def test_each_number_is_told_where_they_are_few() -> None:
+    found = equivalent("amp: metric a", [0.5, 0.7], [0.5, 0.75], None)
+    assert found.message.startswith("0.625 (0.5, 0.75) with AMP, 0.6 (0.5, 0.7) without, over 2 ")
+
+
 def test_one_run_in_twenty_is_called_equal_where_it_is_as_far_as_the_margin() -> None:
     """The test keeps its level: on the border of the margin it passes in 5% of all cases."""
     import random
