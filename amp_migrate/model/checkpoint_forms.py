@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+
+_PARTS = ("keys", "get")
+_SEQUENCES = (ast.Tuple, ast.List, ast.ListComp)
 
 
 def keys_of(made: ast.expr) -> frozenset[object]:
@@ -56,3 +61,76 @@ def _asked(
 def literal(key: ast.expr | None) -> object:
     """A key that is written as a constant; the expression itself for any other."""
     return key.value if isinstance(key, ast.Constant) else key
+
+
+def is_other_file(program: Program, load: ast.Call) -> bool:
+    """Whether a file is loaded that has another name than each of those that are saved, or that
+    is saved as a list or a tuple.
+    """
+    saves = program.remembered(is_other_file, lambda: _saves(program))
+    loaded = load.args[0] if load.args else None
+    names = {literal(_path(save)) for save in saves}
+    known = all(isinstance(name, str) for name in names)
+    if known and isinstance(text := literal(loaded), str):
+        return text not in names
+    place = _place(program, loaded)
+    same = [s for s in saves if place and _place(program, _path(s)) == place]
+    return bool(same) and all(_is_sequence(program, s) for s in same)
+
+
+def _saves(program: Program) -> list[ast.Call]:
+    return [
+        call
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if program.canonical(call.func) == "torch.save"
+    ]
+
+
+def _path(save: ast.Call) -> ast.expr | None:
+    """What `torch.save` is given for a file."""
+    return save.args[1] if len(save.args) > 1 else None
+
+
+def _place(program: Program, path: ast.expr | None) -> object:
+    """What tells a file of the same object apart: `self.processed_paths[0]` in one class."""
+    if path is None:
+        return None
+    scope = program.module.scope_of(path)
+    names = {one.id for one in nodes_in(path) if isinstance(one, ast.Name)}
+    owner = program.graph.class_around(scope)
+    if owner is None or scope.self_name is None:
+        return None
+    is_own = names == {scope.self_name}
+    return (owner, ast.dump(path)) if is_own else None
+
+
+def _is_sequence(program: Program, save: ast.Call) -> bool:
+    scope: Scope = program.module.scope_of(save)
+    made = program.values.of(save.args[0], scope).origin or save.args[0]
+    return isinstance(made, _SEQUENCES)
+
+
+def is_only_read(program: Program, state: ast.expr) -> bool:
+    """Whether nothing but entries of a state is taken: `opt.state_dict()["param_groups"]`."""
+    above = program.module.parents[state]
+    if isinstance(above, ast.Subscript):
+        return above.value is state
+    if isinstance(above, ast.Attribute):
+        return above.attr in _PARTS
+    if not isinstance(above, ast.Assign):
+        return isinstance(above, ast.For)
+    target, scope = above.targets[0], program.module.scope_of(state)
+    if len(above.targets) > 1 or not isinstance(target, ast.Name):
+        return False
+    reads = list(_reads(program, target.id, scope))
+    return bool(reads) and all(is_only_read(program, one) for one in reads)
+
+
+def _reads(program: Program, name: str, scope: Scope) -> Iterator[ast.Name]:
+    home, module = scope.lookup(name), program.module
+    for node in list(module.parents):
+        if isinstance(node, ast.Name) and node.id == name:
+            is_load = isinstance(node.ctx, ast.Load)
+            if is_load and module.scope_of(node).lookup(name) is home:
+                yield node

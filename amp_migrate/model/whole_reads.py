@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from amp_migrate.model.arguments import argument
-from amp_migrate.model.checkpoint_forms import keys_of, lacks_one, literal
+from amp_migrate.model.checkpoint_forms import (
+    is_other_file,
+    keys_of,
+    lacks_one,
+    literal,
+)
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
@@ -92,30 +97,12 @@ def reader_of_files(program: Program, made: ast.expr) -> Reader | None:
         for call in scope.calls:
             if program.canonical(
                 call.func
-            ) == "torch.load" and not _is_other_file(program, call):
+            ) == "torch.load" and not is_other_file(program, call):
                 walk = _Walk(_Held(program, call, ()), keys, loaded=True)
                 found = list(walk.readers())
                 if found and not walk.weights:
                     return found[0]
     return None
-
-
-def _is_other_file(program: Program, load: ast.Call) -> bool:
-    """Whether a file is loaded that has another name than each of those that are saved."""
-    names = program.remembered(_is_other_file, lambda: _saved_names(program))
-    loaded = literal(load.args[0]) if load.args else None
-    known = all(isinstance(name, str) for name in names)
-    return known and isinstance(loaded, str) and loaded not in names
-
-
-def _saved_names(program: Program) -> set[object]:
-    """What `torch.save` is given for a file; None where that is not written out."""
-    return {
-        literal(call.args[1]) if len(call.args) > 1 else None
-        for scope in program.module.scopes.values()
-        for call in scope.calls
-        if program.canonical(call.func) == "torch.save"
-    }
 
 
 class _Walk:
@@ -251,10 +238,15 @@ class _Walk:
         return True
 
     def _kept(self, held: _Held, parent: ast.AST) -> bool:
-        """`state = ...`, `self.state = ...`, `start, state = ...`"""
+        """`state = ...`, `self.state = ...`, `start, state = ...`; what is unpacked where it is
+        loaded is a list or a tuple: unpacking a dict gives its keys.
+        """
         targets = getattr(parent, "targets", None) or [
             getattr(parent, "target", None)
         ]
+        is_sequence = self.loaded and not held.path
+        if is_sequence and all(isinstance(t, ast.Tuple) for t in targets):
+            return True
         return all(self._set(held, target, parent) for target in targets)
 
     def _set(self, held: _Held, target: ast.expr | None, by: ast.AST) -> bool:

@@ -6,16 +6,16 @@ import ast
 from pathlib import Path
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.checkpoint_forms import is_only_read
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
-from amp_migrate.model.whole_reads import Reader, reader_of, reader_of_files
 from amp_migrate.outcome import Note
+from amp_migrate.planner.checkpoint_readers import reader_in_project, told
+from amp_migrate.planner.optional_states import StateUse, is_idle, settled
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.related_files import file_of_saver
 from amp_migrate.planner.scaler_placement.placement import Wiring
-from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import (
     AddArgument,
     AddDictEntry,
@@ -26,7 +26,6 @@ from amp_migrate.rewrite.edits import (
 
 KEY = "scaler"
 _COPIES = ("copy.copy", "copy.deepcopy")
-_MOST = 40
 
 
 class Checkpoints:
@@ -36,6 +35,7 @@ class Checkpoints:
         self.program = program
         self.wiring = wiring
         self.edits: list[Edit] = []
+        self.uses: list[StateUse] = []
         self.done: list[ast.Call] = []
         self.left: list[ast.Call] = []
         """States of optimizers, saved or loaded, that the scaler's goes beside, and the others."""
@@ -47,6 +47,7 @@ class Checkpoints:
         """Collect edits and notes for every scope."""
         before = self.wiring.snapshot()
         self._collect()
+        self.edits = settled(self.uses, self.wiring)
         saved, loaded = (
             self._kinds(one) for one in ("state_dict", "load_state_dict")
         )
@@ -88,6 +89,8 @@ class Checkpoints:
                 ) or not self.program.effects.is_optimizer(
                     call.func.value, scope
                 ):
+                    continue
+                if is_only_read(self.program, call):
                     continue
                 if call.func.attr in ("state_dict", "load_state_dict"):
                     ways = {
@@ -169,6 +172,9 @@ class Checkpoints:
                 ),
             )
             return None
+        if is_idle(scope.node, self.wiring):
+            self.wiring.restore(before)
+            return None
         self.wiring.scalers.homes = (
             before.scalers.homes
         )  # places of constructions are the loops' to choose
@@ -222,64 +228,30 @@ class Checkpoints:
                 ),
             )
             return False
-        reader = self._reader(made) if self._would_scale(call, scope) else None
+        reader = (
+            reader_in_project(self.program, self.wiring.project, made)
+            if self._would_scale(call, scope)
+            else None
+        )
         if reader is not None:
             self._note(
                 call,
-                f"the scaler's state is not saved here: {_told(reader, scope)}",
+                f"the scaler's state is not saved here: {told(reader, scope)}",
             )
             return False
         name = self._scaler(call, scope)
         if name is None:
             return False
         span, state = self.program.module.span(made), f"{name}.state_dict()"
-        is_display = isinstance(made, ast.Dict)
-        edit = (
-            AddDictEntry(span, f'"{KEY}"', state)
-            if is_display
-            else AddArgument(span, KEY, state)
+        asking = f"{state} if {name} is not None else None"
+        plain, asked = (
+            AddDictEntry(span, f'"{KEY}"', one)
+            if isinstance(made, ast.Dict)
+            else AddArgument(span, KEY, one)
+            for one in (state, asking)
         )
-        if edit not in self.edits:
-            self.edits.append(edit)
+        self.uses.append(StateUse(scope, plain, asked))
         return True
-
-    def _reader(self, made: ast.expr) -> Reader | None:
-        """Who would see that a checkpoint has a key more."""
-        found = reader_of(self.program, made)
-        found = found or reader_of_files(self.program, made)
-        linked = {resolved(file.path) for file in self.program.module.files}
-        for file in sorted(self._near(linked)) if found is None else ():
-            other = program_of(file)
-            if other is None:
-                continue
-            found = reader_of_files(other, made)
-            if found is not None:
-                return found
-        return found
-
-    def _near(self, linked: set[str]) -> set[str]:
-        """Other files that load something: those beside this program's, and those that it imports
-        or is imported by.
-        """
-        project = self.wiring.project
-        near = {
-            one
-            for file in linked
-            for one in (*project.helpers(file, _MOST), file)
-        }
-        near |= {
-            one for file in linked for one in project.importers.get(file, ())
-        }
-        folders = {Path(file).parent for file in linked}
-        loading = [
-            file for file in project.with_method("load") if file not in linked
-        ]
-        found = [
-            file
-            for file in loading
-            if file in near or Path(file).parent in folders
-        ]
-        return set(found[:_MOST])
 
     def _loaded(self, call: ast.Call, scope: Scope) -> bool:
         """Whether the scaler's state is loaded from the same dict."""
@@ -301,10 +273,20 @@ class Checkpoints:
         assert isinstance(given, ast.Subscript)
         source = self.program.module.source(given.slice)
         key = f"'{KEY}'" if source.startswith("'") else f'"{KEY}"'
-        self._load(
-            statement,
-            f"if {text}.get({key}):\n    {name}.load_state_dict({text}[{key}])",
+        plain, asked = (
+            self._load(
+                statement,
+                f"if {test}{text}.get({key}):\n    {name}.load_state_dict({text}[{key}])",
+            )
+            for test in ("", f"{name} is not None and ")
         )
+        if not any(
+            use.scope is scope
+            and isinstance(use.plain, InsertAfter)
+            and use.plain.statements == plain.statements
+            for use in self.uses
+        ):
+            self.uses.append(StateUse(scope, plain, asked))
         return True
 
     def _dict_of(self, given: ast.expr, scope: Scope) -> str | None:
@@ -313,15 +295,10 @@ class Checkpoints:
             return dotted_name(given.value)
         return None
 
-    def _load(self, statement: ast.stmt, lines: str) -> None:
-        """Load behind the loads that follow a statement, once."""
+    def _load(self, statement: ast.stmt, lines: str) -> InsertAfter:
+        """Load behind the loads that follow a statement."""
         place = self._last_load(statement)
-        edit = InsertAfter(self.program.module.span(place), (Template(lines),))
-        if not any(
-            isinstance(e, InsertAfter) and e.statements == edit.statements
-            for e in self.edits
-        ):
-            self.edits.append(edit)
+        return InsertAfter(self.program.module.span(place), (Template(lines),))
 
     def _last_load(self, statement: ast.stmt) -> ast.stmt:
         """The last of the `load_state_dict` statements that follow each other directly."""
@@ -378,12 +355,3 @@ def _is_text(key: ast.expr, scope: Scope) -> bool:
         )
         return found is not None and _is_text(found, scope)
     return isinstance(key, ast.Constant) and isinstance(key.value, str)
-
-
-def _told(reader: Reader, scope: Scope) -> str:
-    file = reader.program.module.scope_of(reader.node).module
-    of_file = f" of {Path(file.path).name}" if file is not scope.module else ""
-    return (
-        f"line {reader.node.lineno}{of_file} may read this checkpoint as a whole, and a key more "
-        "would change what it does"
-    )

@@ -266,11 +266,20 @@ class Planner:
         return f"{self.spellings.of(file.root).torch}." in repr(edit)
 
     def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
-        for function, why in self.wiring.optional.values():
-            message = f"{why}: callers that pass no `{self.wiring.name}` stay in float32"
+        for key, one in self.wiring.optional.items():
+            if one.closed and key in self.wiring.asking:
+                continue
+            left = (
+                "neither save nor load its state"
+                if key in self.wiring.asking
+                else "stay in float32"
+            )
+            message = (
+                f"{one.why}: callers that pass no `{self.wiring.name}` {left}"
+            )
             yield (
-                self.program.scope(function).module,
-                Note(function.lineno, function.col_offset + 1, message),
+                self.program.scope(one.function).module,
+                Note(one.function.lineno, one.function.col_offset + 1, message),
             )
 
 

@@ -128,6 +128,7 @@ class Unscaling(Turn):
             return []
         self._refuse_read_halfway(start)
         found = [s.statement for s in self.flow.steps[start + 1 : end]]
+        found = [s for s in found if not self._of_another_branch(s, step)]
         roots = (root for statement in found for root in header(statement))
         passed = passed_on(self.program, self.scope, roots)
         if passed is not None:
@@ -143,6 +144,51 @@ class Unscaling(Turn):
                 ),
             )
         return found
+
+    def _of_another_branch(
+        self, statement: ast.stmt, step: OptimizerStep
+    ) -> bool:
+        """Whether it never runs before this step, and another step of the optimizer answers for
+        it: `if clipped: clip; step` beside `else: step`.
+        """
+        branch = self._branch_without(statement, step)
+        order = self.flow.step(statement).order
+        return any(
+            one.key == step.key
+            and order < self.flow.step(one.statement).order
+            and any(self._inside(one.statement, inner) for inner in branch)
+            for one in self.steps
+        )
+
+    def _branch_without(
+        self, statement: ast.stmt, step: OptimizerStep
+    ) -> list[ast.stmt]:
+        """The branch that holds a statement, of an `if` that runs once after the backward and
+        whose other branch holds the step; else nothing.
+        """
+        for parent in self.program.module.ancestors(statement):
+            if parent is self.scope.node:
+                break
+            if not isinstance(parent, ast.If):
+                continue
+            for mine, other in (
+                (parent.body, parent.orelse),
+                (parent.orelse, parent.body),
+            ):
+                if any(self._inside(statement, one) for one in mine) and any(
+                    self._inside(step.statement, one) for one in other
+                ):
+                    return [] if self._repeats(parent, step) else mine
+        return []
+
+    def _repeats(self, branching: ast.If, step: OptimizerStep) -> bool:
+        """Whether a loop around an `if` runs it more than once after the step's backward."""
+        last = self._last_backward(step)
+        return last < 0 or any(
+            isinstance(loop, LOOPS)
+            and not self._inside(self.flow.steps[last].statement, loop)
+            for loop in self.program.module.ancestors(branching)
+        )
 
     def _refuse_read_halfway(self, last: int) -> None:
         """Between two backwards into the same gradients they cannot be unscaled: what the second

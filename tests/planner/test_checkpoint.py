@@ -102,6 +102,26 @@ APART = {
     "saved": "torch.save(optimizer.state_dict(), path)\n",
     "loaded": "optimizer.load_state_dict(torch.load(path))\n",
 }
+KEPT = {
+    "named": "state = optimizer.state_dict()\ntorch.save(state, path)\n",
+    "moved": (
+        "state = {k: v for k, v in optimizer.state_dict().items()}\ntorch.save(state, path)\n"
+    ),
+}
+READ = {
+    "an entry": 'print(optimizer.state_dict()["param_groups"][0]["lr"])\n',
+    "an entry of a name": 'state = optimizer.state_dict()\nprint(state["state"], state["lr"])\n',
+    "keys": "print(optimizer.state_dict().keys())\n",
+    "a loop over keys": "for key in optimizer.state_dict():\n    print(key)\n",
+}
+
+
+@pytest.mark.parametrize("lines", READ.values(), ids=READ)
+def test_a_state_whose_entries_are_read_is_not_saved(lines: str) -> None:
+    outcome = migrate(saved(lines))
+    assert outcome.output is not None
+    assert outcome.output.endswith(lines)
+    assert not outcome.notes
 
 
 @pytest.mark.parametrize("lines", APART.values(), ids=APART)
@@ -111,6 +131,14 @@ def test_a_file_of_its_own_is_reported(lines: str) -> None:
     assert outcome.output.endswith(lines)
     assert ["scaler" in note.message for note in outcome.notes] == [True]
     assert outcome.notes[0].line == saved(lines).count("\n")
+
+
+@pytest.mark.parametrize("lines", KEPT.values(), ids=KEPT)
+def test_a_state_that_gets_a_name_is_reported(lines: str) -> None:
+    outcome = migrate(saved(lines))
+    assert outcome.output is not None
+    assert outcome.output.endswith(lines)
+    assert ["scaler" in note.message for note in outcome.notes] == [True]
 
 
 def test_a_taken_key_is_reported() -> None:
@@ -157,6 +185,12 @@ WHOLE = {
         f'torch.save({DICT}, path)\nstate = torch.load(path)\nif "model" not in state:\n'
         "    state = torch.load(other)\n    print(len(state))\n"
     ),
+    "a file of the same object, saved as who knows what": (
+        f"torch.save({DICT}, path)\nclass Files:\n    def write(self, found):\n"
+        "        torch.save(found, self.path)\n    def read(self):\n"
+        "        self.files = torch.load(self.path)\n    def __len__(self):\n"
+        "        return len(self.files)\n"
+    ),
     "code out of sight": f"torch.save({DICT}, path)\nrestore(torch.load(path), model)\n",
 }
 
@@ -174,6 +208,12 @@ BY_KEY = {
     "weights renamed": (
         'weights = {k[7:]: v for k, v in torch.load("pretrained.pt").items()}\n'
         "model.load_state_dict(weights)\n"
+    ),
+    "a tuple unpacked": "inputs, labels = torch.load(path)\nprint(len(labels))\n",
+    "a list of the same file": (
+        "class Files:\n    def write(self, found):\n        torch.save([found], self.path)\n"
+        "    def read(self):\n        self.files = torch.load(self.path)\n"
+        "    def __len__(self):\n        return len(self.files)\n"
     ),
     "weights given to the model": 'w = torch.load("best.pt")\nmodel.load_state_dict(w)\n',
     "a key looked for": 'state = torch.load(path)\nif "epoch" in state:\n    print(state["epoch"])\n',

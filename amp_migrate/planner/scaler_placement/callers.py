@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.decorators import strict_wrapper
 from amp_migrate.model.function_values import follow
@@ -20,7 +19,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.model.syntax import Function, Module
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.unresolved import (
     files_in_question,
@@ -365,31 +364,3 @@ def may_call(program: Program, site: CallSite, function: Function) -> bool:
         len(site.call.args) + len(site.call.keywords)
         >= len(inner.parameters()) - optional
     )
-
-
-def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
-    """Whether a call leaves out an optimizer that is None by default."""
-    given = [
-        argument(site.call, inner, n.partition(".")[0], site.bound)
-        for n in names
-    ]
-    return any(one is None for one in given) and _defaults_to_none(inner, names)
-
-
-def _defaults_to_none(inner: Scope, names: list[str]) -> bool:
-    assert isinstance(inner.node, FUNCTIONS)
-    own = inner.node.args
-    pairs = [
-        *zip(
-            reversed([*own.posonlyargs, *own.args]),
-            reversed(own.defaults),
-            strict=False,
-        ),
-        *zip(own.kwonlyargs, own.kw_defaults, strict=True),
-    ]
-    none = {
-        a.arg
-        for a, d in pairs
-        if isinstance(d, ast.Constant) and d.value is None
-    }
-    return {name.partition(".")[0] for name in names} <= none

@@ -14,8 +14,8 @@ from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import (
+    Callers,
     callers_of,
-    passes_none,
     refuse_locked,
 )
 from amp_migrate.planner.scaler_placement.epochs import Epochs
@@ -23,8 +23,13 @@ from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.lifetimes import refuse_short_lived
 from amp_migrate.planner.scaler_placement.makers import (
     attribute_makers,
-    is_none,
     makers,
+)
+from amp_migrate.planner.scaler_placement.optional import (
+    Optional,
+    given_none,
+    optional,
+    passes_none,
 )
 from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import sources_of
@@ -34,8 +39,6 @@ from amp_migrate.rewrite.edits import (
     AddArgument,
     AddParameter,
     Edit,
-    InsertBefore,
-    Template,
 )
 
 
@@ -53,8 +56,10 @@ class Wiring:
     scalers: Scalers = field(init=False)
     epochs: Epochs = field(init=False)
     edits: dict[Edit, None] = field(default_factory=dict)
-    optional: dict[int, tuple[Function, str]] = field(default_factory=dict)
-    """Functions that may be called without a scaler, and why, by id."""
+    optional: dict[int, Optional] = field(default_factory=dict)
+    """Functions that may be called without a scaler, by id."""
+    asking: set[int] = field(default_factory=set)
+    """Those of them that ask whether they were given one."""
     stepped: set[str] = field(default_factory=set)
     """Last parts of the names of the optimizers that migrated loops step."""
 
@@ -83,6 +88,7 @@ class Wiring:
             self,
             edits=dict(self.edits),
             optional=dict(self.optional),
+            asking=set(self.asking),
             stepped=set(self.stepped),
         )
         copy.scalers = self.scalers.copy()
@@ -92,6 +98,7 @@ class Wiring:
         """Forget what was planned since `earlier`."""
         self.scalers, self.edits = earlier.scalers, earlier.edits
         self.optional, self.stepped = earlier.optional, earlier.stepped
+        self.asking = earlier.asking
 
     def steps_root(self, optimizer: ast.expr, scope: Scope) -> bool:
         """Whether a migrated loop steps an optimizer of this name (parameters may rename it;
@@ -284,14 +291,7 @@ class Wiring:
         )
         self.scalers.threaded.add(id(function))
         inner = self.program.scope(function)
-        without = any(passes_none(site, inner, names) for site in found.sites)
-        why = (
-            f"`{function.name}` is called without an optimizer, too"
-            if without
-            else None
-        )
-        if (found.unknown or why) is not None:
-            self.make_optional(function, found.unknown or why or "")
+        self._may_lack(function, found, names)
         for name in self.names:
             default = "None" if id(function) in self.optional else None
             self.edits[
@@ -299,7 +299,7 @@ class Wiring:
             ] = None
         before = len(self.edits)
         for site in sorted(
-            found.sites, key=lambda s: self._given_none(s, inner, names)
+            found.sites, key=lambda s: given_none(s, inner, names)
         ):
             self._pass_at(site, function, names)
         if found.handed and len(self.edits) == before:
@@ -312,7 +312,23 @@ class Wiring:
         for peer in found.peers:
             self.thread(peer, [])
 
-    def make_optional(self, function: Function, why: str) -> None:
+    def _may_lack(
+        self, function: Function, found: Callers, names: list[str]
+    ) -> None:
+        """Whether some caller gives the function no scaler: one that nobody sees, or that gives
+        no optimizer.
+        """
+        inner, why = self.program.scope(function), found.unknown
+        if why is None and any(
+            passes_none(site, inner, names) for site in found.sites
+        ):
+            why = f"`{function.name}` is called without an optimizer, too"
+        if why is not None:
+            self.make_optional(function, why, found.unknown is None)
+
+    def make_optional(
+        self, function: Function, why: str, closed: bool = True
+    ) -> None:
         """Callers that nobody sees pass no scaler: for them AMP is off."""
         if len(self.names) > 1:
             raise Refusal(
@@ -320,17 +336,11 @@ class Wiring:
                 function,
                 f"{why}: its callers cannot all be given the switch",
             )
-        inner = self.program.scope(function)
-        made = self.spellings.of(inner).scaler('"cuda"', "False")
-        documented = ast.get_docstring(function, clean=False) is not None
-        top = function.body[1 if documented and len(function.body) > 1 else 0]
-        lines = f"if {self.name} is None:\n    {self.name} = {made}"
-        self.edits[
-            InsertBefore(
-                self.program.module.span(top), (Template(lines),), above=True
-            )
-        ] = None
-        self.optional[id(function)] = (function, why)
+        found = optional(
+            self.program, self.spellings, function, why, closed, self.name
+        )
+        self.edits[found.prologue] = None
+        self.optional[id(function)] = found
 
     def _pass_at(
         self, site: CallSite, function: Function, names: list[str]
@@ -377,7 +387,7 @@ class Wiring:
         """The scaler to pass at one call: beside the optimizer that is passed; any in sight where
         that is None.
         """
-        if names and not self._given_none(site, inner, names):
+        if names and not given_none(site, inner, names):
             return self.provide(given, site.scope, [site.call])
         value = self.scalers.visible(site.scope)
         if value is None:
@@ -387,13 +397,3 @@ class Wiring:
                 "this call passes no optimizer, and no scaler is in sight",
             )
         return value
-
-    def _given_none(
-        self, site: CallSite, inner: Scope, names: list[str]
-    ) -> bool:
-        """A call for evaluation: `run(model, loader, optimizer=None)`."""
-        given = [
-            argument(site.call, inner, n.partition(".")[0], site.bound)
-            for n in names
-        ]
-        return bool(given) and all(is_none(g) for g in given)

@@ -49,6 +49,8 @@ class CheckpointReaders(RewrittenFile):
                     yield node
 
     def _is_state(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.IfExp):
+            value = value.body
         func = value.func if isinstance(value, ast.Call) else None
         is_state = isinstance(func, ast.Attribute) and func.attr == "state_dict"
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.rewrite.proof.checkpoint_forms import CheckpointForms
 from amp_migrate.rewrite.proof.forms import Forms
 from amp_migrate.rewrite.proof.scopes import FUNCTIONS
 
@@ -59,8 +60,11 @@ def _missing(call: ast.Call, callee: str, names: set[str]) -> Iterator[Fault]:
 def _prologue_faults(
     pairs: list[tuple[Scope, Scope]], introduced: Introduced
 ) -> Iterator[Fault]:
-    """A scaler that may be None is replaced by a disabled one before anything else happens."""
+    """A scaler that may be None is replaced by a disabled one before anything else happens, or
+    asked for wherever it is used.
+    """
     forms = Forms(introduced)
+    checkpoints = CheckpointForms(introduced, forms)
     plain = introduced.parameters & introduced.scalers
     for left, right in pairs:
         if not isinstance(left.node, FUNCTIONS) or not isinstance(
@@ -77,7 +81,11 @@ def _prologue_faults(
             if ast.get_docstring(right.node, clean=False) is not None
             else right.node.body
         )
-        if new & plain and not (body and forms.is_prologue(body[0])):
+        replaced = body and forms.is_prologue(body[0])
+        if new & plain and not (
+            replaced
+            or all(checkpoints.asks_everywhere(right.node, n) for n in new)
+        ):
             yield (
                 right.node.lineno,
                 f"`{min(new & plain)}` may be None in `{right.node.name}`, and nothing replaces it",

@@ -327,6 +327,23 @@ def test_attribute_over_another() -> None:
             "`scaler` may be None in `f`, and nothing replaces it",
         ),
         (
+            "def f(x):\n    a()",
+            (
+                "def f(x, scaler=None):\n    a()\n    if x.get('scaler'):\n"
+                "        scaler.load_state_dict(x['scaler'])"
+            ),
+            "`scaler` may be None in `f`, and nothing replaces it",
+        ),
+        (
+            "def f(x):\n    a()",
+            (
+                "def f(x, scaler=None):\n    a()\n"
+                "    if scaler is not None and x.get('scaler'):\n"
+                "        scaler.load_state_dict(x['scaler'])\n    scaler.update()"
+            ),
+            "`scaler` may be None in `f`, and nothing replaces it",
+        ),
+        (
             "a()",
             MADE + "with torch.autocast('cpu'):\n    a()",
             "the device type is 'cpu' here and 'cuda' in line 2",

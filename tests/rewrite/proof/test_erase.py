@@ -91,6 +91,10 @@ CONSTRUCTS = [
     ("a()\nif state.get('scaler'):\n    scaler.load_state_dict(state['scaler'])", "a()"),
     (("a()\nif self.ckpt.get('scaler'):\n    "
 "self.scaler.load_state_dict(self.ckpt['scaler'])"), "a()"),
+    (("a()\nif scaler is not None and state.get('scaler'):\n    "
+"scaler.load_state_dict(state['scaler'])"), "a()"),
+    ("save({'a': 1, 'scaler': scaler.state_dict() if scaler is not None else None})",
+     "save({'a': 1})"),
     # guarded scheduler
     (("a()\nscale_before = scaler.get_scale()\nif scaler.get_scale() >= scale_before:\n    "
 "scheduler.step()"),
@@ -156,6 +160,11 @@ NEAR_MISSES = [
     "if state.get('scaler'):\n    other.load_state_dict(state['scaler'])",
     "if state.get('scaler'):\n    scaler.load_state_dict(other['scaler'])",
     "if state.get('scaler', 1):\n    scaler.load_state_dict(state['scaler'])",
+    "if other is not None and state.get('scaler'):\n    scaler.load_state_dict(state['scaler'])",
+    "if scaler is None and state.get('scaler'):\n    scaler.load_state_dict(state['scaler'])",
+    "if scaler is not None or state.get('scaler'):\n    scaler.load_state_dict(state['scaler'])",
+    "save({'scaler': scaler.state_dict() if scaler is not None else {}})",
+    "save({'scaler': scaler.state_dict() if other is not None else None})",
     "if 'scaler' in state:\n    scaler.load_state_dict(state['scaler'])",
     "if state.get('scaler'):\n    scaler.load_state_dict(state['scaler'])\nelse:\n    a()",
     "if read().get('scaler'):\n    scaler.load_state_dict(read()['scaler'])",

@@ -1,0 +1,79 @@
+"""Functions that may be called without an optimizer, or without a scaler."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from amp_migrate.model.arguments import argument
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.planner.scaler_placement.makers import is_none
+from amp_migrate.planner.spelling import Spellings
+from amp_migrate.rewrite.edits import InsertBefore, Template
+
+
+class Optional(NamedTuple):
+    """A function that may be called without a scaler, why, and what stands for one there."""
+
+    function: Function
+    why: str
+    prologue: InsertBefore
+    closed: bool
+    """Whether all callers are in sight."""
+
+
+def optional(
+    program: Program,
+    spellings: Spellings,
+    function: Function,
+    why: str,
+    closed: bool,
+    name: str,
+) -> Optional:
+    """`if scaler is None: scaler = GradScaler("cuda", enabled=False)` at a function's top."""
+    made = spellings.of(program.scope(function)).scaler('"cuda"', "False")
+    documented = ast.get_docstring(function, clean=False) is not None
+    top = function.body[1 if documented and len(function.body) > 1 else 0]
+    lines = Template(f"if {name} is None:\n    {name} = {made}")
+    where = program.module.span(top)
+    prologue = InsertBefore(where, (lines,), above=True)
+    return Optional(function, why, prologue, closed)
+
+
+def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
+    """Whether a call leaves out an optimizer that is None by default."""
+    given = [
+        argument(site.call, inner, n.partition(".")[0], site.bound)
+        for n in names
+    ]
+    return any(one is None for one in given) and _defaults_to_none(inner, names)
+
+
+def _defaults_to_none(inner: Scope, names: list[str]) -> bool:
+    assert isinstance(inner.node, FUNCTIONS)
+    own = inner.node.args
+    pairs = [
+        *zip(
+            reversed([*own.posonlyargs, *own.args]),
+            reversed(own.defaults),
+            strict=False,
+        ),
+        *zip(own.kwonlyargs, own.kw_defaults, strict=True),
+    ]
+    none = {
+        a.arg
+        for a, d in pairs
+        if isinstance(d, ast.Constant) and d.value is None
+    }
+    return {name.partition(".")[0] for name in names} <= none
+
+
+def given_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
+    """A call for evaluation: `run(model, loader, optimizer=None)`."""
+    given = [
+        argument(site.call, inner, n.partition(".")[0], site.bound)
+        for n in names
+    ]
+    return bool(given) and all(is_none(g) for g in given)
