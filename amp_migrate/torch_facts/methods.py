@@ -83,6 +83,12 @@ FOLLOWED = VIEWS | frozenset(
 """Those, and arithmetic whose result is half where the tensor is."""
 PICKS = frozenset("topk sort argsort multinomial isnan nonzero".split())
 """Functions that pick elements, or tell where they are."""
+PICKS_OF_ARRAYS = frozenset(
+    """
+    argmax argmin argsort nanargmax nanargmin argpartition shape ndim size dtype
+    """.split()
+)
+"""What is asked of an array, by method or function, whose answer half precision leaves as it is."""
 PRODUCTS = frozenset(
     """
     mm bmm addmm addmv addr baddbmm addbmm mv dot vdot convolution convolution_backward

@@ -41,6 +41,16 @@ OTHER = {
     "labels by a helper": "a = score(y, y)\n",
     "a comparison": "a = (out > 0).cpu().numpy()\n",
 }
+FLOAT16 = {
+    **{name: HALF[name][1:] for name in ("after the region", "a view", "by np.asarray")},
+    "a softmax": (HALF["a softmax"][1], "F.softmax(out.float(), dim=1).cpu().numpy()"),
+    "a name for it": (HALF["a name for it"][1], "p = torch.sigmoid(out.float()) * 2"),
+}
+NOTHING = {
+    **{name: HALF[name][:2] for name in ("inside the region", "in a helper")},
+    "the largest": ("", "a = out.detach().cpu().numpy().argmax(1)\n"),
+    "the largest by numpy": ("", "a = np.argsort(out.detach().cpu().numpy(), 1)\n"),
+}
 BEFORE = (
     "import numpy as np\ndef score(p, t):\n    return (p.detach().cpu().numpy() == "
     "t.cpu().numpy()).mean()\n"
@@ -57,8 +67,14 @@ def test_half_values_are_float_first(inside: str, after: str, new: str, dtype: s
     assert new in body(program(inside, after), before=BEFORE, dtype=dtype)
 
 
-@pytest.mark.parametrize(("inside", "after", "new"), HALF.values(), ids=HALF)
-def test_float16_needs_nothing(inside: str, after: str, new: str) -> None:
+@pytest.mark.parametrize(("after", "new"), FLOAT16.values(), ids=FLOAT16)
+def test_float16_is_float_where_it_leaves(after: str, new: str) -> None:
+    """NumPy has a float16, and computes with it."""
+    assert new in body(program("", after), before=BEFORE)
+
+
+@pytest.mark.parametrize(("inside", "after"), NOTHING.values(), ids=NOTHING)
+def test_float16_needs_nothing(inside: str, after: str) -> None:
     assert ".float()" not in body(program(inside, after), before=BEFORE)
 
 

@@ -228,7 +228,7 @@ def test_other_uses_after_the_region_stay(use: str) -> None:
 def test_numpy_of_bfloat16_is_cast() -> None:
     source = (
         f"output = model(x)\nloss = criterion(output, y)\n{STEP}kept = "
-        "output.detach().cpu().numpy()\n"
+        "output.detach().cpu().numpy().argmax()\n"
     )
-    assert body(source).endswith("kept = output.detach().cpu().numpy()\n")
+    assert body(source).endswith("kept = output.detach().cpu().numpy().argmax()\n")
     assert ".float()" in body(source, dtype="bfloat16").rpartition("kept = ")[2]

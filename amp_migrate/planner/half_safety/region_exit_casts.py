@@ -13,6 +13,7 @@ from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.numpy_casts import array_casts
+from amp_migrate.planner.half_safety.outputs_in_float import outputs_in_float
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.half_safety.second_models import mend_second_model
 from amp_migrate.planner.loss_flow import flow_of
@@ -55,6 +56,7 @@ def casts_after(
                 hazards.cast(expr)
         if isinstance(node, ast.Call) and where is scope:
             mend_second_model(program, node, scope, hazards)
+    outputs_in_float(program, scope, nodes, hazards)
 
 
 def _inner_first(

@@ -1,0 +1,45 @@
+"""Outputs that leave their region in half precision for what may mind: they leave it as float,
+where they are proved to be tensors. With AMP off that is the tensor itself.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.uses import viewed
+from amp_migrate.planner.half_safety.exposed_values import Consumers
+from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.rewrite.proof.receivers import receivers_of
+from amp_migrate.torch_facts.methods import VIEWS
+
+_DEEP = 12
+
+
+def outputs_in_float(
+    program: Program,
+    scope: Scope,
+    nodes: Iterable[tuple[ast.AST, Scope]],
+    hazards: Hazards,
+) -> None:
+    """Collect the casts of what a scope does with outputs outside of autocast."""
+    for node, where in nodes:
+        if where is not scope or not isinstance(
+            node, (ast.Name, ast.Attribute)
+        ):
+            continue
+        if isinstance(node.ctx, ast.Load) and dotted_name(node) is not None:
+            if hazards.asked.fact(node, scope).seen_half:
+                _judge(program, node, scope, hazards)
+
+
+def _judge(
+    program: Program, read: ast.expr, scope: Scope, hazards: Hazards
+) -> None:
+    if Consumers(hazards.asked).expose(read, scope):
+        whole = viewed(program.module, read, VIEWS)
+        if receivers_of(program).made(whole, scope, _DEEP):
+            hazards.cast(whole, "half-outside-autocast")
