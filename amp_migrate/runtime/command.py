@@ -148,6 +148,8 @@ def _write(
             file.write(page(report, program))
     if options["patch_file"]:
         _write_patch(report, program, options["patch_file"], to_stdout)
+    elif report.patched is not None:
+        click.echo("--patch FILE writes what passes", err=to_stdout)
     for name in ("json_file", "html_file"):
         if options[name] and options[name] != "-":
             click.echo(f"wrote {options[name]}", err=to_stdout)

@@ -89,10 +89,7 @@ def _scale(report: Report, name: str) -> Figure:
         marks=Marks(skipped, "skipped step"),
         powers=True,
     )
-    caption = (
-        f"{len(skipped)} of {len(trace.taken)} steps were skipped while the "
-        "scale was looked for."
-    )
+    caption = f"{len(skipped)} of {len(trace.taken)} steps were skipped."
     title = f"Loss scale and skipped steps, {trace.dtype}"
     return Figure(f"scale-{name}", title, caption, chart)
 

@@ -5,7 +5,7 @@ and what was rewritten.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from amp_migrate.runtime.report import Program, Report, counted
 from amp_migrate.runtime.sources import source
 from amp_migrate.runtime.trace import Violation
 
+_WHERE = {"cpu": "the CPU, with a GPU simulated", "cuda": "the GPU"}
 _ORDER = {"fail": 0, "skip": 1, "pass": 2}
 
 
@@ -33,6 +34,7 @@ def page(report: Report, program: Program | None) -> str:
             *map(_figure, figures(report)),
             *_log(report),
             *_diffs(program),
+            *_passing(report),
         ]
     )
     return (
@@ -49,8 +51,9 @@ def _head(report: Report, program: Program | None) -> Iterator[str]:
     word = report.verdict
     yield f'<header class="verdict {word}"><h1>{word.upper()}</h1><p>{escape(told)}</p></header>'
     options = report.options
+    where = _WHERE.get(options.device, options.device)
     facts = (
-        f"{what} on {options.device}, {options.steps} steps, seed {options.seed}; "
+        f"{what} on {where}, at most {options.steps} steps a run, seed {options.seed}; "
         f"amp-migrate {__version__}"
     )
     yield f'<p class="soft">{escape(facts)}</p>'
@@ -132,12 +135,23 @@ def _violation(found: Violation) -> str:
 def _diffs(program: Program | None) -> Iterator[str]:
     for dtype, files in program.rewrites.items() if program else ():
         yield f"<h2>Rewritten for {escape(dtype)}</h2>"
-        for path, text in files.items():
-            before = source(path)
-            lines = difflib.unified_diff(
-                before.splitlines(), text.splitlines(), path, path, lineterm=""
-            )
-            yield f"<pre>{''.join(map(_diff_line, lines))}</pre>"
+        yield from _texts(files)
+
+
+def _passing(report: Report) -> Iterator[str]:
+    """What --bisect has found."""
+    if report.patched is not None:
+        yield "<h2>Passes with modules in float32</h2>"
+        yield from _texts(report.patched)
+
+
+def _texts(files: Mapping[str, str]) -> Iterator[str]:
+    for path, text in files.items():
+        before = source(path)
+        lines = difflib.unified_diff(
+            before.splitlines(), text.splitlines(), path, path, lineterm=""
+        )
+        yield f"<pre>{''.join(map(_diff_line, lines))}</pre>"
 
 
 def _diff_line(line: str) -> str:

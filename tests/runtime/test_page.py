@@ -68,6 +68,15 @@ def test_the_page_needs_no_network_and_no_script_and_tells_all(html: str, report
     assert html.count("<svg") == len(drawn)
 
 
+def test_what_passes_in_float32_is_shown(report: Report, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(BEFORE, encoding="utf-8")
+    assert "in float32</h2>" not in page(report, None)
+    patched = dataclasses.replace(report, patched={str(script): AFTER})
+    text = page(patched, None)
+    assert "scaler.unscale_(optimizer)" in text.partition("in float32</h2>")[2]
+
+
 def test_on_a_narrow_screen_rows_of_a_table_are_blocks(html: str) -> None:
     assert 'content="width=device-width' in html
     narrow = html[html.index("@media (max-width") :]
