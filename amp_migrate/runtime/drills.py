@@ -16,6 +16,7 @@ from amp_migrate.runtime.owned import parameters_of
 from amp_migrate.runtime.saves import dicts, is_optimizer
 
 _AT = 2
+_STAYS = "after an overflow all later steps overflow, too: its gradients are not cleared"
 Result = dict[str, Any]
 
 
@@ -30,8 +31,8 @@ def result(verdict: str, measured: Any, limit: Any, message: str) -> Result:
 
 
 class Overflow:
-    """Puts one inf among the gradients of the third step: it must be skipped, and the scale halved
-    once.
+    """Puts one inf among the gradients of the third step: it must be skipped, the scale halved
+    once, and nothing of it be left to the steps after it.
     """
 
     name = "overflow drill"
@@ -44,12 +45,16 @@ class Overflow:
         self._scale = 0.0
         self._changed: bool | None = None
         self._after: float | None = None
+        self._later: list[bool] = []
+        """Whether the gradients of each attempt after it are finite."""
 
     def on(self, event: Event) -> None:
         """Follow the steps; strike once."""
         if event.kind in ("unscale", "step") and event.scaler is not None:
             if self._optimizer is None and self._attempts >= _AT:
                 self._strike(event)
+            elif event.kind == "step" and self._after is not None:
+                self._look(event.optimizer)
         elif event.kind == "stepped":
             self._attempts += 1
             if event.optimizer is self._optimizer:
@@ -72,17 +77,19 @@ class Overflow:
                 not torch.equal(old, new.detach()) for old, new in pairs
             )
 
+    def _look(self, optimizer: Any) -> None:
+        if optimizer is self._optimizer:
+            finite = all(
+                bool(torch.isfinite(gradient).all())
+                for gradient in map(_values, _gradients(optimizer))
+            )
+            self._later.append(finite)
+
     def _strike(self, event: Event) -> None:
-        gradients = [
-            p.grad
-            for p in parameters_of(event.optimizer)
-            if p.grad is not None and p.grad.numel()
-        ]
+        gradients = _gradients(event.optimizer)
         if not gradients:
             return
-        first = (
-            gradients[0]._values() if gradients[0].is_sparse else gradients[0]
-        )
+        first = _values(gradients[0])
         with torch.no_grad():
             first[(0,) * first.dim()] = torch.inf  # of any layout
         self._optimizer, self._scaler = event.optimizer, event.scaler
@@ -108,6 +115,8 @@ class Overflow:
         if self._changed:
             message = "a step with inf gradients changed the parameters"
             return result("fail", "changed", "unchanged", message)
+        if len(self._later) > 1 and not any(self._later):
+            return result("fail", len(self._later), 0, _STAYS)
         return self._scale_result()
 
     def _scale_result(self) -> Result:
@@ -124,6 +133,18 @@ class Overflow:
             expected,
             f"after an overflow the scale is {self._after}, not {expected:g}",
         )
+
+
+def _gradients(optimizer: Any) -> list[torch.Tensor]:
+    return [
+        p.grad
+        for p in parameters_of(optimizer)
+        if p.grad is not None and p.grad.numel()
+    ]
+
+
+def _values(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient._values() if gradient.is_sparse else gradient
 
 
 class Checkpoint:

@@ -39,6 +39,26 @@ def test_it_strikes_once(gradient: torch.Tensor) -> None:
     assert (found["verdict"], found["measured"]) == ("pass", 4.0)
 
 
+@pytest.mark.parametrize(("cleared", "verdict"), [(True, "pass"), (False, "fail")])
+def test_an_inf_that_stays_in_the_gradients_is_found(cleared: bool, verdict: str) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    drill = Overflow()
+    parameter.grad = torch.zeros(3)
+    for _ in range(6):
+        parameter.grad = torch.zeros(3) if cleared else parameter.grad
+        scaler.scale(parameter.sum()).backward()
+        drill.on(Event("step", HERE, scaler, optimizer))
+        scaler.step(optimizer)
+        drill.on(Event("stepped", HERE, scaler, optimizer))
+        scaler.update()
+        drill.on(Event("updated", HERE, scaler))
+    [(_, found)] = drill.results("")
+    assert found["verdict"] == verdict
+    assert ("not cleared" in found["message"]) == (not cleared)
+
+
 def test_a_drill_that_breaks_is_no_drill_that_was_skipped() -> None:
     skipped = {"overflow drill": {"verdict": "skip", "measured": 0, "limit": 0, "message": ""}}
     for unmeasured, verdicts in (([], ["skip"]), (["RuntimeError"], ["fail", "skip"])):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,35 @@ def test_a_program_that_leaves_by_the_system_has_come_to_its_end(
     first = report.checks[0]
     line = len(text.splitlines())
     assert (first.verdict == said) or (said.format(line) in first.message), first
+
+
+FIRST = """\
+import sys
+
+
+class Torch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print("torch is imported", file=sys.stderr)
+            raise SystemExit(7)
+
+
+from importlib import util
+
+find = util.find_spec
+util.find_spec = lambda name, package=None: sys if name == "torch" else find(name, package)
+sys.meta_path.insert(0, Torch())
+from amp_migrate.cli import cli
+
+cli(["verify", "train.py"])
+"""
+
+
+def test_the_first_word_comes_before_torch_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(BEFORE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    told = done.stderr.splitlines()
+    assert (told[0], told[-1]) == ("amp-migrate: reading train.py", "torch is imported")
+    assert done.returncode == 7

@@ -1,4 +1,4 @@
-"""Whole programs of shapes that the other cases do not have: `whole.md` and `trainers.md`."""
+"""Whole programs of shapes that the other cases do not have: `whole.md`, `trainers.md` and `picks.md`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def _case(name: str, told: str, program: str) -> Case:
 
 _TEXTS = [
     Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("whole.md", "trainers.md")
+    for name in ("whole.md", "trainers.md", "picks.md")
 ]
 CASES = [_case(*found) for text in _TEXTS for found in _SECTION.findall(text)]
