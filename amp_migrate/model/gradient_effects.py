@@ -7,6 +7,7 @@ import re
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_readers import called_reader
+from amp_migrate.model.own_gradients import is_own_change, is_own_multiple
 from amp_migrate.model.syntax import Module
 from amp_migrate.torch_facts.gradients import SCALE_FREE, WRITES
 
@@ -19,8 +20,10 @@ _GRADIENTS = {"grad", "_grad"}
 
 def reads_gradients(module: Module, node: ast.AST) -> bool:
     """Whether this one node reads `.grad`, or is a call of a known clipper or
-    gradient logger.
+    gradient logger; or changes a gradient in terms of itself.
     """
+    if _is_own(module, node):
+        return True
     if (
         isinstance(node, ast.Attribute)
         and node.attr in _GRADIENTS
@@ -71,7 +74,19 @@ def _only_tested(module: Module, node: ast.Attribute) -> bool:
 
 
 def writes_gradients(module: Module, node: ast.AST) -> bool:
-    """Whether gradients are rewritten other than by bounding or scaling them."""
+    """Whether gradients are rewritten other than by bounding or scaling them, by what is not
+    their own.
+    """
+    return _rewritten(module, node) is not None and not _is_own(module, node)
+
+
+def _is_own(module: Module, node: ast.AST) -> bool:
+    written = _rewritten(module, node)
+    return written is not None and is_own_change(module, written)
+
+
+def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
+    """The gradient that a node gives other values."""
     if (
         isinstance(node, ast.Attribute)
         and node.attr in _GRADIENTS
@@ -80,10 +95,11 @@ def writes_gradients(module: Module, node: ast.AST) -> bool:
         parent = module.parents[node]
         value = getattr(parent, "value", None)
         if isinstance(parent, ast.AugAssign):
-            return not isinstance(parent.op, (ast.Mult, ast.Div))
-        return not (
-            isinstance(value, ast.Constant) and value.value is None
-        ) and not _bounded(value)
+            scaled = isinstance(parent.op, (ast.Mult, ast.Div))
+            return None if scaled else node
+        cleared = isinstance(value, ast.Constant) and value.value is None
+        multiple = cleared or is_own_multiple(module, node)
+        return None if multiple else node
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -92,8 +108,9 @@ def writes_gradients(module: Module, node: ast.AST) -> bool:
         inner = node.func.value
         if isinstance(inner, ast.Attribute) and inner.attr == "data":
             inner = inner.value
-        return isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS
-    return False
+        if isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS:
+            return inner
+    return None
 
 
 def forgets_gradients(module: Module, call: ast.Call) -> bool:
@@ -119,20 +136,6 @@ def _forgets(statement: ast.stmt, parameter: ast.expr) -> bool:
         and target.value.id == parameter.id
         and isinstance(value, ast.Constant)
         and value.value is None
-    )
-
-
-def _bounded(value: ast.AST | None) -> bool:
-    """`p.grad = p.grad.clamp(...)`, `torch.clamp(p.grad, ...)`, `p.grad / n`."""
-    if isinstance(value, ast.BinOp) and isinstance(
-        value.op, (ast.Mult, ast.Div)
-    ):
-        return True
-    return isinstance(value, ast.Call) and last_name(value.func) in (
-        "clamp",
-        "clip",
-        "clamp_",
-        "clip_",
     )
 
 
