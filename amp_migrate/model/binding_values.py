@@ -149,11 +149,7 @@ class BindingValues:
             and owner is not None
             and isinstance(owner.node, ast.ClassDef)
         ):
-            return [
-                (call, scope, True)
-                for heir in self.graph.heirs(owner.node)
-                for call, scope in self.graph.constructions(heir)
-            ]
+            return self.graph.constructors.of(function, owner.node)
         return [
             (site.call, site.scope, site.bound)
             for site in self.graph.runs(function)

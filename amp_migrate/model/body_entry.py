@@ -103,12 +103,7 @@ class BodyEntry:
         owner = self.module.scopes[function].owner
         if function.name == "__init__" and owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
-            heirs = self.graph.heirs(owner.node)
-            return [
-                (c, s, True)
-                for heir in heirs
-                for c, s in self.graph.constructions(heir)
-            ]
+            return self.graph.constructors.of(function, owner.node)
         return [
             (site.call, site.scope, site.bound)
             for site in self.graph.runs(function)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.construction_sites import ConstructionSites
 from amp_migrate.model.handed_calls import all_followed, handed_calls
 from amp_migrate.model.kinds import Kind, library_kind
 from amp_migrate.model.names import dotted_name
@@ -195,6 +196,11 @@ class CallGraph:
             ] = []  # for a function that hands itself on
             self._handed_sites[function] = list(handed_calls(self, function))
         return [*self.sites(function), *self._handed_sites[function]]
+
+    @cached_property
+    def constructors(self) -> ConstructionSites:
+        """What runs the `__init__` of a class."""
+        return ConstructionSites(self)
 
     def is_followed(self, function: Function) -> bool:
         """Whether `runs` are all of its calls, as far as files in sight go."""

@@ -16,6 +16,8 @@ class Form(Flag):
     INDEX = auto()
     NONE = auto()
     UNKNOWN = auto()
+    UNSEEN = auto()
+    """The parameter of a function that nothing in sight calls."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ NAMED = Form.DEVICE | Form.STRING
 
 
 UNKNOWN = DeviceValue(Form.UNKNOWN, closed=False)
+UNSEEN = DeviceValue(Form.UNSEEN, closed=False)
 
 
 def of_constant(value: object) -> DeviceValue:

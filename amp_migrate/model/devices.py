@@ -18,6 +18,7 @@ from amp_migrate.model.device_sources import (
 from amp_migrate.model.device_values import (
     NAMED,
     UNKNOWN,
+    UNSEEN,
     DeviceValue,
     Form,
     bare_names,
@@ -269,20 +270,10 @@ class Devices:
         found = [self.of(default, scope)] if default is not None else []
         annotated = self._annotation(parameter.annotation)
         sites = self.program.reaching.entry.sites(function)
-        if (
-            annotated is not None
-        ):  # nothing keeps a caller from passing something else
-            given = [
-                argument(call, scope, parameter.arg, bound)
-                for call, _, bound in sites
-            ]
-            passed = [
-                self.of(expr, site[1])
-                for expr, site in zip(given, sites, strict=True)
-                if expr is not None
-            ]
-            known = [one for one in passed if not one.form & Form.UNKNOWN]
-            return either([*found, annotated, *known])
+        if annotated is not None:
+            return either(
+                [*found, annotated, *self._passed(parameter, scope, sites)]
+            )
         for call, caller, bound in sites:
             expr = argument(call, scope, parameter.arg, bound)
             if expr is not None:
@@ -292,9 +283,26 @@ class Devices:
         first = next(iter(function.args.args), None)
         if function in self._spawned and parameter is first:
             found.append(DeviceValue(Form.INDEX))
-        if not sites or not self.program.reaching.entry.is_followed(function):
+        if not self.program.reaching.entry.is_followed(function):
             found.append(UNKNOWN)
+        elif not sites:
+            found.append(UNSEEN)
         return either(found)
+
+    def _passed(
+        self,
+        parameter: ast.arg,
+        scope: Scope,
+        sites: list[tuple[ast.Call, Scope, bool]],
+    ) -> Iterator[DeviceValue]:
+        """What callers are seen to pass for a parameter with an annotation, which nothing keeps
+        them from passing something else for.
+        """
+        for call, caller, bound in sites:
+            expr = argument(call, scope, parameter.arg, bound)
+            value = self.of(expr, caller) if expr is not None else UNKNOWN
+            if not value.form & (Form.UNKNOWN | Form.UNSEEN):
+                yield value
 
     @cached_property
     def _spawned(self) -> frozenset[ast.AST]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.device_values import DeviceValue, Form
+from amp_migrate.model.device_values import NAMED, DeviceValue, Form
 from amp_migrate.model.earlier_statements import is_lasting
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -48,7 +48,8 @@ class DeviceQuestions:
         torch = self.spellings.of(here.scope).torch
         if value.form is Form.DEVICE | Form.NONE:
             return self._where_given(text, value)
-        was_asked = not value.form & ~(Form.DEVICE | Form.UNKNOWN)
+        unknown = Form.UNKNOWN | Form.UNSEEN
+        was_asked = not value.form & ~(Form.DEVICE | unknown)
         if value.is_device or was_asked and here.is_bound(f"{text}.type"):
             return self._asked(f"{text}.type", value, indexed=False)
         if value.is_string:
@@ -60,7 +61,7 @@ class DeviceQuestions:
                     f"{torch}.device({text}).type", value, indexed=False
                 )
             return self._asked(text, value, indexed=indexed)
-        named = value.form and not value.form & ~(Form.DEVICE | Form.STRING)
+        named = value.form & NAMED and not value.form & ~(NAMED | Form.UNSEEN)
         if named or self._has_run(move, here):
             return self._asked(
                 f"{torch}.device({text}).type", value, indexed=False

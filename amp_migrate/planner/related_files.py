@@ -10,7 +10,8 @@ from pathlib import Path
 
 from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.queries import names_in
+from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
 from amp_migrate.planner.optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.project import nearby
@@ -256,7 +257,7 @@ def _names(scope: Scope, program: Program) -> list[str]:
     """What other files call the scope by: its function, or the class of its method."""
     cls = program.graph.class_around(scope)
     if cls is not None:
-        return [cls.name]
+        return [cls.name, *_factories(cls.name, program)]
     here: Scope | None = scope
     while here is not None and here.parent is not None:
         if isinstance(here.node, FUNCTIONS) and isinstance(
@@ -265,3 +266,15 @@ def _names(scope: Scope, program: Program) -> list[str]:
             return [here.node.name]
         here = here.parent
     return []
+
+
+def _factories(name: str, program: Program) -> list[str]:
+    """The functions that give back a class, for others to make objects of."""
+    return [
+        one.node.name
+        for one in program.module.scopes.values()
+        if isinstance(one.node, FUNCTIONS)
+        and one.parent is not None
+        and isinstance(one.parent.node, ast.Module)
+        and any(name in names_in(value) for value in returned(one.node))
+    ]

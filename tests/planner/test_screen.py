@@ -285,7 +285,7 @@ def test_the_line_of_a_refusal_is_told() -> None:
         + textwrap.indent(
             REGION
             + "model.weight.grad = None\n"
-            + "loss.backward()\nmodel.weight.grad = model.weight.grad.sign()\noptimizer.step()\n",
+            + "loss.backward()\nmodel.weight.grad = kept[0]\noptimizer.step()\n",
             "    ",
         )
     )

@@ -160,10 +160,7 @@ def _sites(
     owner = program.scope(function).owner
     if function.name == "__init__" and owner is not None:
         assert isinstance(owner.node, ast.ClassDef)
-        for heir in program.graph.heirs(owner.node):
-            if program.graph.method(heir, "__init__") is function:
-                for call, scope in program.graph.constructions(heir):
-                    yield call, scope, True
+        yield from program.graph.constructors.of(function, owner.node)
     if function.name in ("forward", "__call__") and owner is not None:
         assert isinstance(owner.node, ast.ClassDef)
         for call, scope in _runs(program).get(owner.node, ()):

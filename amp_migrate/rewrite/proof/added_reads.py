@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.configurations import entries_behind
-from amp_migrate.model.device_values import DeviceValue, Form
+from amp_migrate.model.device_values import NAMED, DeviceValue, Form
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.earlier_statements import (
     has_run,
@@ -177,7 +177,7 @@ class AddedReads(RewrittenFile):
     ) -> bool:
         """Whether `.type` is asked of a device, or of what the program itself has asked for it."""
         asked = not value.form & ~(
-            Form.DEVICE | Form.UNKNOWN
+            Form.DEVICE | Form.UNKNOWN | Form.UNSEEN
         ) and self.is_bound(node, dotted)
         return (
             value.is_device
@@ -217,9 +217,10 @@ class AddedReads(RewrittenFile):
         if self.program.canonical(call.func) != "torch.device" or not call.args:
             return
         value = self.devices.of(call.args[0], scope)
-        if value.form & ~(Form.DEVICE | Form.STRING) and not self._was_moved_to(
-            call, scope
-        ):
+        given_device = value.form & NAMED and not value.form & ~(
+            NAMED | Form.UNSEEN
+        )
+        if not given_device and not self._was_moved_to(call, scope):
             given = ast.unparse(call.args[0])
             yield self.failure(
                 call, f"`{given}` may be something else than a device"
