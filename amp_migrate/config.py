@@ -9,8 +9,9 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from amp_migrate.records import NamedTuple
 from amp_migrate.regular_files import read_nearby
 from amp_migrate.torch_floor import project_root, target_for
 

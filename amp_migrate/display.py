@@ -9,15 +9,16 @@ GitHub Actions, which reads `::error::` at the start of a line and `##[error]` a
 from __future__ import annotations
 
 import os
-import re
 from typing import IO, Any
+
+from amp_migrate.patterns import pattern
 
 # Control characters, line separators, marks that turn the direction of text, halves of surrogate
 # pairs.
-_UNSAFE = re.compile(
+_UNSAFE = pattern(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|##(?=\\[)"
 )
-_COMMAND = re.compile(r"\s*(::|##\[)")
+_COMMAND = pattern(r"\s*(::|##\[)")
 
 
 def escaped(text: str, keep: str = "") -> str:

@@ -9,19 +9,20 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from amp_migrate.patterns import pattern
 from amp_migrate.regular_files import read_nearby
 
-_FILES = re.compile(
+_FILES = pattern(
     r"^(pyproject\.toml|setup\.(cfg|py)|requirements?[\w.-]*\.(txt|in)"
     r"|(environment|conda)[\w.-]*\.ya?ml)$"
 )
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
 # The name as a requirement, not as a part of torchvision or of a path; conda calls it pytorch.
-_TORCH = re.compile(
+_TORCH = pattern(
     r"""(?mi)(?:^|["'\s])(?:pytorch::?)?(?:py)?torch["']?\s*(?:\[[^\]]*\])?\s*"""
     r"""(?P<bounds>(?:[=<>!~^]|["']\s*[\^~=<>\d]|\(\s*[=<>~]).*)$"""
 )
-_BOUND = re.compile(
+_BOUND = pattern(
     r"(?P<kind>~=|(?<![!<])={1,3}|>=?|\^|~|(?<=[\"']))\s*[\"']?\s*v?(?P<major>\d+)\.(?P<minor>\d+)"
 )
 

@@ -15,10 +15,11 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.config import Settings
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:  # most files that lint looks at never need the model
     from amp_migrate.model.program import Program

@@ -6,7 +6,7 @@ import ast
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from amp_migrate.config import Settings
@@ -17,6 +17,7 @@ from amp_migrate.model.regions import NEW, OLD
 from amp_migrate.project import nearby
 from amp_migrate.project.errors import SourceError
 from amp_migrate.project.text import decode
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.outcome import LoopOutcome

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amp_migrate.model.contexts import is_autocast, is_partial, opened
 from amp_migrate.model.decisions import runs_where_false
@@ -16,6 +15,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import DEFAULTS
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
+from amp_migrate.records import NamedTuple
 
 _POSITIONS = {
     "torch.autocast": ("device_type", "dtype", "enabled", "cache_enabled"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
@@ -25,9 +24,11 @@ from amp_migrate.model.syntax import (
     Scope,
     returned,
 )
+from amp_migrate.patterns import pattern
+from amp_migrate.records import NamedTuple
 
 Often = Literal["batch", "epoch"]
-_EPOCH_FUNCTION = re.compile(
+_EPOCH_FUNCTION = pattern(
     r"(?i)^_?(train|fit|run)_?(one|single|an?)?_?epoch$|^train_(func|fn)$|^train$"
 )
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._half import may_be_float16
@@ -21,6 +20,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.torch_facts import ops
 

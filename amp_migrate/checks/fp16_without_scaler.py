@@ -30,12 +30,13 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.recognition import Trait
 from amp_migrate.model.syntax import Function, Scope, shallow
+from amp_migrate.patterns import pattern
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("fp16-without-scaler", severity="error")
 # Lightning and accelerate scale what they are handed (`self.manual_backward(loss)`), no plain
 # `loss.backward()`; these may.
-_SCALES = re.compile(
+_SCALES = pattern(
     r"(?i)scaler|deepspeed|colossalai|apex|ignite|mosaic|composer"
 )
 

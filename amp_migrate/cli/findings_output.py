@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from amp_migrate.display import escaped, in_colour, place
 from amp_migrate.pipeline.lint.results import Report
+from amp_migrate.records import NamedTuple
 from amp_migrate.report import findings as formats
 from amp_migrate.report import text
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
+
+from amp_migrate.records import NamedTuple
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

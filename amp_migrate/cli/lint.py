@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,11 @@ from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.pipeline.lint.results import Report
 from amp_migrate.project.discovery import discover
 from amp_migrate.project.errors import SourceError
+from amp_migrate.records import NamedTuple
 from amp_migrate.report import findings as formats
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What is done with the findings, as the command line says."""
 
     fix: bool
@@ -191,7 +190,7 @@ def lint(
         batch = lint_all(found, choice, write=wanted.writes)
     if wanted.baseline is not None:
         new = baselines.without_known(batch.reports, known, wanted.baseline)
-        batch = replace(batch, reports=new)
+        batch = batch._replace(reports=new)
     return _told(batch, wanted, wanted.output(is_stream=paths == (STDIN,)))
 
 

@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from amp_migrate.pipeline import one_file as rewrite
 from amp_migrate.pipeline.batch import Batch, rewrite_all
 from amp_migrate.pipeline.one_file import Rewritten
 from amp_migrate.project.discovery import Found, discover
+from amp_migrate.records import NamedTuple
 from amp_migrate.report import diffs, migration
 from amp_migrate.report.summary import summary
 
@@ -34,8 +34,7 @@ _MORE = Group("What else is changed")
 _REPORT = Group("Report")
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What is done with the result, as the command line says."""
 
     diff: bool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -114,8 +113,8 @@ Given = TypeVar("Given")
 
 
 def taken(kind: type[Given], flags: dict[str, Any]) -> Given:
-    """The options that a frozen dataclass names, out of `flags`; the others are settings."""
-    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    """The options that a named tuple names, out of `flags`; the others are settings."""
+    names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
     return kind(**{name: flags.pop(name) for name in names})
 
 

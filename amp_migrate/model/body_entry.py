@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.ancestry import ancestry
 from amp_migrate.model.arguments import argument
-from amp_migrate.model.body_events import is_of_same_object
 from amp_migrate.model.command_line import declares
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.reach import Reach
+from amp_migrate.model.reach import ASSUMED, Reach
 from amp_migrate.model.syntax import (
     FUNCTIONS,
     Binding,
@@ -165,6 +164,7 @@ class BodyEntry:
             binding,
             rest,
         ) in self._busy:  # `a, b = b, a` over the turns of a loop
+            self.reaching.entries.cut()
             return self._answer((), False, False)
         self._busy.add((binding, rest))
         try:
@@ -196,6 +196,8 @@ class BodyEntry:
     def _deeper(self, scope: Scope, name: str, deeper: str) -> Reach:
         """`self.x.y`, by the objects that `self.x` holds."""
         held = self.reaching.on_entry(scope, f"self.{name}")
+        if held is ASSUMED:  # which does not tell what it holds
+            self.reaching.entries.cut()
         found = [
             self.of_object(one, f"self.{name}", scope, deeper)
             for one in held.bindings
@@ -215,15 +217,11 @@ class BodyEntry:
         self, method: Function, name: str, made: list[Reach]
     ) -> bool:
         """Whether an attribute is set whenever a method is called; `made`: by the constructors."""
-        calls = self.graph.sites(method)
-        inner = [
-            s for s in calls if is_of_same_object(s.call, s.scope.self_name)
-        ]
+        inner, is_all = self.reaching.calls.own_sites(method)
         sure = all(
             self.reaching.at(s.call, f"{s.scope.self_name}.{name}").certain
             for s in inner
         )
-        is_all = bool(inner) and len(inner) == len(calls)
         only_own = is_all and not self.escapes(method)
         return sure and (only_own or all(one.certain for one in made))
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 from amp_migrate.model.child_nodes import children
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
+from amp_migrate.records import NamedTuple
 
 _FIELDS_OF_BLOCKS = frozenset(
     {"body", "orelse", "finalbody", "handlers", "cases"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
 from amp_migrate.model.syntax import Binding
+from amp_migrate.records import NamedTuple
 
 
 class Left(NamedTuple):
@@ -20,15 +18,16 @@ class Left(NamedTuple):
     """Whether that value has been read since."""
 
 
-@dataclass
 class Found:
     """What has been found of it so far."""
 
-    bindings: dict[Binding, None] = field(default_factory=dict)
-    certain: bool = True
-    complete: bool = True
-    entries: set[bool] = field(default_factory=set)
-    """For each way that the value of the entry may have come, whether it was read there."""
+    __slots__ = ("bindings", "certain", "complete", "entries")
+
+    def __init__(self) -> None:
+        self.bindings: dict[Binding, None] = {}
+        self.certain = self.complete = True
+        self.entries: set[bool] = set()
+        """For each way that the value of the entry may have come, whether it was read there."""
 
     def add(self, part: Left, proved: bool) -> None:
         """What a call or an object leaves."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from amp_migrate.model.body_changes import BodyChanges, SetBy
 from amp_migrate.model.body_definitions import BodyDefinitions
@@ -29,6 +29,7 @@ from amp_migrate.model.definitions import (
     Phi,
 )
 from amp_migrate.model.syntax import LOOPS, Module, Scope
+from amp_migrate.records import NamedTuple
 
 _TRIES = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
 _ENDS = frozenset({"sys.exit", "os._exit", "os.abort"})

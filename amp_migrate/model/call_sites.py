@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from amp_migrate.model.syntax import Scope
+from amp_migrate.records import NamedTuple
 
 
 class CallSite(NamedTuple):

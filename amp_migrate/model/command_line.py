@@ -74,6 +74,8 @@ class Followed:
                 binding.value, ast.Call
             ) and self._reads(binding.value)
             return binding.index == 0 and first_of_known
+        if binding.value not in self.program.module.parents:
+            return False  # a base class in another file has set it
         scope = self.program.reaching.scope_at(binding.value)
         return self._value(binding.value, scope)
 

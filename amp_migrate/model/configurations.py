@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.command_line import Followed, options
@@ -18,6 +18,7 @@ from amp_migrate.model.syntax import (
     Scope,
     returned,
 )
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

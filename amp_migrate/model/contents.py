@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import UNKNOWN, Value
 from amp_migrate.model.names import dotted_name
@@ -18,6 +18,7 @@ from amp_migrate.model.syntax import (
     returned,
     returned_at,
 )
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

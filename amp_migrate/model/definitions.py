@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import bisect
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from amp_migrate.model.syntax import Binding
+from amp_migrate.records import NamedTuple
 
 
 class Unbound(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Flag, auto
+
+from amp_migrate.records import NamedTuple
 
 
 class Form(Flag):
@@ -20,8 +21,7 @@ class Form(Flag):
     """The parameter of a function that nothing in sight calls."""
 
 
-@dataclass(frozen=True)
-class DeviceValue:
+class DeviceValue(NamedTuple):
     """The forms that an expression may have, and the devices that it may name."""
 
     form: Form

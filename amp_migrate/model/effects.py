@@ -5,7 +5,6 @@ reads, steps.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from amp_migrate.model.losses import (
 )
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, blocks, shallow
+from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _HARMLESS_LIBRARIES = (
     "argparse.",
 )
 _TELLING = (ast.Call, ast.Attribute)  # the only nodes with effects of their own
-_REDUCERS = re.compile(
+_REDUCERS = pattern(
     r"(?i)all_?reduce|average_grad|avg_grad|mpi_avg|sync_grad|reduce_grad|synchronize"
 )
 

@@ -5,7 +5,6 @@ sight, by what is called and handed over; last, by name.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, is_abstract
+from amp_migrate.patterns import pattern
 
 if TYPE_CHECKING:
     from amp_migrate.model.effects import Effects
@@ -70,7 +70,7 @@ _UPKEEP = (
     "get_optim",
     "configure",
 )
-_MODEL_NAME = re.compile(
+_MODEL_NAME = pattern(
     r"(?i)net|model|encod|decod|actor|critic|policy|generator"
     r"|discriminator|backbone|classifier|embed|^[GDEFQ]$|^q|head|fc"
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.clippers import clipper
 from amp_migrate.torch_facts.frameworks import (
     FRAMEWORKS,
@@ -23,8 +24,7 @@ State: TypeAlias = Literal["on", "off", "open", "cpu"]
 """`open`: decided where the program runs, or out of sight."""
 
 
-@dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(NamedTuple):
     """One place that makes a framework's trainer."""
 
     framework: Framework
@@ -36,7 +36,7 @@ class Setting:
     old_lightning: bool = False
     obstacle: str = ""
     """Why no change is offered although the precision is a literal."""
-    given: dict[str, ast.keyword] = field(default_factory=dict)
+    given: Mapping[str, ast.keyword] = MappingProxyType({})
 
     @property
     def advice(self) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.own_gradients import is_own_change, is_own_multiple
 from amp_migrate.model.syntax import Module
+from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.gradients import SCALE_FREE, WRITES
 
-_LOGGERS = re.compile(
+_LOGGERS = pattern(
     r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)"
     r"|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
 )

@@ -20,17 +20,18 @@ from amp_migrate.model.syntax import (
     returned,
     shallow,
 )
+from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.clippers import clipper, one_of
 from amp_migrate.torch_facts.gradients import BOUNDING, MULTIPLES, SAME_VALUES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_CLIPS = re.compile(
+_CLIPS = pattern(
     r"(?i)^clip_?grad|(^|_)grad(ient)?s?_?clip|dispatch_clip|adaptive_clip|clamp_?grad|^agc$"
     r"|clip_.*grad"
 )
-_MEASURES = re.compile(r"(?i)grad(ient)?s?_?norm_?$|^get_total_norm$")
+_MEASURES = pattern(r"(?i)grad(ient)?s?_?norm_?$|^get_total_norm$")
 _NO_CLIPPERS = {"clip_grad_norm_fn", "get_clip_grad"}
 
 

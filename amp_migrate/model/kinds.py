@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from amp_migrate.patterns import pattern
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import amp_api, layers, optimizers
 
 if TYPE_CHECKING:
@@ -156,17 +157,17 @@ def _torch_kind(name: str) -> Kind:
     return Kind.UNKNOWN
 
 
-_OPTIMIZER_NAME = re.compile(
+_OPTIMIZER_NAME = pattern(
     r"(?i)optim|^opt(_|\d|$)|(_|^)opt(_?[a-z0-9])?$|^(opt|optimizer)[A-Z_]"
     r"|solver$|opts?$|^opts?(_|$)"
 )
-_NOT_OPTIMIZER_NAME = re.compile(
+_NOT_OPTIMIZER_NAME = pattern(
     r"(?i)sched|options?$|^opt$(?<!opt)|adjust|config|cfg|args"
 )
-_CRITERION_NAME = re.compile(
+_CRITERION_NAME = pattern(
     r"(?i)crit(?!ic)|loss|objective|(^|_)(bce|mse|nll|ce|l1)(_|$)|cross_?entropy|distance"
 )
-_SCHEDULER_NAME = re.compile(
+_SCHEDULER_NAME = pattern(
     r"(?i)sched|warm_?up|lr_?(policy|adjust|decay)|anneal"
 )
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sources import Part, held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 from amp_migrate.model.targets import parts
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from amp_migrate.records import NamedTuple
 
 # Several public paths of one thing; the model knows the right-hand one.
 _ALIASES = (

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from amp_migrate.model.syntax import Binding
+from amp_migrate.records import NamedTuple
 
 
-@dataclass(frozen=True)
-class Reach:
+class Reach(NamedTuple):
     """The bindings that may reach a place."""
 
     bindings: tuple[Binding, ...] = ()

@@ -27,21 +27,13 @@ from amp_migrate.model.definitions import (
     Unbound,
     proved_of,
 )
+from amp_migrate.model.entries import Entries, Open
 from amp_migrate.model.imported import Imported
-from amp_migrate.model.reach import ASSUMED, UNKNOWN, Reach
+from amp_migrate.model.reach import UNKNOWN, Reach
 from amp_migrate.model.self_calls import SelfCalls
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
 
-_BUDGET = 4_000
-_DEEP = 60
-_NONE = 1_000_000
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-class _Open:
-    """What is being answered, in any file; it ends what leads back to it."""
-
-    questions = 0
 
 
 class Reaching:
@@ -57,11 +49,8 @@ class Reaching:
         self._named: dict[ast.stmt, list[Bind]] = {}
         self._known: dict[tuple[ast.AST, str], Reach] = {}
         self._left: dict[tuple[Scope, str], Left] = {}
-        self._entries: dict[tuple[Scope, str], Reach] = {}
-        self._busy: dict[tuple[Scope, str], int] = {}
-        self._assumed = _NONE
-        self._steps = 0
         self.entry = BodyEntry(self)
+        self.entries = Entries(self.entry.of)
 
     # -- questions
 
@@ -70,7 +59,7 @@ class Reaching:
         statement before it runs. No bindings, and not certain, for a node made on the way.
         Asked again for every loop.
         """
-        if _Open.questions:
+        if Open.questions:
             return self._at(node, dotted)
         known = self._known.get((node, dotted))
         if known is None:
@@ -270,29 +259,7 @@ class Reaching:
 
     def on_entry(self, scope: Scope, key: str) -> Reach:
         """What a name holds where a body begins."""
-        question = (scope, key)
-        if question in self._entries:
-            return self._entries[question]
-        if question in self._busy:
-            self._assumed = min(self._assumed, self._busy[question])
-            return ASSUMED
-        self._steps = self._steps + 1 if self._busy else 0
-        depth = len(self._busy)
-        if self._steps > _BUDGET or depth > _DEEP:
-            return UNKNOWN
-        outside, self._assumed = self._assumed, _NONE
-        self._busy[question] = depth
-        _Open.questions += 1
-        try:
-            found = self.entry.of(scope, key)
-        finally:
-            _Open.questions -= 1
-            del self._busy[question]
-        if self._assumed >= depth:  # it rests on no question that is still open
-            self._entries[question] = found
-            self._assumed = _NONE
-        self._assumed = min(self._assumed, outside)
-        return found
+        return self.entries.of(scope, key)
 
     def left(self, scope: Scope, key: str, items: Items) -> Left:
         """Follow loops, calls and objects back to bindings."""
@@ -301,11 +268,11 @@ class Reaching:
             return Left(
                 tuple(reversed(plain)), True, True, entry=False, proved=False
             )
-        _Open.questions += 1
+        Open.questions += 1
         try:
             return self._followed(scope, key, items)
         finally:
-            _Open.questions -= 1
+            Open.questions -= 1
 
     def _followed(self, scope: Scope, key: str, items: Items) -> Left:
         found = Found()

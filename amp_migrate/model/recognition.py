@@ -5,11 +5,10 @@ functions in sight.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from enum import Flag, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_effects import forgets_gradients
@@ -26,11 +25,13 @@ from amp_migrate.model.syntax import (
     heads,
     shallow,
 )
+from amp_migrate.patterns import pattern
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_OWN_CLIPPERS = re.compile(r"(?i)accelerat|fabric|engine|scaler")
+_OWN_CLIPPERS = pattern(r"(?i)accelerat|fabric|engine|scaler")
 
 
 class Trait(Flag):

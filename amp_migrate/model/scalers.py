@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
@@ -11,6 +10,7 @@ from amp_migrate.model.gradient_effects import last_name
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope
+from amp_migrate.patterns import pattern
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -21,7 +21,7 @@ SCALER_METHODS: dict[str, EventKind] = {
     "step": EventKind.SCALER_STEP,
     "update": EventKind.UPDATE,
 }
-_SCALER_NAME = re.compile(r"(?i)scaler")
+_SCALER_NAME = pattern(r"(?i)scaler")
 _PROTOCOL = {"scale", "step", "update"}
 """What is called on nothing but a scaler, whatever its name is."""
 _OTHER_SCALERS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,44 +14,55 @@ ScopeNode: TypeAlias = ast.Module | Function | ast.ClassDef | ast.Lambda
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@dataclass(frozen=True, eq=False)
 class Binding:
     """One place where a name (or `self.attribute`) gets a value."""
 
-    statement: ast.AST
-    value: ast.expr | None
-    """The right-hand side; the iterable for a loop target; None for a parameter, an import or a
-    definition.
-    """
-    how: str
-    """`assign`, `for`, `with`, `augmented`, `parameter`, `import`, `def` or `walrus`."""
-    index: int | None = None
-    """Position in the unpacked value (`a, b = f()`)."""
+    __slots__ = ("how", "index", "statement", "value")
+
+    def __init__(
+        self,
+        statement: ast.AST,
+        value: ast.expr | None,
+        how: str,
+        index: int | None = None,
+    ) -> None:
+        """`value`: the right-hand side; the iterable for a loop target; None for a parameter, an
+        import or a definition. `how`: `assign`, `for`, `with`, `augmented`, `parameter`, `import`,
+        `def` or `walrus`. `index`: the position in the unpacked value (`a, b = f()`).
+        """
+        self.statement, self.value = statement, value
+        self.how, self.index = how, index
 
 
-@dataclass(frozen=True, eq=False)
 class Stored:
     """One thing that is put into a container: `x[key] = value`, `x.append(value)`."""
 
-    statement: ast.AST
-    key: ast.expr | None
-    value: ast.expr
+    __slots__ = ("key", "statement", "value")
+
+    def __init__(
+        self, statement: ast.AST, key: ast.expr | None, value: ast.expr
+    ) -> None:
+        self.statement, self.key, self.value = statement, key, value
 
 
-@dataclass(eq=False)
 class Scope:
     """A module, function, class or lambda, and the names that it binds."""
 
-    node: ScopeNode
-    parent: Scope | None
-    module: Module
-    qualname: str
-    bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    outer: set[str] = field(default_factory=set)
-    """Names declared `global` or `nonlocal`."""
-    calls: list[ast.Call] = field(default_factory=list)
-    stored: dict[str, list[Stored]] = field(default_factory=dict)
-    """What is put into containers, by their names; those of `self.x` are kept in the class."""
+    def __init__(
+        self,
+        node: ScopeNode,
+        parent: Scope | None,
+        module: Module,
+        qualname: str,
+    ) -> None:
+        self.node, self.parent = node, parent
+        self.module, self.qualname = module, qualname
+        self.bindings: dict[str, list[Binding]] = {}
+        self.outer: set[str] = set()
+        """Names declared `global` or `nonlocal`."""
+        self.calls: list[ast.Call] = []
+        self.stored: dict[str, list[Stored]] = {}
+        """What is put into containers, by their names; those of `self.x` are kept in the class."""
 
     @property
     def root(self) -> Scope:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate.model.ancestry import ancestry
 from amp_migrate.model.body_events import is_of_same_object, is_super
+from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.imported import Imported
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.reaching import Reaching
@@ -38,6 +40,17 @@ class SelfCalls:
         self._own: dict[Scope, set[str]] | None = None
         self._sets: dict[Function, frozenset[str]] = {}
         self._runs: dict[ast.Call, tuple[Method, ...]] = {}
+        self._sites: dict[Function, tuple[list[CallSite], bool]] = {}
+
+    def own_sites(self, method: Function) -> tuple[list[CallSite], bool]:
+        """The calls of a method by its own object, and whether there are no others."""
+        if method not in self._sites:
+            sites = self.graph.sites(method)
+            own = [
+                s for s in sites if is_of_same_object(s.call, s.scope.self_name)
+            ]
+            self._sites[method] = own, bool(own) and len(own) == len(sites)
+        return self._sites[method]
 
     def methods(self, call: ast.Call, scope: Scope) -> tuple[Method, ...]:
         """The methods that `self.m()`, `super().m()` or `Base.m(self)` may run; heirs' included."""

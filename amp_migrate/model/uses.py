@@ -5,16 +5,16 @@ walking.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
 
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Module, Scope
+from amp_migrate.patterns import pattern
+from amp_migrate.records import NamedTuple
 
 # Heads of the names that rules ask about; the rest of a module's names is never looked up.
 _HEADS = ("torch", "apex")
 # `TORCH_2_4`, `is_torch_greater_or_equal`, `torch_ge_24`, `HAS_AMP`, `__version__`
-_ABOUT_VERSIONS = re.compile(
+_ABOUT_VERSIONS = pattern(
     r"(?i)version|^_*has_|(torch|pt)_*(\d|ge|gt|lt|le|greater|less|min"
     r"|newer|older)|^_*is_(torch|pt)"
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.checkpoint_forms import (
@@ -20,6 +19,7 @@ from amp_migrate.model.checkpoint_forms import (
 )
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.records import NamedTuple
 
 _BY_KEY = {
     "get",

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from amp_migrate.outcome import Change
 from amp_migrate.project.line_diff import opcodes
+from amp_migrate.records import NamedTuple
 
 _QUOTED = 60
 _ALIKE = 0.5

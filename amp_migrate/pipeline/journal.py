@@ -18,11 +18,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from amp_migrate import regular_files
 from amp_migrate.display import shown
 from amp_migrate.project.errors import SourceError, writing
+from amp_migrate.records import NamedTuple
 
 NAME = ".amp-migrate-unfinished.json"
 MARK = ".amp-migrate-"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from amp_migrate.apex import migrate_apex
 from amp_migrate.config import Settings
@@ -21,6 +20,7 @@ from amp_migrate.planner.file_plan import Plan
 from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.plan import Planner, planned
 from amp_migrate.project.module_graph import Project
+from amp_migrate.records import NamedTuple
 
 Switches = Mapping[str, Mapping[str, tuple[str, ...]]]
 UnnamedIn = Mapping[tuple[str, str], tuple[Unnamed, ...]]

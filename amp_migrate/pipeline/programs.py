@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amp_migrate import regular_files
 from amp_migrate.config import Settings
@@ -29,6 +29,7 @@ from amp_migrate.pipeline.one_file import (
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.module_graph import Project
 from amp_migrate.project.text import Decoded, decode
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_floor import target_for
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ they use it.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.scaler_placement.placement import Wiring
+from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import AddArgument, Edit
 
 _NEEDS = TRAINING | EventKind.FORWARD | EventKind.CALLABLE

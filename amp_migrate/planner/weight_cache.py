@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
@@ -19,6 +18,7 @@ from amp_migrate.model.quiet_forwards import runs_quietly
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.amp_api import CACHE_KEEPS_GRADIENTS, CACHE_SWITCH
 
 _HOPS = 4

@@ -6,11 +6,11 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from amp_migrate.project import gitignore
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.gitignore import Patterns
+from amp_migrate.records import NamedTuple
 from amp_migrate.regular_files import listed
 
 SUFFIXES = (".py", ".ipynb")

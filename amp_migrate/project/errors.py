@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 
 
-@dataclass
 class SourceError(Exception):
     """A file that cannot be processed; `line` and `column` are 1-based, 0 where the place is the
     whole file.
     """
 
-    message: str
-    line: int = 0
-    column: int = 0
-    path: str | None = None
-    """The file, where the error may be about one of several."""
+    def __init__(
+        self,
+        message: str,
+        line: int = 0,
+        column: int = 0,
+        path: str | None = None,
+    ) -> None:
+        """`path`: the file, where the error may be about one of several."""
+        super().__init__(message, line, column, path)
+        self.message, self.line, self.column = message, line, column
+        self.path = path
 
     def __str__(self) -> str:
         return self.message

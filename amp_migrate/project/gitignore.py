@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from amp_migrate.patterns import pattern
+from amp_migrate.records import NamedTuple
 from amp_migrate.regular_files import read_nearby
 
 _MOST = 5_000
@@ -35,8 +36,7 @@ _CLASSES = {
 }
 
 
-@dataclass(frozen=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     """One line. A segment is None for `**`; a single one without anchor is that of the name."""
 
     segments: tuple[re.Pattern[str] | None, ...]
@@ -53,8 +53,7 @@ class _Pattern:
         return _matches(self.segments, parts)
 
 
-@dataclass(frozen=True)
-class Patterns:
+class Patterns(NamedTuple):
     """Patterns in the language of `.gitignore`, relative to the folder `base`; the last that
     matches decides.
     """
@@ -262,7 +261,7 @@ def _matches(
     return at == len(segments)
 
 
-_NOTHING = re.compile(r"(?!)")
+_NOTHING = pattern(r"(?!)")
 
 
 @functools.cache

@@ -8,36 +8,40 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from amp_migrate.patterns import pattern
 from amp_migrate.project.import_paths import absolute_starts, by_search_path
 from amp_migrate.regular_files import read_nearby
 
-_IMPORT = re.compile(
+_IMPORT = pattern(
     (
         rb"^[ \t]*(?:from[ \t]+(?P<module>[.\w]+)[ \t]+import[ "
         rb"\t]*(?P<names>\([^)]*\)|[^\n#;]*)|import[ \t]+(?P<plain>[^\n#;]+))"
     ),
     re.MULTILINE,
 )
-_WORD = re.compile(rb"[.\w]+")
+_WORD = pattern(rb"[.\w]+")
 # Literals first, here and in `_statements`, so that the search runs at the speed of a byte search.
-_CALLED = re.compile(rb"\.(\w+)[ \t]*\(")
-_DEFINED = re.compile(rb"def(?<!\wdef)[ \t]+(\w+)[ \t]*\(")
+_CALLED = pattern(rb"\.(\w+)[ \t]*\(")
+_DEFINED = pattern(rb"def(?<!\wdef)[ \t]+(\w+)[ \t]*\(")
 
 
-@dataclass(frozen=True)
 class Project:
     """Files by their resolved paths."""
 
-    imports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The files of the tree that each file imports, as far as its text shows."""
-    writable: Mapping[str, str] = field(default_factory=dict)
-    """The files that may be rewritten, with the names that the user gave them; others are only
-    read.
-    """
+    def __init__(
+        self,
+        imports: Mapping[str, tuple[str, ...]] | None = None,
+        writable: Mapping[str, str] | None = None,
+    ) -> None:
+        """`imports`: the files of the tree that each file imports, as far as its text shows;
+        `writable`: the files that may be rewritten, with the names that the user gave them. Others
+        are only read.
+        """
+        self.imports = {} if imports is None else imports
+        self.writable = {} if writable is None else writable
 
     @cached_property
     def top(self) -> Path | None:

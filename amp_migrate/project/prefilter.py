@@ -8,11 +8,12 @@ import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from functools import cache
 
+from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.ops import breaking_names
 
 # A literal first, so that the search runs at the speed of a byte search. A line may be broken
 # inside the call.
-_BACKWARD = re.compile(rb"backward\b(?:\s|\\\r?\n)*(\(?)")
+_BACKWARD = pattern(rb"backward\b(?:\s|\\\r?\n)*(\(?)")
 # Packages of `model.frameworks`, and what makes a trainer of each.
 _TRAINERS = (
     (b"accelerate", (b"Accelerator(",)),
@@ -25,8 +26,8 @@ _TRAINERS = (
     (b"fastai", (b"earner(",)),
 )
 _OLD_AMP = (
-    re.compile(rb"torch\.(?:cuda|cpu)\.amp"),
-    re.compile(rb"from[ \t]+torch\.(?:cuda|cpu)[ \t]+import\b[^\n]*\bamp\b"),
+    pattern(rb"torch\.(?:cuda|cpu)\.amp"),
+    pattern(rb"from[ \t]+torch\.(?:cuda|cpu)[ \t]+import\b[^\n]*\bamp\b"),
 )
 _BEFORE_A_NAME = b" \t\f\r\n\\"
 AMP_WORDS = (
@@ -46,20 +47,20 @@ AMP_WORDS = (
 )
 """What stands in every file that uses mixed precision, and in few others."""
 # What a file holds that takes part in a step, or that breaks in half where others run it.
-_STEP = re.compile(
+_STEP = pattern(
     rb"caler|unscale_|backward\(|zero_grad|autocast|clip_grad|grad_clip|get_scale|"
     rb"opt\w*\.(?:load_)?state_dict\("
 )
-_HAZARD = re.compile(
+_HAZARD = pattern(
     rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b"
 )
 # A buffer that is written by a name, a mask or a list of indices; a dtype that others ask for.
-_BUFFER = re.compile(rb"\b(?:new_)?(?:zeros|ones|empty|full)\(")
-_WRITE = re.compile(
+_BUFFER = pattern(rb"\b(?:new_)?(?:zeros|ones|empty|full)\(")
+_WRITE = pattern(
     rb"^[ \t]+[\w.]+\[(?:[^\]\n]*,)?[ \t]*[~a-z_][^\]:\n]*\][ \t]*=[^=]",
     re.MULTILINE,
 )
-_HALF = re.compile(rb"\btorch\.(?:bfloat16|float16|half)\b")
+_HALF = pattern(rb"\btorch\.(?:bfloat16|float16|half)\b")
 _LOOPS_AND_REGIONS = (b"backward", b"wraps", b"contextmanager", b"bfloat16")
 """Beside the word autocast: a loop under it, a region that others run in, or one in a type that
 NumPy has not.

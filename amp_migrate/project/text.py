@@ -8,21 +8,21 @@ import codecs
 import io
 import re
 import tokenize
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from amp_migrate.patterns import pattern
 from amp_migrate.project.errors import SourceError
 from amp_migrate.project.prefilter import is_notebook
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.outcome import FileOutcome
     from amp_migrate.project.notebook import Notebook
 
-_LONE_RETURN = re.compile(rb"\r(?!\n)")
+_LONE_RETURN = pattern(rb"\r(?!\n)")
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(NamedTuple):
     """A module's text as it stands in the file: line ends included, the byte order mark
     left out.
     """

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.machine import State, Violation
 from amp_migrate.protocol.paths import Mark, Path, Witnesses
+from amp_migrate.records import NamedTuple
 
 
 class Mistake(NamedTuple):

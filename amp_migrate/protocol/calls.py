@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
@@ -12,6 +11,7 @@ from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import NOTHING, Path, Val
 from amp_migrate.protocol.summaries import RETURN, Aside, Summaries
 from amp_migrate.protocol.values import Evaluation
+from amp_migrate.records import NamedTuple
 
 
 class Entry(NamedTuple):

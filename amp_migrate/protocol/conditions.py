@@ -5,11 +5,11 @@ next test of the same.
 from __future__ import annotations
 
 import ast
-import re
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.recognition import Events, Trait
 from amp_migrate.model.syntax import shallow
+from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import (
     Frame,
     amp_name,
@@ -21,7 +21,7 @@ from amp_migrate.protocol.frames import (
 )
 from amp_migrate.protocol.paths import Path, Val
 
-_DEVICE = re.compile(r"(?i)cuda|gpu|cpu|device|backend|xpu|mps|npu")
+_DEVICE = pattern(r"(?i)cuda|gpu|cpu|device|backend|xpu|mps|npu")
 Branches = list[tuple[bool, Path]]
 
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.paths import Path
+from amp_migrate.records import NamedTuple
 
 
-@dataclass
 class Ends:
     """Where the paths through a block lead."""
 
-    next: list[Path] = field(default_factory=list)
-    breaks: list[Path] = field(default_factory=list)
-    continues: list[Path] = field(default_factory=list)
-    returns: list[Path] = field(default_factory=list)
+    __slots__ = ("breaks", "continues", "next", "returns")
+
+    def __init__(
+        self,
+        next: list[Path] | None = None,  # noqa: A002 - as in the text
+        breaks: list[Path] | None = None,
+        continues: list[Path] | None = None,
+        returns: list[Path] | None = None,
+    ) -> None:
+        self.next = [] if next is None else next
+        self.breaks = [] if breaks is None else breaks
+        self.continues = [] if continues is None else continues
+        self.returns = [] if returns is None else returns
 
     def leave(self, other: Ends) -> None:
         """Take over the ends of an inner block that leave this one."""

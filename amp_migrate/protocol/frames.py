@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import NamedTuple
 
 from amp_migrate.model.queries import fields_of
 from amp_migrate.model.syntax import Scope
+from amp_migrate.patterns import pattern
 from amp_migrate.protocol.paths import Path
+from amp_migrate.records import NamedTuple
 
-_AMP_WORD = re.compile(
+_AMP_WORD = pattern(
     r"^(use|with|is|enable|do|should|has)?_?(native|torch|pytorch|cuda)?_?"
     r"(amp|fp16|float16|half|half_precision|mixed_?precision|mp"
     r"|autocast|grad_?scal(er|ing)|loss_?scaler|scaler)"
     r"(_enabled|_training|_flag|_on|_precision|_mode)?$"
 )
-_ON = re.compile(
+_ON = pattern(
     r"(?i)^(torch\.)?(float16|fp16|half|amp|native|mixed|16(-mixed)?|fp16-mixed)$"
 )
-_OFF = re.compile(
+_OFF = pattern(
     r"(?i)^(torch\.)?(float32|fp32|float|full|bfloat16|bf16|none|no|32|apex)$"
 )
 

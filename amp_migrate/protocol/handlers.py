@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_uses import is_gradient
 from amp_migrate.model.syntax import FUNCTIONS, shallow
+from amp_migrate.patterns import pattern
 from amp_migrate.protocol.calls import mentioned
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity
@@ -17,7 +17,7 @@ from amp_migrate.protocol.participants import optimizer_of
 from amp_migrate.protocol.paths import Val, joined
 from amp_migrate.protocol.tracking import Tracker
 
-_CLIPPER = re.compile(r"(?i)clip")
+_CLIPPER = pattern(r"(?i)clip")
 Handler = Callable[[Tracker, Here], None]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.diagnostics import Diagnostics, Key
@@ -20,16 +19,16 @@ _CREDITED = {
 """Rules that a path may show to be kept where another seems to break them."""
 
 
-@dataclass
 class Shown:
     """What the scopes of a program have shown together."""
 
-    fed: set[str] = field(default_factory=set)
-    """Optimizers that get scaled gradients."""
-    due: set[ast.AST] = field(default_factory=set)
-    """Updates that have a step before them on some path."""
-    is_partial: bool = False
-    """Whether paths were left out."""
+    def __init__(self) -> None:
+        self.fed: set[str] = set()
+        """Optimizers that get scaled gradients."""
+        self.due: set[ast.AST] = set()
+        """Updates that have a step before them on some path."""
+        self.is_partial = False
+        """Whether paths were left out."""
 
 
 def kept(told: Diagnostics, shown: Shown) -> list[Mistake]:

@@ -12,9 +12,10 @@ cleared.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.records import NamedTuple
 
 Stage = Literal["ready", "unscaled", "stepped"]
 Gradient = Literal["scaled", "stale", "plain", "unscaled", "used"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from functools import cached_property
-from typing import NamedTuple
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.owners import Owners
@@ -26,6 +25,7 @@ from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path
 from amp_migrate.protocol.tracking import Tracker
+from amp_migrate.records import NamedTuple
 
 _LEFT_OVER = frozenset({"unscale-each-micro-batch", "double-or-stray-update"})
 """Rules that a function without a caller in sight can break by being called again."""

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.attributes import self_calls
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.patterns import pattern
 from amp_migrate.project import nearby
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_UPDATES = re.compile(
+_UPDATES = pattern(
     rb"(?i)(scal\w*|amp\w*)\s*\.\s*update\s*\(|\.\s*update\s*\(\s*\)"
 )
 """A call of a name that says so, or without arguments: nothing but a scaler is updated with
 nothing."""
-_UNSCALES = re.compile(rb"\bunscale_?\b")
+_UNSCALES = pattern(rb"\bunscale_?\b")
 _ROOTS = {
     "object",
     "torch.nn.Module",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
@@ -17,28 +16,25 @@ from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import Path
 
 
-@dataclass(eq=False)
 class Participants:
     """What a first run over a scope has collected, and who is meant by an event."""
 
-    program: Program
-    owners: Owners
-    pairs: dict[str, set[str]] = field(default_factory=dict)
-    """Optimizers that each scaler steps or unscales."""
-    exprs: dict[str, ast.expr] = field(default_factory=dict)
-    """Scalers, as first written."""
-    scaling: set[str] = field(default_factory=set)
-    """Scalers that scale something."""
-    backwards: set[ast.AST] = field(default_factory=set)
-    steps: dict[str, set[ast.AST]] = field(default_factory=dict)
-    updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = field(
-        default_factory=dict
-    )
-    """`update()` calls of each scaler with the loops around them."""
-    given: Function | None = None
-    """The function that gets its gradients from callers: no backward is in sight."""
-    kept: dict[str, set[str]] = field(default_factory=dict)
-    """Scalers and optimizers that were handed to the constructor of what a variable holds."""
+    def __init__(self, program: Program, owners: Owners) -> None:
+        self.program, self.owners = program, owners
+        self.pairs: dict[str, set[str]] = {}
+        """Optimizers that each scaler steps or unscales."""
+        self.exprs: dict[str, ast.expr] = {}
+        """Scalers, as first written."""
+        self.scaling: set[str] = set()
+        """Scalers that scale something."""
+        self.backwards: set[ast.AST] = set()
+        self.steps: dict[str, set[ast.AST]] = {}
+        self.updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = {}
+        """`update()` calls of each scaler with the loops around them."""
+        self.given: Function | None = None
+        """The function that gets its gradients from callers: no backward is in sight."""
+        self.kept: dict[str, set[str]] = {}
+        """Scalers and optimizers that were handed to the constructor of what a variable holds."""
 
     def scalers(self) -> list[str]:
         """Every scaler."""

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from amp_migrate.protocol.machine import State
+from amp_migrate.records import NamedTuple
 
 
 class Val(NamedTuple):
@@ -71,42 +70,37 @@ class FactIndex:
         return self._texts.get(name, set())
 
 
-@dataclass(eq=False)
 class Path:
     """A state of the analysis; paths are forked at conditions, and joined where nothing but
     conditions differs.
     """
 
-    index: FactIndex = field(default_factory=FactIndex)
-    facts: frozenset[tuple[str, bool]] = frozenset()
-    """Conditions decided on the way."""
-    env: dict[str, Val] = field(default_factory=dict)
-    scalers: dict[str, State] = field(default_factory=dict)
-    amp: bool | None = None
-    """Whether AMP is on, as far as a test or a scaled backward has shown."""
-    lost: frozenset[str] = frozenset()
-    """Scalers and optimizers that code out of sight may have used."""
-    marks: dict[Mark, Witnesses] = field(default_factory=dict)
-    """Where things happened last: `("step", scaler, optimizer)`."""
-    sure: bool = True
-    """Whether the path can happen; a widened one stands for combinations that may not."""
-    last: tuple[str, bool] | None = None
-    """The condition that was decided last, which tells most paths apart at once."""
-    _key: tuple[object, ...] | None = None
+    def __init__(self, index: FactIndex | None = None) -> None:
+        self.index = FactIndex() if index is None else index
+        self.facts: frozenset[tuple[str, bool]] = frozenset()
+        """Conditions decided on the way."""
+        self.env: dict[str, Val] = {}
+        self.scalers: dict[str, State] = {}
+        self.amp: bool | None = None
+        """Whether AMP is on, as far as a test or a scaled backward has shown."""
+        self.lost: frozenset[str] = frozenset()
+        """Scalers and optimizers that code out of sight may have used."""
+        self.marks: dict[Mark, Witnesses] = {}
+        """Where things happened last: `("step", scaler, optimizer)`."""
+        self.sure = True
+        """Whether the path can happen; a widened one stands for combinations that may not."""
+        self.last: tuple[str, bool] | None = None
+        """The condition that was decided last, which tells most paths apart at once."""
+        self._key: tuple[object, ...] | None = None
 
     def fork(self) -> Path:
         """An independent copy."""
-        return Path(
-            self.index,
-            self.facts,
-            dict(self.env),
-            dict(self.scalers),
-            self.amp,
-            self.lost,
-            dict(self.marks),
-            self.sure,
-            self.last,
-        )
+        other = Path(self.index)
+        other.facts, other.lost = self.facts, self.lost
+        other.env, other.scalers = dict(self.env), dict(self.scalers)
+        other.marks = dict(self.marks)
+        other.amp, other.sure, other.last = self.amp, self.sure, self.last
+        return other
 
     def key(self) -> tuple[object, ...]:
         """All that decides what can follow, but the facts; kept, since a path is changed only

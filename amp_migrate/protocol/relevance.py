@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amp_migrate.model.evaluation_order import evaluated
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.recognition import EVENTS, Events, Trait
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import Frame, canonical, positive
 from amp_migrate.protocol.overriding import overriding
 from amp_migrate.protocol.paths import Path
+from amp_migrate.records import NamedTuple
 
-HARMLESS = re.compile(
+HARMLESS = pattern(
     r"(?i)save|load|log|print|checkpoint|resume|state|info|len$"
     r"|isinstance|hasattr|getattr|zero|sched|warm|lr$|adjust|"
     r"get_|format|write|append|eval|valid|test|report|repr|str$"
@@ -25,9 +26,7 @@ HARMLESS = re.compile(
 """Functions out of sight that are handed an optimizer or a scaler and do not step with it."""
 
 
-_NAMES = re.compile(
-    r"(?:[\w.<>]+:)?\b[A-Za-z_][\w.]*(?:\[[^\]]*\])*(?![\w.(\[])"
-)
+_NAMES = pattern(r"(?:[\w.<>]+:)?\b[A-Za-z_][\w.]*(?:\[[^\]]*\])*(?![\w.(\[])")
 
 
 class Reached(NamedTuple):

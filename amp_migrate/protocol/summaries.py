@@ -8,15 +8,15 @@ behind it, so that two calls that differ only in it share one run of the body.
 from __future__ import annotations
 
 import ast
-import re
-from typing import NamedTuple
 
 from amp_migrate.model.syntax import Function
+from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.paths import DECISIVE, Mark, Path, Val, Witnesses
 from amp_migrate.protocol.relevance import Relevance, form
+from amp_migrate.records import NamedTuple
 
-_NAME = re.compile(r"(?:([\w.<>]+):)?([\w.]+)")
+_NAME = pattern(r"(?:([\w.<>]+):)?([\w.]+)")
 _FINE = 60
 """Calls of one function after which paths that differ only in where things happened share a
 run.

@@ -8,9 +8,10 @@ mark).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from amp_migrate.model.span import Span
+from amp_migrate.records import NamedTuple
 
 # Named tuples, which cost a tenth of a frozen dataclass to define: every start of `lint` defines
 # these. The two kinds that have the same fields are told apart by their types.

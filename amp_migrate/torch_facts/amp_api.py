@@ -6,7 +6,9 @@ Sources: torch's own signatures from 1.6 to 2.13, amp-pitfalls section 6 for the
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+from amp_migrate.records import NamedTuple
 
 Version: TypeAlias = tuple[int, int]
 Role: TypeAlias = Literal["autocast", "GradScaler", "custom_fwd", "custom_bwd"]

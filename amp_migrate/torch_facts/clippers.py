@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from amp_migrate.records import NamedTuple
 
 
 class Clipper(NamedTuple):

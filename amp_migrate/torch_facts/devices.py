@@ -6,7 +6,9 @@ amp-pitfalls section 6.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from amp_migrate.records import NamedTuple
 
 Version: TypeAlias = tuple[int, int]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from amp_migrate.records import NamedTuple
 
 
 class Framework(NamedTuple):

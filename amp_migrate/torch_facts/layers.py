@@ -6,8 +6,9 @@ The operator's row in `ops` says what autocast makes of the layer.
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import ops
 
 Role: TypeAlias = Literal[

@@ -8,7 +8,8 @@ specific row decides.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+
+from amp_migrate.records import NamedTuple
 
 
 class Optimizer(NamedTuple):

@@ -5,7 +5,9 @@ Source: the release notes of the versions named; each row is tried on the torch 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from amp_migrate.records import NamedTuple
 
 Version: TypeAlias = tuple[int, int]
 

@@ -13,8 +13,9 @@ TABLES = {
     for name, table in vars(module).items()
     if isinstance(table, frozenset)
 }
-# `format` and `append` are methods of what is no tensor; kernels have names of their own.
-MIXED = {"HARMLESS", "PRODUCTS"}
+# `format` and `append` are methods of what is no tensor; kernels have names of their own, and so
+# have functions of NumPy.
+MIXED = {"HARMLESS", "PICKS_OF_ARRAYS", "PRODUCTS"}
 # Methods of distributions, and of descriptors of tensors.
 GONE = {"entropy", "log_prob", "__get__", "__set__"}
 

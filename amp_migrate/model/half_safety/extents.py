@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument
@@ -23,6 +22,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Function, Scope, returned
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import operands
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.layers import PARAMETERS
 from amp_migrate.torch_facts.methods import NUMPY
@@ -55,8 +55,7 @@ def operator_of(inference: Inference, call: ast.Call) -> Spelling | None:
     return ops.method(call.func.attr)
 
 
-@dataclass(frozen=True)
-class _Extents:
+class _Extents(NamedTuple):
     """Follows values back, in one file and into those that it calls."""
 
     inference: Inference

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import Fact
 from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.records import NamedTuple
 
 
-@dataclass(frozen=True)
-class Hazard:
+class Hazard(NamedTuple):
     """One operation that breaks, or gives other values, where it gets half precision.
 
     `casts` are the expressions that mend it as `x.float()`; without any, nothing written there
@@ -33,8 +32,7 @@ class Hazard:
     """Of what must be computed with autocast off: whether nothing else will do."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What the searches share: the inference, and whether the half type is float16."""
 
     inference: Inference

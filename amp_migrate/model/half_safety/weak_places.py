@@ -7,7 +7,6 @@ saturated or guarded.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from amp_migrate.model.half_safety.given_values import (
     values_of,
@@ -28,6 +27,7 @@ from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Binding, Scope, returned, shallow
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Spelling, Trait
 

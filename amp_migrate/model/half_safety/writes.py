@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from amp_migrate.model.buffers import is_tensor_index
 from amp_migrate.model.half_safety.half_buffers import written_with_float
@@ -51,7 +50,7 @@ def _together(
         given = asked.fact(node.value, scope)
         held = asked.fact(buffer, scope)
         if given.element(part).is_half and held.dtypes == DType.FLOAT:
-            yield replace(_hazard(node, buffer, node.value), casts=())
+            yield _hazard(node, buffer, node.value)._replace(casts=())
         elif given.container and given.elements:
             yield from written_with_float(
                 asked, node, buffer, node.value, scope, part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
@@ -69,7 +68,7 @@ def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:
     ]
     if not found:
         return made
-    held = join([replace(one, elements=(), container=False) for one in found])
+    held = join([one._replace(elements=(), container=False) for one in found])
     before = (
         made.dtypes
         if isinstance(value, ast.List) and value.elts
@@ -106,8 +105,8 @@ def _augmented(
     )
     held = join([inference.bound(one) for one in before]) if before else UNKNOWN
     if held.dtypes & (DType.NUMBER | DType.OTHER):
-        return replace(promoted([held, added]), bounds=None)
-    return replace(held, bounds=None)
+        return promoted([held, added])._replace(bounds=None)
+    return held._replace(bounds=None)
 
 
 def _targets(binding: Binding) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind, Value
@@ -84,24 +83,23 @@ def operator(
     asked = named_dtype(inference, call, scope, first=op.result == "cast")
     facts = [inference.of(one, scope) for one in operands(found, call)]
     if op.sequence:
-        facts = [replace(fact, container=False, elements=()) for fact in facts]
+        facts = [fact._replace(container=False, elements=()) for fact in facts]
     if op.result == "cast":
         return asked if asked is not None else join(facts)
     if asked is not None and (
         op.own_dtype or op.result in ("default", "data", "like")
     ):
-        return replace(asked, bounds=op.bounds)
+        return asked._replace(bounds=op.bounds)
     if op.result in ("default", "data"):
         made = (
             FLOAT
             if op.result == "default"
             else _of_data(inference, op, call, scope)
         )
-        return replace(made, sparse=op.sparse)
+        return made._replace(sparse=op.sparse)
     policy: Policy = "keeps" if _has_out(call) else found.policy
     made = result(op, policy, facts, inference.where(call))
-    return replace(
-        made,
+    return made._replace(
         sparse=op.sparse or _stays_sparse(op, facts),
         bounds=_bounds(found, call, scope, facts) or made.bounds,
     )
@@ -167,13 +165,13 @@ def _of_data(
         return INTEGER if all(_is_whole(arg) for arg in call.args) else FLOAT
     given = inference.of(call.args[0], scope)
     if given.dtypes & DType.HALF:
-        return replace(given, container=False, elements=())
+        return given._replace(container=False, elements=())
     arrays = [inference.of(one, scope) for one in _made_arrays(call.args[0])]
     if half := join(arrays).dtypes & DType.HALF if arrays else DType.NONE:
-        return replace(ANY_BUT_HALF, dtypes=ANY_BUT_HALF.dtypes | half)
+        return ANY_BUT_HALF._replace(dtypes=ANY_BUT_HALF.dtypes | half)
     if given.dtypes & DType.ARRAY:
         found = of_array(inference, call.args[0], scope)
-        return replace(ANY_BUT_HALF, dtypes=found)
+        return ANY_BUT_HALF._replace(dtypes=found)
     return INTEGER if op.name == "arange" else ANY_BUT_HALF
 
 
@@ -197,7 +195,7 @@ def _listed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if not call.args:
         return Fact(DType.UNKNOWN, container=True)
     held = inference.of(call.args[0], scope)
-    return replace(held, elements=(), container=True)
+    return held._replace(elements=(), container=True)
 
 
 def _builtin(
@@ -210,7 +208,7 @@ def _builtin(
     if name in ("sum", "max", "min", "abs", "next", "pow", "divmod"):
         facts = [inference.of(arg, scope) for arg in call.args]
         return promoted(
-            replace(fact, container=False, elements=()) for fact in facts
+            fact._replace(container=False, elements=()) for fact in facts
         )
     return (
         OTHER
@@ -332,7 +330,7 @@ def _elsewhere(
     if found.dtypes == DType.UNKNOWN and not found.container:
         # Like one out of sight: layers that nobody follows give half.
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
-    return replace(found, dtypes=found.dtypes | DType.UNKNOWN, bounds=None)
+    return found._replace(dtypes=found.dtypes | DType.UNKNOWN, bounds=None)
 
 
 def through_layer(
@@ -344,7 +342,7 @@ def through_layer(
         return inference.unseen(call)
     if row.op.policy == "lower":
         # Its weights are float32, and no layer multiplies them with float64.
-        given = replace(given, dtypes=given.dtypes & ~DType.DOUBLE)
+        given = given._replace(dtypes=given.dtypes & ~DType.DOUBLE)
     if row.operator.endswith(("embedding", "embedding_bag")):
         return FLOAT
     return result(row.op, row.op.policy, [given], inference.where(call))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import Flag, auto
 
 from amp_migrate.model.tensors.bounds import hull
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.ops.row import Bounds
 
 
@@ -40,8 +40,7 @@ NO_TENSOR = DType.NUMBER | DType.ARRAY | DType.OTHER
 _NUMBERS = DType.NUMBER | DType.ARRAY
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """What one expression may be."""
 
     dtypes: DType = DType.UNKNOWN
@@ -103,7 +102,7 @@ class Fact:
         """What unpacking or indexing gives."""
         if self.elements and index is not None and index < len(self.elements):
             return self.elements[index]
-        return replace(self, elements=(), container=False)
+        return self._replace(elements=(), container=False)
 
 
 UNKNOWN = Fact()

@@ -9,7 +9,6 @@ costs one computation a round of its own circle, however many paths lead to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from amp_migrate.model.tensors.fact import UNKNOWN, DType, Fact
 
@@ -121,4 +120,4 @@ class Fixpoint:
 def _next(fact: Fact, number: int) -> Fact:
     if number < _EXACT:
         return fact
-    return replace(fact, bounds=None, elements=())
+    return fact._replace(bounds=None, elements=())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.literals import number
@@ -178,8 +177,8 @@ class Inference:
         if isinstance(expr, (ast.Tuple, ast.List)):
             return self.display(expr.elts, scope)
         if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
-            return replace(
-                self.of(expr.elt, scope), elements=(), container=True
+            return self.of(expr.elt, scope)._replace(
+                elements=(), container=True
             )
         if isinstance(expr, ast.Compare):
             return INTEGER
@@ -207,7 +206,7 @@ class Inference:
             self._bounds(expr.left, left, scope),
             self._bounds(expr.right, right, scope),
         )
-        return replace(found, bounds=of_operation(expr.op, *sides))
+        return found._replace(bounds=of_operation(expr.op, *sides))
 
     def _bounds(
         self, expr: ast.expr, fact: Fact, scope: Scope
@@ -369,8 +368,8 @@ class Inference:
 
 def _signed(op: ast.unaryop, fact: Fact) -> Fact:
     if isinstance(op, ast.USub):
-        return replace(fact, bounds=negated(fact.bounds))
-    return fact if isinstance(op, ast.UAdd) else replace(fact, bounds=None)
+        return fact._replace(bounds=negated(fact.bounds))
+    return fact if isinstance(op, ast.UAdd) else fact._replace(bounds=None)
 
 
 def _is_parameter(expr: ast.Attribute) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
@@ -57,15 +56,15 @@ def result(
         return _FIXED[op.result]
     if op.result == "complex":
         return COMPLEX
-    made = replace(_made(op, policy, operands, region), bounds=op.bounds)
+    made = _made(op, policy, operands, region)._replace(bounds=op.bounds)
     if made.dtypes & ~NO_TENSOR:
-        made = replace(made, dtypes=made.dtypes & ~NO_TENSOR)
+        made = made._replace(dtypes=made.dtypes & ~NO_TENSOR)
     if op.result == "values":
         return Fact(
-            made.dtypes, (replace(made, elements=()), INTEGER), container=True
+            made.dtypes, (made._replace(elements=()), INTEGER), container=True
         )
     if op.result == "either":
-        return replace(made, elements=(made, INTEGER))
+        return made._replace(elements=(made, INTEGER))
     if op.result == "tuple":
         return Fact(made.dtypes, container=True)
     if op.result == "real" and DType.COMPLEX in made.dtypes:
@@ -103,7 +102,7 @@ def _beside_double(cast: Fact, operands: list[Fact]) -> Fact:
         return cast
     if all(one.dtypes == DType.DOUBLE for one in operands):
         return DOUBLE
-    return replace(cast, dtypes=cast.dtypes | DType.DOUBLE)
+    return cast._replace(dtypes=cast.dtypes | DType.DOUBLE)
 
 
 INTEGER_QUOTIENT = Fact(DType.FLOAT)

@@ -5,7 +5,6 @@ reported in order.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from amp_migrate.pipeline.lint.together import lint_task
 from amp_migrate.pipeline.lint.tree import Task, Tree
 from amp_migrate.project.discovery import Found
 from amp_migrate.project.errors import SourceError
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.pipeline.workers import Died
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 WORTH_BYTES = 400_000
 
 
-@dataclasses.dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Reports in the order of the files; with `interrupted`, of those that were done by then."""
 
     reports: tuple[Report, ...]
@@ -78,7 +77,7 @@ def _lint_all(
             done[shown(one.path)] = sifted
     tasks = tree.tasks()
     if tasks:
-        options = dataclasses.replace(options, project=tree.project)
+        options = options._replace(project=tree.project)
         for report in _reports(tasks, options):
             known = done.get(report.path)
             done[report.path] = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from amp_migrate.project.prefilter import (
     may_train,
     names_amp,
 )
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_floor import target_for
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 _MARK = b"amp-migrate:"
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How files are linted; `folder` is where the settings file is, which its patterns are
     relative to.
     """

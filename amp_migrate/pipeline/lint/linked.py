@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.lint.engine import run
 from amp_migrate.pipeline.lint.results import Crash
 from amp_migrate.pipeline.lint.selection import selected
+from amp_migrate.records import NamedTuple
 
 Findings = tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class Company:
+class Company(NamedTuple):
     """The files that a module is linted with: their texts by path, and what the rules said."""
 
-    texts: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = MappingProxyType({})
     findings: Findings | None = None
     """Of the program as it stands on disk; None where it cannot be followed as a whole."""
     crashes: tuple[Crash, ...] = ()
@@ -72,6 +72,6 @@ def lint_together(texts: Mapping[str, str], settings: Settings) -> Company:
             for one in run(check, program, settings, crashes)
         ]
         if crashes or not explored(program):
-            return replace(company, crashes=tuple(crashes))
-        return replace(company, findings=tuple(findings))
+            return company._replace(crashes=tuple(crashes))
+        return company._replace(findings=tuple(findings))
     return company

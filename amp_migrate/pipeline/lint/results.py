@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from amp_migrate.checks._finding import Finding
+from amp_migrate.records import NamedTuple
 
 Place: TypeAlias = tuple[int | None, int]
 """Cell, where the file is a notebook, and line."""

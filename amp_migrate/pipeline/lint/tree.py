@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from amp_migrate.display import shown
 from amp_migrate.pipeline.lint import files
@@ -23,6 +22,7 @@ from amp_migrate.project.prefilter import (
     trains_with_amp,
     turns_to_arrays,
 )
+from amp_migrate.records import NamedTuple
 from amp_migrate.regular_files import read, read_nearby
 
 
@@ -49,7 +49,7 @@ class Tree:
         self._sizes: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._seeds: set[str] = set()
-        self._helpers: set[str] = set()
+        self._matter: dict[str, bool] = {}
         self._brain: set[str] = set()
         self._arrays: set[str] = set()
 
@@ -70,8 +70,6 @@ class Tree:
     def _note(self, real: str, data: bytes) -> None:
         self._sizes[real] = len(data)
         self._index.add(real, data)
-        if matters_to_others(data):
-            self._helpers.add(real)
         if trains_in_bfloat16(data):
             self._brain.add(real)
         if turns_to_arrays(data):
@@ -86,6 +84,14 @@ class Tree:
             {one.real: str(one.path) for one in self.found}
         )
 
+    def _matters(self, real: str) -> bool:
+        """Whether what a file defines may matter to others: few files are near enough to any that
+        trains for the question to come up.
+        """
+        if real not in self._matter:
+            self._matter[real] = matters_to_others(read_nearby(real) or b"")
+        return self._matter[real]
+
     def tasks(self) -> list[Task]:
         """What there is to lint, the largest first, so that the last worker is not left alone with
         it.
@@ -94,7 +100,7 @@ class Tree:
             self.project,
             self._sizes,
             self._seeds,
-            self._helpers,
+            self._matters,
             self._brain,
             self._arrays,
         )

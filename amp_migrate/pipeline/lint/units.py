@@ -4,11 +4,11 @@ and what they import, as far as a bound on the size allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 from amp_migrate.project.module_graph import Project
+from amp_migrate.records import NamedTuple
 
 _MOST_BYTES = 80_000
 """Text around one file that is read with it."""
@@ -26,8 +26,8 @@ class Around(NamedTuple):
     """In bytes, of all files that may be read."""
     seeds: AbstractSet[str]
     """The files that train with mixed precision."""
-    helpers: AbstractSet[str]
-    """Files whose definitions may matter to those that import them."""
+    matters: Callable[[str], bool]
+    """Whether what a file defines may matter to those that import it."""
     brain: AbstractSet[str] = frozenset()
     """Files with regions in bfloat16."""
     arrays: AbstractSet[str] = frozenset()
@@ -81,13 +81,15 @@ def _near(seed: str, around: Around) -> Iterator[str]:
     )
     for file in dict.fromkeys((*users, *helpers, *theirs)):
         size = around.sizes.get(file)
+        if size is None or size > left or file == seed:
+            continue
         wanted = (
             file in users
-            or file in around.helpers
+            or around.matters(file)
             or seed in around.brain
             and file in around.arrays
         )
-        if size is not None and wanted and file != seed and size <= left:
+        if wanted:
             left -= size
             yield file
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template
 from amp_migrate.torch_facts import amp_api, ops
 

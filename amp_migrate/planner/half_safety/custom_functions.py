@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from amp_migrate.model.half_safety.demands import is_raw_pointer
 from amp_migrate.model.names import dotted_name
@@ -28,6 +27,7 @@ from amp_migrate.planner.half_safety.autograd_functions import (
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.project.import_paths import resolved
+from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import Edit
 from amp_migrate.torch_facts.amp_api import EXTENSIONS
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import any_in, calls_in, names_in, nodes_in
+from amp_migrate.records import NamedTuple
 
 Asked = Callable[[ast.Call], bool]
 _COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
@@ -11,6 +10,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 from amp_migrate.planner.scaler_placement.makers import is_none
 from amp_migrate.planner.spelling import Spellings
+from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import InsertBefore, Template
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import NamedTuple
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module
+from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import Forms
 

@@ -5,7 +5,8 @@ there before.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+
+from amp_migrate.records import NamedTuple
 
 
 class Changed(NamedTuple):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
@@ -18,6 +17,7 @@ from amp_migrate.model.syntax import (
     heads,
     shallow,
 )
+from amp_migrate.records import NamedTuple
 
 _MOST = 64
 """Counts of one function; a function with more is not judged."""

@@ -13,8 +13,9 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.ops import (
     creation,
     linalg,

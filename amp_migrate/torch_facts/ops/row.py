@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Flag, auto
+from functools import cache
 from typing import Final, Literal, TypeAlias
+
+from amp_migrate.records import NamedTuple
 
 Policy: TypeAlias = Literal["lower", "fp32", "promote", "banned", "keeps"]
 """What CUDA's autocast does to the operands: cast them to the region's dtype (`lower`) or to
@@ -81,8 +83,7 @@ NON_NEGATIVE: Final[Bounds] = (0.0, INFINITY)
 EVERY: Final = "every"
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(NamedTuple):
     """One operator.
 
     `spellings` are separated by spaces: `t.x` is `torch.x`, `F.x` is `torch.nn.functional.x`, `L.x`
@@ -120,26 +121,16 @@ class Op:
     """Names in the dispatcher, where they are not the row's own."""
     removed: str = ""
     """The torch version without it."""
-    functions: tuple[str, ...] = field(init=False)
-    methods: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Take the spellings apart."""
-        words = self.spellings.split()
-        last = self.name.rpartition(".")[2]
-        star = words[0] if words[0].startswith("*") else ""
-        if star:
-            words[:1] = [
-                f"t.{last}",
-                f".{last}",
-                *([f".{last}_"] if star == "*_" else []),
-            ]
-        methods = tuple(word[1:] for word in words if word.startswith("."))
-        functions = tuple(
-            _canonical(word) for word in words if not word.startswith(".")
-        )
-        object.__setattr__(self, "methods", methods)
-        object.__setattr__(self, "functions", functions)
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The dotted names of its functions."""
+        return _spelled(self.name, self.spellings)[0]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of its methods."""
+        return _spelled(self.name, self.spellings)[1]
 
     @property
     def dispatcher_names(self) -> tuple[str, ...]:
@@ -160,3 +151,24 @@ _HEADS = {
 def _canonical(word: str) -> str:
     head, _, last = word.rpartition(".")
     return f"{_HEADS.get(head, 'torch.' + head)}.{last}"
+
+
+@cache
+def _spelled(
+    name: str, spellings: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The functions and the methods that spellings stand for."""
+    words = spellings.split()
+    last = name.rpartition(".")[2]
+    star = words[0] if words[0].startswith("*") else ""
+    if star:
+        words[:1] = [
+            f"t.{last}",
+            f".{last}",
+            *([f".{last}_"] if star == "*_" else []),
+        ]
+    methods = tuple(word[1:] for word in words if word.startswith("."))
+    return (
+        tuple(_canonical(word) for word in words if not word.startswith(".")),
+        methods,
+    )
