@@ -162,7 +162,7 @@ class LoopEdits:
         elif not scaler:
             enabled = here.enabled
         else:
-            switched = id(scope.node) in self.wiring.optional or any(
+            switched = self._may_lack_one(scope) or any(
                 s.enabled is not None
                 for s in self.wiring.scalers.switches_for(scope)
             )
@@ -172,6 +172,13 @@ class LoopEdits:
         )
         self.headers.add(header)
         return header
+
+    def _may_lack_one(self, scope: Scope) -> bool:
+        """Whether callers may pass no scaler to a function, or to one around it: then it is off."""
+        here: Scope | None = scope
+        while here is not None and id(here.node) not in self.wiring.optional:
+            here = here.parent
+        return here is not None
 
     def _scale(self, call: ast.Call, scaler: str) -> Edit:
         span = self.program.module.span

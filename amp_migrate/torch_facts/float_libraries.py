@@ -10,3 +10,27 @@ FLOAT_ONLY = (
     "torch_spline_conv.",
 )
 """Modules whose functions dispatch over `AT_DISPATCH_FLOATING_TYPES`, without Half and BFloat16."""
+OF_OPERATORS = (
+    "builtins.",
+    "apex.",
+    "einops.",
+    "functorch.",
+    "kornia.",
+    "monai.",
+    "timm.",
+    "torch.",
+    "torch_geometric.",
+    "torchaudio.",
+    "torchvision.",
+    "transformers.",
+)
+"""Libraries that compute with torch's own operators, of which autocast knows what each of them may
+get.
+"""
+SPECTRA = frozenset(
+    f"torchaudio.transforms.{name}"
+    for name in "InverseMelScale LFCC MelScale MelSpectrogram MFCC".split()
+)
+"""Layers that multiply spectra of power, of which autocast would make half: seven digits of the
+quiet bands lie below what the loud ones leave there.
+"""

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from amp_migrate.model.half_safety import (
+    angles,
     constants,
     demands,
     distances,
@@ -20,6 +21,7 @@ from amp_migrate.model.half_safety import (
     products,
     second_moments,
     singular,
+    spectra,
     writes,
 )
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
@@ -34,6 +36,8 @@ def apart(
 ) -> Iterator[Hazard]:
     """What must be computed with autocast off, before anything else is asked."""
     for node, scope in nodes:
+        yield from angles.hazards(asked, node, scope)
+        yield from spectra.hazards(asked, node, scope)
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
         yield from positions.products(asked, node, scope)

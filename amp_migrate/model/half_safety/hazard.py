@@ -30,6 +30,8 @@ class Hazard(NamedTuple):
     """Whether the program itself tests for it, wherever it does."""
     spoils: bool = False
     """Of what must be computed with autocast off: whether nothing else will do."""
+    files: tuple[str, ...] = ()
+    """Other files of the project, in which something may be written that mends it."""
 
 
 class Asked(NamedTuple):

@@ -34,7 +34,14 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 def _hazard(weak: WeakPlace, node: ast.AST) -> Hazard:
     casts = () if weak.cast is None else (weak.cast,)
-    return Hazard("eps-underflow", node, casts, weak.what, split=weak.split)
+    return Hazard(
+        "eps-underflow",
+        node,
+        casts,
+        weak.what,
+        split=weak.split,
+        files=(weak.file,) if weak.file else (),
+    )
 
 
 def _singular(

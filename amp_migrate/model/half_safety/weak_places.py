@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.half_safety.bodies_abroad import (
+    body_abroad,
+    values_given,
+)
 from amp_migrate.model.half_safety.given_values import (
     values_of,
     values_returned,
@@ -24,27 +28,21 @@ from amp_migrate.model.kinds import Value
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Binding, Scope, returned, shallow
+from amp_migrate.model.syntax import Binding, Scope, shallow
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
+from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Spelling, Trait
 
 _DEEP = 16
-
-
-_THROUGH = frozenset(
+_THROUGH = frozenset("float to double neg mean pow square".split()) | {
     row.name for row in ops.shapes.ROWS if row.result == "same"
-) | {
-    "float",
-    "to",
-    "double",
-    "neg",
-    "mean",
 }
-
-
+_JOINS = frozenset({"where", "cat", "stack"}) | {
+    row.name for row in ops.writes.ROWS if row.strict is not None
+}
 _BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
 
 
@@ -57,6 +55,8 @@ class WeakPlace(NamedTuple):
     saturates: bool
     split: ast.Call | None = None
     """A call of an `nn.Sequential` whose last layer must get float32."""
+    file: str = ""
+    """The other file of the project in which it stands."""
 
 
 class Search:
@@ -82,7 +82,7 @@ class Search:
             return self._named(expr, scope, deep, complemented)
         if isinstance(expr, ast.Call):
             return self._call(expr, scope, deep, complemented)
-        if isinstance(expr, ast.BinOp):
+        if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.Pow):
             return self._operation(expr, scope, deep, complemented)
         return [
             weak
@@ -139,7 +139,18 @@ class Search:
                 found += self.behind(
                     value, home, deep - 1, complemented=complemented
                 )
+            found += self._part(binding, deep, complemented)
         return found or self._written(expr, dotted or "", reach.bindings, scope)
+
+    def _part(
+        self, binding: Binding, deep: int, complemented: bool
+    ) -> list[WeakPlace]:
+        """One of the values that a function or model of another file returns together."""
+        call, index = binding.value, binding.index
+        if not isinstance(call, ast.Call) or index is None:
+            return []
+        scope = self.asked.inference.program.module.scope_of(call)
+        return self._abroad(call, scope, deep, complemented, index)
 
     def _written(
         self,
@@ -209,11 +220,7 @@ class Search:
             return self._saturated(call, given[0], scope, complemented)
         if found.op.name in (*_BOUNDS_ABOVE, "clamp_min", "maximum"):
             return self._clamped(call, found, scope, deep, complemented)
-        if found.op.name not in _THROUGH and found.op.name not in (
-            "where",
-            "cat",
-            "stack",
-        ):
+        if found.op.name not in _THROUGH | _JOINS:
             return []
         return [
             weak
@@ -328,32 +335,41 @@ class Search:
         ]
 
     def _abroad(
-        self, call: ast.Call, scope: Scope, deep: int, complemented: bool
+        self,
+        call: ast.Call,
+        scope: Scope,
+        deep: int,
+        complemented: bool,
+        index: int | None = None,
     ) -> list[WeakPlace]:
-        """The same in a helper of another file, where nothing that is written here helps."""
+        """The same in a helper or a model of another file, where nothing that is written here
+        helps; `index`: which of several values it gives.
+        """
         inference = self.asked.inference
-        found = inference.program.values.abroad(call.func, scope)
-        if (
-            found is None
-            or isinstance(found[1], ast.ClassDef)
-            or not inference.inside(call)
-        ):
+        found = body_abroad(inference.program, call, scope)
+        if found is None or not inference.inside(call):
             return []
-        if not any(inference.of(one, scope).may_be_half for one in call.args):
+        program, function = found
+        is_model = program.scope(function).self_name is not None
+        given = (inference.of(one, scope).may_be_half for one in call.args)
+        if not (is_model or any(given)):
             return []
-        program, function = found[0], found[1]
         dtype = inference.where(call)
         there = Inference(program, lambda node: dtype, lambda node: None)
         search = Search(Asked(there, self.asked.float16), self.trait)
         inner = program.scope(function)
         weak = [
             one
-            for value in returned(function)
+            for value in values_given(function, index)
             for one in search.behind(
                 value, inner, deep - 1, complemented=complemented
             )
         ]
-        return [one._replace(cast=None, split=None) for one in weak[:1]]
+        file = resolved(program.module.path)
+        return [
+            one._replace(cast=None, split=None, file=one.file or file)
+            for one in weak[:1]
+        ]
 
 
 def _saturates(found: Spelling) -> bool:
@@ -366,6 +382,8 @@ def _parts(expr: ast.expr) -> list[ast.expr]:
         return [expr.body, expr.orelse]
     if isinstance(expr, ast.UnaryOp):
         return [expr.operand]
+    if isinstance(expr, ast.BinOp):
+        return [expr.left]
     if isinstance(expr, (ast.Subscript, ast.NamedExpr, ast.Starred)):
         return [expr.value]
     return []

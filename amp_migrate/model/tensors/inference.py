@@ -330,7 +330,22 @@ class Inference:
             return OTHER if held.dtypes == DType.OTHER else held
         if self.program.canonical(expr) is not None:
             return NUMBER
-        return FLOAT if _is_parameter(expr) else self.unseen(expr)
+        if _is_parameter(expr):
+            return FLOAT
+        return self._set_in_class(expr, scope) or self.unseen(expr)
+
+    def _set_in_class(self, expr: ast.Attribute, scope: Scope) -> Fact | None:
+        """What the class of an object sets an attribute to, where that is of a known dtype."""
+        cls = self.program.values.of(expr.value, scope).cls
+        owners = self.program.graph.lineage(cls) if cls is not None else []
+        scopes = self.program.module.scopes
+        made = [
+            one
+            for owner in owners
+            for one in scopes[owner].bindings.get(f"self.{expr.attr}", ())
+        ]
+        fact = join(self.bound(one) for one in made) if made else UNKNOWN
+        return None if fact.dtypes & DType.UNKNOWN else fact
 
     def registered(
         self, expr: ast.Attribute, scope: Scope

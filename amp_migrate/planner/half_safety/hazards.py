@@ -33,6 +33,7 @@ from amp_migrate.planner.half_safety.custom_functions import (
     refuse_unprotected,
     unprotected,
 )
+from amp_migrate.planner.half_safety.foreign_calls import handed_abroad
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.islands import is_island, is_lowered
 from amp_migrate.planner.half_safety.reach import abroad, reachable
@@ -166,6 +167,8 @@ class Hazards:
                     raise self._second_order(node)
                 for expr in operands_on_cpu(self.asked, node, where):
                     self.cast(expr, "ops-without-half-kernel")
+                for expr in handed_abroad(self.asked, node, where):
+                    self.cast(expr, "ops-without-half-kernel")
                 has_gradient = partial(self._has_gradient, where)
                 custom = refuse_unprotected(
                     self.program, node, where, has_gradient
@@ -220,7 +223,9 @@ class Hazards:
                 self.split(call, sequence)
                 return
         if not hazard.casts:
-            raise Refusal(hazard.rule, hazard.node, hazard.message)
+            raise Refusal(
+                hazard.rule, hazard.node, hazard.message, hazard.files
+            )
         for expr in hazard.casts:
             self.cast(expr, hazard.rule)
 

@@ -32,7 +32,12 @@ from amp_migrate.planner.scaler_placement.optional import (
     passes_none,
 )
 from amp_migrate.planner.scaler_placement.scalers import Scalers
-from amp_migrate.planner.scaler_placement.sources import sources_of
+from amp_migrate.planner.scaler_placement.sources import (
+    are_made_here,
+    is_parameter,
+    key_writes,
+    sources_of,
+)
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import (
@@ -119,7 +124,7 @@ class Wiring:
         `loops` are the backward calls; a function that holds the whole epoch loop gets a scaler of
         its own.
         """
-        if optimizers and all(self._is_made_here(o, scope) for o in optimizers):
+        if are_made_here(self.program, optimizers, scope):
             return self._before_call(optimizers, scope)
         roots = {
             name: o
@@ -144,17 +149,12 @@ class Wiring:
             return self._attribute_home(list(roots), scope)
         home = scope.lookup(next(iter(roots)).partition(".")[0])
         assert home is not None
-        parameters = [n for n in roots if self._is_parameter(n, home)]
+        parameters = [n for n in roots if is_parameter(n, home)]
         if parameters:
             return self._from_parameter(
                 list(roots), home, scope, optimizers, loops
             )
         return self._beside(list(roots), home, scope, optimizers, loops)
-
-    def _is_made_here(self, optimizer: ast.expr, scope: Scope) -> bool:
-        """`train(model, torch.optim.Adam(...))`: made in the call that is given it."""
-        made = self.program.values.of(optimizer, scope)
-        return isinstance(optimizer, ast.Call) and made.origin is optimizer
 
     def _before_call(self, optimizers: list[ast.expr], scope: Scope) -> str:
         statements = [self.program.module.statement_of(o) for o in optimizers]
@@ -177,9 +177,6 @@ class Wiring:
                 "it comes from too",
             )
         return home.qualname
-
-    def _is_parameter(self, name: str, home: Scope) -> bool:
-        return home.bindings[name.partition(".")[0]][0].how == "parameter"
 
     # -- a local of the scope, of an enclosing function, or of the module
 
@@ -270,6 +267,10 @@ class Wiring:
             return self.name
         if Home(home, top=True) in self.scalers.homes:
             return self.name  # made at its top already, for a loop of it
+        written = key_writes(self.program, names, home)
+        if written and scope is not home:
+            self.scalers.make(Home(home), written, scope)
+            return self.name
         if self.epochs.holds_everything(function, scope, loops):
             top = self.epochs.top_of(function, home)
             own = self.switches.own

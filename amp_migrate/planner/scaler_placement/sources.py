@@ -46,6 +46,22 @@ def root_of(optimizer: ast.expr) -> str:
     return name
 
 
+def are_made_here(
+    program: Program, optimizers: list[ast.expr], scope: Scope
+) -> bool:
+    """`train(model, torch.optim.Adam(...))`: made in the call that is given them."""
+    return bool(optimizers) and all(
+        isinstance(one, ast.Call)
+        and program.values.of(one, scope).origin is one
+        for one in optimizers
+    )
+
+
+def is_parameter(name: str, home: Scope) -> bool:
+    """Whether a variable is given to a function."""
+    return home.bindings[name.partition(".")[0]][0].how == "parameter"
+
+
 def _followed(
     program: Program, name: str, scope: Scope, deep: int
 ) -> list[str]:
@@ -66,6 +82,23 @@ def _followed(
         for one in _followed(
             program, f"{source}.{rest}" if rest else source, home, deep - 1
         )
+    ]
+
+
+def key_writes(
+    program: Program, names: list[str], home: Scope
+) -> list[ast.stmt]:
+    """`conf["optimizer"] = Adam(...)` in the body of a function: made there, though what holds it
+    is a parameter.
+    """
+    return [
+        statement
+        for statement in home.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Subscript)
+        and program.values.kind(statement.value, home) is Kind.OPTIMIZER
+        and (held := _variable(statement.targets[0])) is not None
+        and set(_followed(program, held, home, _DEEP)) & set(names)
     ]
 
 

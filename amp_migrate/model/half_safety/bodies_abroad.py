@@ -1,0 +1,45 @@
+"""What calls run in other files of the project, and what that gives back."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Function, Scope, returned
+
+
+def body_abroad(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Function] | None:
+    """The function, the method, or the `forward` of a model, of another file that a call runs."""
+    found = program.values.abroad(call.func, scope)
+    if found is not None:
+        home, one = found
+        return None if isinstance(one, ast.ClassDef) else (home, one)
+    func = call.func
+    for owner, name in _owners(func):
+        foreign = program.values.of(owner, scope).foreign
+        method = foreign[0].graph.method(foreign[1], name) if foreign else None
+        if foreign is not None and method is not None:
+            return foreign[0], method
+    return None
+
+
+def _owners(func: ast.expr) -> list[tuple[ast.expr, str]]:
+    """The objects whose method a call may be, with its name."""
+    found = [(func, "forward")]
+    if isinstance(func, ast.Attribute):
+        found.append((func.value, func.attr))
+    return found
+
+
+def values_given(function: Function, index: int | None) -> list[ast.expr]:
+    """What a function gives back, or one part of it."""
+    whole = returned(function)
+    if index is None:
+        return list(whole)
+    return [
+        one.elts[index]
+        for one in whole
+        if isinstance(one, ast.Tuple) and index < len(one.elts)
+    ]
