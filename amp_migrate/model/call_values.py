@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.answers import any_open
+from amp_migrate.model.bases_abroad import inherited_method, method_of
 from amp_migrate.model.kinds import (
     OTHER,
     UNKNOWN,
@@ -97,17 +98,13 @@ class CallValues:
         """`model.configure_optimizers()` of a class in another file."""
         if not isinstance(expr.func, ast.Attribute):
             return UNKNOWN
-        foreign = self.values.of(expr.func.value, scope).foreign
-        method = (
-            foreign[0].graph.method(foreign[1], expr.func.attr)
-            if foreign is not None
-            else None
-        )
-        return (
-            self._made_abroad((foreign[0], method), expr)
-            if foreign is not None and method is not None
-            else UNKNOWN
-        )
+        value = self.values.of(expr.func.value, scope)
+        method = None
+        if value.foreign is not None:
+            method = method_of(*value.foreign, expr.func.attr)
+        elif value.cls is not None:
+            method = inherited_method(self.values, value.cls, expr.func.attr)
+        return UNKNOWN if method is None else self._made_abroad(method, expr)
 
     def _made_abroad(self, definition: Definition, expr: ast.Call) -> Value:
         """An instance of a class of another module, or what a function there returns."""

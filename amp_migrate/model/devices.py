@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.call_values import is_property
 from amp_migrate.model.command_line import option_of
 from amp_migrate.model.device_sources import (
@@ -28,7 +29,13 @@ from amp_migrate.model.device_values import (
     present,
 )
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+)
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -136,31 +143,19 @@ class Devices:
                 ast.parse(holder, mode="eval").body, scope
             )
             home, cls = value.foreign or (program, value.cls)
-        return (
-            self._read(home, cls, name, _DEEP)
-            if cls is not None and holder
-            else None
+        found = (
+            method_of(home, cls, name) if cls is not None and holder else None
         )
+        return self._read(*found) if found is not None else None
 
-    def _read(
-        self, home: Program, cls: ast.ClassDef, name: str, deep: int
-    ) -> DeviceValue | None:
-        """What a property of a class gives, or of the bases that other files hold."""
-        method = home.graph.method(cls, name)
-        if method is not None:
-            inner, asked = (
-                home.scope(method),
-                self if home is self.program else Devices(home),
-            )
-            given = [asked.of(one, inner) for one in returned(method)]
-            return either(given) if is_property(method) and given else None
-        for owner in home.graph.lineage(cls) if deep else ():
-            scope = home.module.scopes[owner].parent or home.module.root
-            for base in owner.bases:
-                above = home.values.abroad(base, scope)
-                if above is not None and isinstance(above[1], ast.ClassDef):
-                    return self._read(above[0], above[1], name, deep - 1)
-        return None
+    def _read(self, home: Program, method: Function) -> DeviceValue | None:
+        """What a property gives."""
+        inner, asked = (
+            home.scope(method),
+            self if home is self.program else Devices(home),
+        )
+        given = [asked.of(one, inner) for one in returned(method)]
+        return either(given) if is_property(method) and given else None
 
     def _of_other_file(self, dotted: str, scope: Scope) -> DeviceValue | None:
         """What a variable or a class of another file of the project holds there; what this program

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -254,12 +255,6 @@ def functions_run(
         return []
     foreign = program.values.of(call.func.value, scope).foreign
     method = (
-        foreign[0].graph.method(foreign[1], call.func.attr)
-        if foreign is not None
-        else None
+        method_of(*foreign, call.func.attr) if foreign is not None else None
     )
-    return (
-        [(foreign[0], method)]
-        if foreign is not None and method is not None
-        else []
-    )
+    return [method] if method is not None else []

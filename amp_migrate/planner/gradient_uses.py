@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_readers import is_linear_hook
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
 from amp_migrate.model.syntax import LOOPS, Scope
@@ -29,15 +30,11 @@ _BACKWARD_HOOKS = {
 
 def manual_update(node: ast.AST) -> bool:
     """`w -= lr * w.grad`, `w.data.sub_(lr * w.grad)`, `w.data = w.data - lr * w.grad`; not `norm
-    += w.grad.norm() ** 2`.
+    += w.grad.norm() ** 2`, nor `fisher[name] += size * w.grad ** 2`.
     """
     if isinstance(node, ast.AugAssign) and not _has_grad(node.target):
-        scaled = isinstance(node.value, ast.BinOp) and isinstance(
-            node.value.op, ast.Mult
-        )
-        return _has_grad(node.value) and (
-            isinstance(node.op, ast.Sub)
-            or (isinstance(node.op, ast.Add) and scaled)
+        return isinstance(node.op, (ast.Add, ast.Sub)) and _holds_grad_of(
+            node.value, _parameter(node.target)
         )
     if (
         isinstance(node, ast.Assign)
@@ -52,6 +49,24 @@ def manual_update(node: ast.AST) -> bool:
     given = [*node.args, *(k.value for k in node.keywords)]
     return node.func.attr in {"sub_", "add_"} and any(
         _has_grad(g) for g in given
+    )
+
+
+def _parameter(target: ast.expr) -> str | None:
+    """`w` of `w.data`."""
+    name = dotted_name(target)
+    return name.removesuffix(".data") if name is not None else None
+
+
+def _holds_grad_of(value: ast.expr, parameter: str | None) -> bool:
+    """Whether `w.grad` stands in a value."""
+    return parameter is not None and holds(
+        value,
+        lambda n: (
+            isinstance(n, ast.Attribute)
+            and n.attr == "grad"
+            and dotted_name(n.value) in (parameter, f"{parameter}.data")
+        ),
     )
 
 

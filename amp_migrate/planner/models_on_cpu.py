@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.loop import Loop, Stepper
@@ -77,6 +78,8 @@ class ModelsOnCpu:
         ):
             return None
         where = self.program.module.scope_of(made)
+        if self._is_given_a_model(made, where):
+            return None
         cls = self.program.graph.class_named(made.func, where)
         if cls is not None:
             own = self.program.graph.lineage(cls)
@@ -92,6 +95,20 @@ class ModelsOnCpu:
             return None if DeviceUse(other).moves else made
         name = self.program.canonical(made.func) or ""
         return made if name.startswith("torch.nn.") else None
+
+    def _is_given_a_model(self, made: ast.Call, where: Scope) -> bool:
+        """`DataParallel(net)`, `Classifier(backbone.to(device))`: what is within may be moved by
+        another name.
+        """
+        given = (*made.args, *(word.value for word in made.keywords))
+        return any(
+            self.program.values.kind(node, where) in (Kind.MODEL, Kind.UNKNOWN)
+            for one in given
+            for node in nodes_in(one)
+            if isinstance(node, (ast.Name, ast.Attribute))
+            and isinstance(node.ctx, ast.Load)
+            and self.program.canonical(node) is None
+        )
 
     @property
     def _sets_default(self) -> bool:

@@ -8,6 +8,7 @@ import ast
 import builtins
 from collections.abc import Iterable
 
+from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
@@ -191,9 +192,7 @@ def _is_out_of_sight(program: Program, call: ast.Call, scope: Scope) -> bool:
     if value is None or value.foreign is None:
         return True
     assert isinstance(call.func, ast.Attribute)
-    return (
-        value.foreign[0].graph.method(value.foreign[1], call.func.attr) is None
-    )
+    return method_of(*value.foreign, call.func.attr) is None
 
 
 def _is_builtin(func: ast.expr, scope: Scope) -> bool:

@@ -8,6 +8,7 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
@@ -188,8 +189,7 @@ def elsewhere(
     if value is None or value.foreign is None or value.kind is Kind.OPTIMIZER:
         return None
     assert isinstance(call.func, ast.Attribute)
-    method = value.foreign[0].graph.method(value.foreign[1], call.func.attr)
-    return (value.foreign[0], method) if method is not None else None
+    return method_of(*value.foreign, call.func.attr)
 
 
 def _seen_from(

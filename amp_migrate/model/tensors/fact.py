@@ -155,9 +155,12 @@ def widest(facts: Iterable[Fact]) -> Fact:
 
 def promoted(facts: Iterable[Fact]) -> Fact:
     """What arithmetic gives: half only of half operands, or beside numbers and single values."""
-    dtypes = DType.NONE
+    dtypes, is_floating = DType.NONE, False
     for fact in facts:
         dtypes |= fact.dtypes
+        is_floating |= bool(fact.dtypes & FLOATING) and not (
+            fact.dtypes & DType.INTEGER
+        )
     tensors = dtypes & ~NO_TENSOR
     if not tensors:
         if dtypes & DType.OTHER or not dtypes:
@@ -165,6 +168,6 @@ def promoted(facts: Iterable[Fact]) -> Fact:
         return ARRAY if DType.ARRAY in dtypes else NUMBER
     if DType.COMPLEX in tensors:
         return Fact(DType.COMPLEX | (tensors & DType.UNKNOWN))
-    if tensors & FLOATING:
+    if is_floating:
         tensors &= ~DType.INTEGER
     return Fact(tensors)

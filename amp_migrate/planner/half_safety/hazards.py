@@ -27,6 +27,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.planner.half_safety.arrays_of_half import array_of_half
 from amp_migrate.planner.half_safety.autograd_functions import Custom
 from amp_migrate.planner.half_safety.cpu_operands import operands_on_cpu
 from amp_migrate.planner.half_safety.custom_functions import (
@@ -169,6 +170,8 @@ class Hazards:
                     self.cast(expr, "ops-without-half-kernel")
                 for expr in handed_abroad(self.asked, node, where):
                     self.cast(expr, "ops-without-half-kernel")
+                for expr in array_of_half(self.asked, node, where):
+                    self.cast(expr, "half-outside-autocast")
                 has_gradient = partial(self._has_gradient, where)
                 custom = refuse_unprotected(
                     self.program, node, where, has_gradient

@@ -11,16 +11,11 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.planner.half_safety.arrays_of_half import made_array
 from amp_migrate.planner.half_safety.half_values import bare
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.loss_flow import flow_of, header
 
-_CONVERTERS = {
-    "numpy.array",
-    "numpy.asarray",
-    "numpy.asanyarray",
-    "numpy.ascontiguousarray",
-}
 _RULE = "bf16-to-numpy"
 
 
@@ -41,10 +36,9 @@ def _handed(
     program: Program, scope: Scope, call: ast.Call, hops: int
 ) -> Iterator[ast.expr]:
     """The expressions around a call that it turns into arrays, itself or in functions in sight."""
-    if scope.module.canonical(call.func) in _CONVERTERS:
-        yield from call.args[:1]
-    elif isinstance(call.func, ast.Attribute) and call.func.attr == "numpy":
-        yield call.func.value
+    made = made_array(program, call)
+    if made is not None:
+        yield made
     function = program.values.callee(call, scope) if hops else None
     if function is not None:
         inner = program.scope(function)

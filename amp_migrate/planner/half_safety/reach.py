@@ -8,6 +8,7 @@ import ast
 from collections import deque
 from collections.abc import Iterator
 
+from amp_migrate.model.bases_abroad import method_of, with_bases
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.model_layers import layers
 from amp_migrate.model.program import Program
@@ -107,7 +108,10 @@ def _next_abroad(
         for value in _run(program, node, where):
             for home, cls in _with_bases_abroad(program, value):
                 yield from _forwards_abroad(program, home, cls)
-        for home, cls in _made_abroad(program, node, where):
+        for home, cls in (
+            *_made_abroad(program, node, where),
+            *_part_abroad(program, node, where),
+        ):
             yield from _forwards_abroad(program, home, cls)
 
 
@@ -118,6 +122,21 @@ def _forwards_abroad(
     for where, layer in layers(home, cls):
         if where is not program:
             yield from ((where, f, None) for f in own_forwards(where, layer))
+
+
+def _part_abroad(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, ast.ClassDef]]:
+    """The class of `net` in another file, where `net.head(x)` runs a part that its maker gave it:
+    any of its layers.
+    """
+    part = call.func
+    if not isinstance(part, ast.Attribute) or program.values.of(part, scope):
+        return
+    owner = program.values.of(part.value, scope)
+    if owner.kind is Kind.MODEL and owner.foreign is not None:
+        if method_of(*owner.foreign, part.attr) is None:
+            yield from with_bases(*owner.foreign)
 
 
 def _made_abroad(
@@ -143,24 +162,9 @@ def _with_bases_abroad(
     """
     own = (program, value.cls) if value.cls is not None else None
     wanted = [one for one in (value.foreign, own) if one is not None]
-    for home, cls in wanted:  # grows while it is read
-        yield home, cls
-        for owner in home.graph.lineage(cls):
-            root = home.module.scopes[owner].root
-            found = (home.values.abroad(base, root) for base in owner.bases)
-            new = [
-                (d[0], d[1])
-                for d in found
-                if d is not None and isinstance(d[1], ast.ClassDef)
-            ]
-            wanted += [
-                one
-                for one in new[:_BASES]
-                if one not in wanted and len(wanted) < _BASES
-            ]
-
-
-_BASES = 8
+    yield from dict.fromkeys(
+        found for one in wanted for found in with_bases(*one)
+    )
 
 
 def _run(program: Program, call: ast.Call, scope: Scope) -> list[Value]:

@@ -1,0 +1,54 @@
+"""Classes with their bases in other files, and the methods that they have of these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from amp_migrate.model.syntax import Function
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+    from amp_migrate.model.values import Values
+
+Class: TypeAlias = "tuple[Program, ast.ClassDef]"
+_MOST = 8
+
+
+def with_bases(home: Program, cls: ast.ClassDef) -> Iterator[Class]:
+    """A class, and the bases of it and of its own file's bases that stand in other files."""
+    wanted: list[Class] = [(home, cls)]
+    for where, one in wanted:  # grows while it is read
+        yield where, one
+        for base in _abroad(where.values, one):
+            if base not in wanted and len(wanted) < _MOST:
+                wanted.append(base)
+
+
+def _abroad(values: Values, cls: ast.ClassDef) -> Iterator[Class]:
+    for owner in values.graph.lineage(cls):
+        scope = values.module.scopes[owner].parent or values.module.root
+        for base in owner.bases:
+            found = values.abroad(base, scope)
+            if found is not None and isinstance(found[1], ast.ClassDef):
+                yield found[0], found[1]
+
+
+def method_of(
+    home: Program, cls: ast.ClassDef, name: str
+) -> tuple[Program, Function] | None:
+    """A method of a class, with the program of the file that defines it."""
+    for where, one in with_bases(home, cls):
+        method = where.graph.method(one, name)
+        if method is not None:
+            return where, method
+    return None
+
+
+def inherited_method(
+    values: Values, cls: ast.ClassDef, name: str
+) -> tuple[Program, Function] | None:
+    """A method that a class of a program has of a base in another file."""
+    found = (method_of(*base, name) for base in _abroad(values, cls))
+    return next((one for one in found if one is not None), None)
