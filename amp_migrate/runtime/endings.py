@@ -40,6 +40,9 @@ _SPARSE = (
 )
 _MOST_LINES = 30
 _NO_INPUT = "; a program under verify has no standard input: give it arguments in its place"
+_WORKERS = (
+    " (workers that load data may have entered them: these are not watched)"
+)
 ENDED = ("stopped", "finished")
 
 
@@ -247,4 +250,8 @@ def not_verified(trace: Trace) -> Iterator[str]:
             more = (
                 f" and {len(lines) - 12} more places" if len(lines) > 12 else ""
             )
-            yield f"not verified: lines {', '.join(lines[:12])}{more} of {file}, {kind} with AMP on"
+            told = ", ".join(lines[:12])
+            yield (
+                f"not verified: lines {told}{more} of {file}, {kind} with AMP on"
+                f"{_WORKERS * (trace.workers and not changed)}"
+            )

@@ -29,7 +29,7 @@ from amp_migrate.runtime.reference import compute_in_float64
 from amp_migrate.runtime.seeds import repeat_seeds, seed_all
 from amp_migrate.runtime.simulated_gpu import left_behind
 from amp_migrate.runtime.spawned import note_trainers
-from amp_migrate.runtime.waiting import waiting_share
+from amp_migrate.runtime.waiting import Waiting
 
 _DRILLS: dict[str, Callable[[], Overflow | Checkpoint]] = {
     "overflow": Overflow,
@@ -50,7 +50,7 @@ class Session:
         self.masks = same_masks() if job.same_masks else lambda: 0
         self.engagement = Engagement()
         self.phases = Phases(job.device == "cpu", job.warmup)
-        self.waiting = waiting_share()
+        self.waiting = Waiting()
         self.failures: list[str] = []
         self.captured: Callable[[], int] = lambda: 0
         self.seeds: list[int] = []
@@ -126,7 +126,8 @@ def finish(
         trace = session.probe.finish(status, error)
         trace.raised_at, trace.seeds = place, session.seeds
         trace.processes, trace.masks = session.trainers, session.masks()
-        trace.waiting_share = session.waiting()
+        trace.waiting_share = session.waiting.share
+        trace.workers = session.waiting.workers
         trace.phase_seconds = session.phases.seconds()
         trace.captured = session.captured()
         trace.sparse = bool(left_behind.layouts)

@@ -75,6 +75,8 @@ class Trace:
     total_seconds: float = 0.0
     waiting_share: float = 0.0
     """Of the whole time, what the program waited for a DataLoader."""
+    workers: bool = False
+    """Whether processes of their own loaded the data: what they enter is not seen."""
     violations: list[Violation] = field(default_factory=list)
     parameter_names: list[str] = field(default_factory=list)
     parameter_shapes: list[list[int]] = field(default_factory=list)

@@ -1,35 +1,41 @@
-"""How much of its time a program waits for a DataLoader."""
+"""How much of its time a program waits for a DataLoader, and whether workers load the data."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
 from typing import Any
 
 from torch.utils.data import dataloader
 
 
-def waiting_share() -> Callable[[], float]:
-    """From now on, time every batch; the answer is the share of the time since the second one, so
-    that workers that start are not counted.
-    """
-    kind: Any = dataloader._BaseDataLoaderIter
-    function = kind.__next__
-    waited: list[float] = []
-    ends: list[float] = []
+class Waiting:
+    """From now on, time every batch."""
 
-    @functools.wraps(function)
-    def timed(iterator: Any) -> Any:
-        began = time.perf_counter()
-        try:
-            return function(iterator)
-        finally:
-            ends.append(time.perf_counter())
-            waited.append(ends[-1] - began)
+    def __init__(self) -> None:
+        self.workers = False
+        """Whether processes of their own load the data."""
+        self._waited: list[float] = []
+        self._ends: list[float] = []
+        kind: Any = dataloader._BaseDataLoaderIter
+        function = kind.__next__
 
-    kind.__next__ = timed
-    kind.next = timed  # its older name
-    return lambda: (
-        sum(waited[2:]) / (ends[-1] - ends[1]) if len(ends) > 2 else 0.0
-    )
+        @functools.wraps(function)
+        def timed(iterator: Any) -> Any:
+            began = time.perf_counter()
+            self.workers |= iterator._num_workers > 0
+            try:
+                return function(iterator)
+            finally:
+                self._ends.append(time.perf_counter())
+                self._waited.append(self._ends[-1] - began)
+
+        kind.__next__ = timed
+        kind.next = timed  # its older name
+
+    @property
+    def share(self) -> float:
+        """Of the time since the second batch, so that workers that start are not counted."""
+        if len(self._ends) < 3:
+            return 0.0
+        return sum(self._waited[2:]) / (self._ends[-1] - self._ends[1])

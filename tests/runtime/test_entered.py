@@ -60,6 +60,12 @@ def test_changed_lines_are_told_first() -> None:
     ]
 
 
+def test_what_workers_that_load_data_enter_is_not_known() -> None:
+    rows = [("train.py", 3, 5, False), ("train.py", 7, 7, True)]
+    notes = list(not_verified(Trace(not_entered=rows, workers=True)))
+    assert [note.endswith("these are not watched)") for note in notes] == [False, True]
+
+
 def test_everything_that_ran_is_not_told() -> None:
     text = "x = 1\nif x:\n    x = 2\n"
     assert missed(text, text) == []

@@ -10,7 +10,7 @@ from amp_migrate.runtime.pays import odd_share, pays
 from amp_migrate.runtime.phases import Phases
 from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.trace import Trace
-from amp_migrate.runtime.waiting import waiting_share
+from amp_migrate.runtime.waiting import Waiting
 
 EVEN = [[64, 64], [64]]
 
@@ -115,8 +115,9 @@ def test_waiting_for_data_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = torch.utils.data.dataloader._BaseDataLoaderIter
     monkeypatch.setattr(kind, "__next__", kind.__next__)
     monkeypatch.setattr(kind, "next", kind.__next__, raising=False)
-    share = waiting_share()
-    assert share() == 0.0
+    waiting = Waiting()
+    assert waiting.share == 0.0
     for _ in torch.utils.data.DataLoader(torch.ones(50)):
         pass
-    assert 0 < share() <= 1
+    assert 0 < waiting.share <= 1
+    assert not waiting.workers
