@@ -17,7 +17,7 @@ from amp_migrate.report.diffs import changes
 from amp_migrate.runtime.check import Check, Limits
 from amp_migrate.runtime.endings import last_words
 from amp_migrate.runtime.launch import prepare, tell
-from amp_migrate.runtime.needs import default_device, require_torch
+from amp_migrate.runtime.needs import device_of, require_torch
 from amp_migrate.runtime.plan import Plan, ProgramError, find_program
 from amp_migrate.runtime.progress import Progress
 from amp_migrate.runtime.report import Options, Program, Report, counted
@@ -62,7 +62,7 @@ def options_of(options: Mapping[str, Any]) -> Options:
         **{name: value for name, value in given.items() if value is not None}
     )
     return Options(
-        device=options["device"] or default_device(), steps=options["steps"], seed=options["seed"],
+        device=device_of(options["device"]), steps=options["steps"], seed=options["seed"],
         scratch=options["scratch"], timeout=options["timeout"], processes=options["nproc"],
         drills=not (options["no_drills"] or options["quick"]), bisect=options["bisect"],
         quick=options["quick"], diagnose=not options["quick"], limits=limits,

@@ -24,3 +24,14 @@ def default_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def device_of(asked: str | None) -> str:
+    """The device of the runs. Raise a UsageError for a GPU that is not there."""
+    found = default_device()
+    if asked == "cuda" != found:
+        message = (
+            "--device cuda: torch sees no GPU here; --device cpu simulates one"
+        )
+        raise click.UsageError(message)
+    return asked or found

@@ -256,3 +256,13 @@ def test_what_cannot_be_done_is_told_before_the_runs(
     assert result.exit_code == 2
     assert told in result.output
     assert "reading" not in result.output
+
+
+def test_a_gpu_that_is_not_there_is_told_before_the_runs(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = CliRunner().invoke(cli, ["verify", "--device", "cuda", "train.py"])
+    assert result.exit_code == 2
+    assert "torch sees no GPU here" in result.output
+    assert "running" not in result.output
