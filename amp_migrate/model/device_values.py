@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from enum import Flag, auto
 
+from amp_migrate.flags import Flag, auto
 from amp_migrate.records import NamedTuple
 
 

@@ -5,7 +5,7 @@ Events are flags, so that what a statement or a function does is the sum of its 
 
 from __future__ import annotations
 
-from enum import Flag, auto
+from amp_migrate.flags import Flag, auto
 
 
 class EventKind(Flag):
@@ -42,23 +42,6 @@ class EventKind(Flag):
     TRAINS = auto()
     """Runs a training loop of another file, with backward and steps of its own."""
 
-    # Each effect of each node is joined to those before: `enum` would search twice as long.
-
-    def __or__(self, other: EventKind) -> EventKind:
-        return _of_value(self._value_ | other._value_)
-
-    def __and__(self, other: EventKind) -> EventKind:
-        return _of_value(self._value_ & other._value_)
-
-
-def _of_value(value: int) -> EventKind:
-    found = _KNOWN.get(value)
-    if found is None:
-        found = _KNOWN[value] = EventKind(value)
-    return found
-
-
-_KNOWN: dict[int, EventKind] = {}
 
 TRAINING = EventKind.BACKWARD | EventKind.STEP | EventKind.TRAINS
 BARRIER = TRAINING | EventKind.READS_GRADIENTS | EventKind.WRITES_GRADIENTS

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from enum import Flag, auto
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amp_migrate.flags import Flag, auto
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_effects import forgets_gradients
 from amp_migrate.model.gradient_readers import called_reader

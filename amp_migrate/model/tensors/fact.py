@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Flag, auto
 
+from amp_migrate.flags import Flag, auto
 from amp_migrate.model.tensors.bounds import hull
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.ops.row import Bounds

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Flag, auto
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
+from amp_migrate.flags import Flag, auto
 from amp_migrate.records import NamedTuple
 
 Policy: TypeAlias = Literal["lower", "fp32", "promote", "banned", "keeps"]
