@@ -277,8 +277,9 @@ class CallGraph:
                 )
                 if is_own and isinstance(around, ast.ClassDef):
                     own.setdefault(around, []).append((call, caller))
-                elif holder is not None and not self._is_of_torch(
-                    holder, caller
+                elif holder is not None and not (
+                    self._is_of_torch(holder, caller)
+                    or _is_module(holder, caller)
                 ):
                     others.append((call, caller))
             self._own_calls[name] = own, others
@@ -373,3 +374,11 @@ def _last_name(func: ast.expr) -> str | None:
     if isinstance(func, ast.Name):
         return func.id
     return func.attr if isinstance(func, ast.Attribute) else None
+
+
+def _is_module(holder: ast.expr, scope: Scope) -> bool:
+    """`librosa` of `librosa.load(path)`: what `import` binds has functions, and no methods."""
+    name = holder.id if isinstance(holder, ast.Name) else ""
+    home = scope.lookup(name)
+    held = home.bindings.get(name, ()) if home is not None else ()
+    return bool(held) and all(isinstance(b.statement, ast.Import) for b in held)

@@ -127,6 +127,25 @@ def is_only_read(program: Program, state: ast.expr) -> bool:
     return bool(reads) and all(is_only_read(program, one) for one in reads)
 
 
+def entry_by_name(program: Program, state: ast.expr) -> ast.Dict | None:
+    """The dict that holds a state under the name that it is given in the same function, and to
+    which nothing else is done: `state = opt.state_dict()`, `{"optimizer": state}`.
+    """
+    scope, above = program.module.scope_of(state), program.module.parents[state]
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    if not isinstance(above, ast.Assign) or len(above.targets) > 1:
+        return None
+    if not isinstance(target, ast.Name):
+        return None
+    if len(scope.bindings.get(target.id, ())) != 1:
+        return None
+    reads = list(_reads(program, target.id, scope))
+    holder = program.module.parents[reads[0]] if len(reads) == 1 else None
+    is_entry = isinstance(holder, ast.Dict) and reads[0] in holder.values
+    near = is_entry and program.module.scope_of(reads[0]) is scope
+    return holder if near and isinstance(holder, ast.Dict) else None
+
+
 def _reads(program: Program, name: str, scope: Scope) -> Iterator[ast.Name]:
     home, module = scope.lookup(name), program.module
     for node in list(module.parents):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -263,3 +263,55 @@ def _arms(
                 test, holds = test.operand, not holds
             yield test, holds
         inner = above
+
+
+def never_runs(program: Program, node: ast.AST) -> bool:
+    """Whether code of a method runs only where an option is set that no object in sight is given:
+    `if self.visualize:`, false by default.
+    """
+    scope = program.module.scope_of(node)
+    return any(
+        holds and _is_left_false(program, test, scope)
+        for test, holds in _arms(program, node, scope.node)
+    )
+
+
+def _is_left_false(program: Program, test: ast.expr, scope: Scope) -> bool:
+    cls = program.graph.class_around(scope)
+    name = test.attr if isinstance(test, ast.Attribute) else ""
+    if cls is None or dotted_name(test) != f"{scope.self_name}.{name}":
+        return False
+    made = program.graph.constructions(cls)
+    begin = program.graph.method(cls, "__init__")
+    stored = [
+        one
+        for home in program.module.scopes.values()
+        for dotted, held in home.bindings.items()
+        if dotted.rpartition(".")[2] == name and "." in dotted
+        for one in held
+    ]
+    given = stored[0].value if len(stored) == 1 else None
+    if not made or begin is None or program.graph.heirs(cls) != [cls]:
+        return False
+    inner = program.scope(begin)
+    if not isinstance(given, ast.Name) or given.id not in inner.bindings:
+        return _is_false(given)
+    parameter = inner.bindings[given.id]
+    plain = len(parameter) == 1 and parameter[0].how == "parameter"
+    passed = [
+        argument(call, inner, given.id, True)
+        or (None if _is_open(call) else default_of(begin, given.id))
+        for call, _ in made
+    ]
+    return plain and all(map(_is_false, passed))
+
+
+def _is_open(call: ast.Call) -> bool:
+    """`Net(*options, **more)`"""
+    return any(isinstance(one, ast.Starred) for one in call.args) or any(
+        one.arg is None for one in call.keywords
+    )
+
+
+def _is_false(expr: ast.expr | None) -> bool:
+    return isinstance(expr, ast.Constant) and not expr.value

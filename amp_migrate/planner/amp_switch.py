@@ -283,7 +283,12 @@ class SwitchFinder:
         """The moves of a loop's own models, else of the data that it may get; those of its own
         scope first.
         """
-        sure = [m for m in self.use.moves if not m.optional]
+        around = list(self.program.module.ancestors(here.node))
+        sure = [
+            m
+            for m in self.use.moves
+            if m.optional is None or m.optional in around
+        ]
         its = [
             m
             for m in sure

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from amp_migrate.model.arguments import argument
-from amp_migrate.model.checkpoint_forms import is_only_read
+from amp_migrate.model.checkpoint_forms import entry_by_name, is_only_read
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
@@ -208,6 +208,9 @@ class Checkpoints:
         if isinstance(holder, ast.Call) and isinstance(parent, ast.keyword):
             if isinstance(holder.func, ast.Name) and holder.func.id == "dict":
                 return self._saved_in(call, holder, scope)
+        entry = entry_by_name(self.program, given)
+        if entry is not None:
+            return self._saved_in(call, entry, scope)
         if self._would_scale(call, scope):
             self._note(
                 call,

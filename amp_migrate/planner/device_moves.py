@@ -47,8 +47,9 @@ class Move:
     of_model: bool
     tests: tuple[ast.expr, ...]
     """The conditions that it stands under, innermost first."""
-    optional: bool = False
-    """What is moved is made under the same condition, which asks for the thing, not for a device.
+    optional: ast.If | None = None
+    """The condition under which what is moved is made, too: it asks for the thing, not for a
+    device.
     """
 
 
@@ -129,7 +130,7 @@ class DeviceUse:
         tests = tuple(self.tests_of(call))
         if func.attr == "cuda":
             value = DeviceValue(Form.STRING, frozenset({"cuda"}))
-            optional = self._is_optional(func.value)
+            optional = self._optional(func.value)
             return Move(
                 call, scope, None, value, kind in _MODELS, tests, optional
             )
@@ -140,7 +141,7 @@ class DeviceUse:
         for expr in given:
             value = self.devices.of(expr, scope)
             if self._is_device(expr, value, kind, scope):
-                optional = self._is_optional(func.value)
+                optional = self._optional(func.value)
                 return Move(
                     call, scope, expr, value, kind in _MODELS, tests, optional
                 )
@@ -178,22 +179,21 @@ class DeviceUse:
         )
         return "dev" in last.lower()
 
-    def _is_optional(self, moved: ast.expr) -> bool:
+    def _optional(self, moved: ast.expr) -> ast.If | None:
         """`if opt.vgg > 0: self.vgg = VGG(); self.vgg.cuda()`."""
         dotted, module = dotted_name(moved), self.program.module
         branch = next(
             (a for a in module.ancestors(moved) if isinstance(a, ast.If)), None
         )
-        if dotted is None or branch is None:
-            return False
+        if dotted is None or branch is None or _is_main(branch.test):
+            return None
         made = self.program.reaching.at(moved, dotted).bindings
         body = {id(node) for one in branch.body for node in nodes_in(one)}
         everywhere = self.program.module.scope_of(moved).bindings.get(
             dotted, ()
         )
-        return bool(made) and all(
-            id(b.statement) in body for b in (*made, *everywhere)
-        )
+        inside = all(id(b.statement) in body for b in (*made, *everywhere))
+        return branch if made and inside else None
 
     def tests_of(self, node: ast.AST) -> Iterator[ast.expr]:
         """The conditions that a node stands under, innermost first; not that of the main block."""
@@ -204,9 +204,7 @@ class DeviceUse:
             )
             choice = isinstance(parent, ast.IfExp) and parent.body is here
             if (branch or choice) and isinstance(parent, (ast.If, ast.IfExp)):
-                yield from (
-                    [] if "__name__" in names_in(parent.test) else [parent.test]
-                )
+                yield from ([] if _is_main(parent.test) else [parent.test])
             here = parent
 
     def _knows_other(self, call: ast.Call, scope: Scope) -> bool:
@@ -259,6 +257,11 @@ class DeviceUse:
         return any(name.rstrip(":") == "cuda" for name in value.names) or (
             value.is_device and not value.closed
         )
+
+
+def _is_main(test: ast.expr) -> bool:
+    """`__name__ == "__main__"`"""
+    return "__name__" in names_in(test)
 
 
 def _is_move(call: ast.Call) -> bool:

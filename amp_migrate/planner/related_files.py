@@ -11,7 +11,7 @@ from pathlib import Path
 from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 from amp_migrate.planner.optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.project import nearby
@@ -226,7 +226,9 @@ def file_of_saver(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[str]:
     """The file of an imported function that saves or loads the state of what it is handed."""
-    definition = program.values.abroad(call.func, scope)
+    definition = program.values.abroad(call.func, scope) or _method_abroad(
+        program, call.func, scope
+    )
     if definition is None or isinstance(definition[1], ast.ClassDef):
         return
     elsewhere = definition[0]
@@ -242,6 +244,19 @@ def file_of_saver(
                 and inner.func.value.id in parameters
             ):
                 yield resolved(elsewhere.module.path)
+
+
+def _method_abroad(
+    program: Program, func: ast.expr, scope: Scope
+) -> tuple[Program, Function] | None:
+    """`model.load` of an object whose class stands in another file."""
+    if not isinstance(func, ast.Attribute):
+        return None
+    foreign = program.values.of(func.value, scope).foreign
+    if foreign is None or not isinstance(foreign[1], ast.ClassDef):
+        return None
+    method = foreign[0].graph.method(foreign[1], func.attr)
+    return (foreign[0], method) if method is not None else None
 
 
 def _in_sight(value: Value) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.losses import bce_behind, body_of
+from amp_migrate.model.losses import Behind, bce_behind, body_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import (
     Binding,
@@ -197,9 +197,13 @@ class ProbabilityLosses:
         )
 
     def _unsafe(
-        self, node: ast.AST, why: str, unnamed: tuple[Unnamed, ...] = ()
+        self,
+        node: ast.AST,
+        why: str,
+        unnamed: tuple[Unnamed, ...] = (),
+        behind: Behind | None = None,
     ) -> Refusal:
-        return unsafe(self.program, self.scope, node, why, unnamed)
+        return unsafe(self.program, self.scope, node, why, unnamed, behind)
 
     def _mend(self, statement: ast.stmt) -> None:
         for root in header(statement):
@@ -258,6 +262,7 @@ class ProbabilityLosses:
                 raise self._unsafe(
                     call,
                     f"it is computed in {place_of_definition(behind)}, out of reach",
+                    behind=behind,
                 )
             found.append(body)
         return [body for body in dict.fromkeys(found) if body is not None]
@@ -325,13 +330,18 @@ class ProbabilityLosses:
 
 
 def _gone_through(expr: ast.expr, scope: Scope) -> ast.expr:
-    """`preds` of `for p in preds`, for `p`."""
-    name = expr.id if isinstance(expr, ast.Name) else ""
-    held = list(scope.bindings.get(name, ()))
-    found = value_of(held[0]) if len(held) == 1 else None
-    if found is None or held[0].how != "for" or found[1] is not None:
-        return expr
-    return unshaped(found[0])
+    """`preds` of `for p in preds`, for `p`; `preds` of `flat = preds.view(-1)`, for `flat`."""
+    for _ in range(_DEEP):
+        name = expr.id if isinstance(expr, ast.Name) else ""
+        held = list(scope.bindings.get(name, ()))
+        found = value_of(held[0]) if len(held) == 1 else None
+        if found is None or found[1] is not None:
+            break
+        inner = unshaped(found[0])
+        if held[0].how != "for" and not isinstance(inner, ast.Name):
+            break
+        expr = inner
+    return expr
 
 
 def _is_reshaped(binding: Binding, name: str) -> bool:

@@ -8,9 +8,10 @@ from pathlib import Path
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.losses import Behind, body_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.project.import_paths import resolved
 
 
 def unsafe(
@@ -19,23 +20,34 @@ def unsafe(
     node: ast.AST,
     why: str,
     unnamed: tuple[Unnamed, ...] = (),
+    behind: Behind | None = None,
+    *,
+    above: bool = False,
 ) -> Refusal:
-    """The refusal of a loop of `scope`; `unnamed` is what needs a name before it can be planned."""
+    """The refusal of a loop of `scope`; `unnamed` is what needs a name before it can be planned,
+    `behind` a definition of another program, in whose company it may be; `above`: callers may
+    show more.
+    """
     file = program.module.scope_of(node).module
     place = f" ({Path(file.path).name})" if file is not scope.module else ""
     return Refusal(
         "bce-on-probabilities",
         node,
         f"BCELoss on probabilities is unsafe in half precision{place}; {why}",
+        files=(resolved(_file_of(behind).path),) if behind else (),
+        above=above,
         unnamed=unnamed,
     )
 
 
 def place_of_definition(behind: Behind) -> str:
     """Where a definition stands, of this program or of another."""
+    return f"{Path(_file_of(behind).path).name}:{behind[1].lineno}"
+
+
+def _file_of(behind: Behind) -> Module:
     program, node = behind
-    file = program.module.file_of(node) or program.module
-    return f"{Path(file.path).name}:{node.lineno}"
+    return program.module.file_of(node) or program.module
 
 
 def loss_in(behind: Behind) -> Behind:

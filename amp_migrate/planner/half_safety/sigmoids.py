@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.decisions import never_runs
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.losses import body_of, callables
+from amp_migrate.model.losses import Behind, body_of, callables
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
@@ -51,12 +52,20 @@ class Sigmoids:
         self.program = program
         self.scope = scope
         self.hazards = hazards
+        self._found = 0
+        self._bare: list[ast.Call] = []
+        """Sigmoids found for the probability at hand, and layers in the place of one."""
 
     def mend(
         self, expr: ast.expr, statement: ast.stmt, scope: Scope | None = None
     ) -> None:
-        """Find the sigmoid behind `expr`, in a statement of `scope`, and give it float32."""
+        """Find the sigmoid behind `expr`, in a statement of `scope`, and give it float32; where
+        one was found on some path, a layer's own output on another is none that the loss takes.
+        """
+        self._found, self._bare = 0, []
         self._trace_in(expr, scope or self.scope, statement, 8)
+        if self._bare and not self._found:
+            raise self._refuse(self._bare[0], "the sigmoid is out of sight")
 
     def _trace_in(
         self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
@@ -137,17 +146,22 @@ class Sigmoids:
             raise self._refuse(value, "its input is no plain sigmoid")
         sigmoid = self._sigmoid_input(value, scope)
         if sigmoid is not None:
+            self._found += 1
             return self.hazards.cast(sigmoid)
+        if self._is_unbounded(value, scope):
+            return self._bare.append(value)
         if self._is_float32(value, scope):
             return None
         sequence = ends_in_sigmoid(self.program, value, scope)
         if sequence is not None:
+            self._found += 1
             return self.hazards.split(value, sequence)
         for function in self._functions(value, scope):
             for result in returned(function):
-                self._trace_result(
-                    result, index, self.program.scope(function), depth
-                )
+                if not never_runs(self.program, result):
+                    self._trace_result(
+                        result, index, self.program.scope(function), depth
+                    )
         return None
 
     def _trace_result(
@@ -171,6 +185,12 @@ class Sigmoids:
         ):
             return call.func.value
         return None
+
+    def _is_unbounded(self, call: ast.Call, scope: Scope) -> bool:
+        """A layer of weighted sums, which are any numbers: the loss would not take them."""
+        row = layers.layer(self.program.values.of(call.func, scope).name)
+        op = row.op if row is not None and row.role == "layer" else None
+        return op is not None and op.policy == "lower" and op.bounds is None
 
     def _is_float32(self, call: ast.Call, scope: Scope) -> bool:
         """A softmax, which autocast runs in float32."""
@@ -198,6 +218,8 @@ class Sigmoids:
         )
         if found:
             return found
+        if forward is None and value.foreign is not None:
+            raise self._elsewhere(call, value.foreign)
         if forward is None:
             where = (
                 "in an nn.Sequential"
@@ -205,7 +227,8 @@ class Sigmoids:
                 and value.name == "torch.nn.Sequential"
                 else "out of sight"
             )
-            raise self._refuse(call, f"the sigmoid is {where}")
+            why = f"the sigmoid is {where}"
+            raise self._refuse(call, why, above=value.kind is Kind.UNKNOWN)
         return [forward]
 
     def _models(self, call: ast.Call, scope: Scope) -> list[Function]:
@@ -217,10 +240,7 @@ class Sigmoids:
         for one in behind:
             body = body_of(one)
             if body is not None and one[0] is not self.program:
-                raise self._refuse(
-                    call,
-                    f"the sigmoid is in {place_of_definition(one)}, out of reach",
-                )
+                raise self._elsewhere(call, one)
             if isinstance(body, FUNCTIONS):
                 found.append(body)
         for program, node in behind if found else ():
@@ -233,8 +253,22 @@ class Sigmoids:
                 )
         return list(dict.fromkeys(found))
 
-    def _refuse(self, node: ast.AST, why: str) -> Refusal:
-        return unsafe(self.program, self.scope, node, why)
+    def _elsewhere(self, call: ast.Call, behind: Behind) -> Refusal:
+        where = place_of_definition(behind)
+        why = f"the sigmoid is in {where}, out of reach"
+        return self._refuse(call, why, behind)
+
+    def _refuse(
+        self,
+        node: ast.AST,
+        why: str,
+        behind: Behind | None = None,
+        *,
+        above: bool = False,
+    ) -> Refusal:
+        return unsafe(
+            self.program, self.scope, node, why, behind=behind, above=above
+        )
 
 
 def value_of(binding: Binding) -> tuple[ast.expr, int | None] | None:
