@@ -52,20 +52,12 @@ class Sigmoids:
         self.program = program
         self.scope = scope
         self.hazards = hazards
-        self._found = 0
-        self._bare: list[ast.Call] = []
-        """Sigmoids found for the probability at hand, and layers in the place of one."""
 
     def mend(
         self, expr: ast.expr, statement: ast.stmt, scope: Scope | None = None
     ) -> None:
-        """Find the sigmoid behind `expr`, in a statement of `scope`, and give it float32; where
-        one was found on some path, a layer's own output on another is none that the loss takes.
-        """
-        self._found, self._bare = 0, []
+        """Find the sigmoid behind `expr`, in a statement of `scope`, and give it float32."""
         self._trace_in(expr, scope or self.scope, statement, 8)
-        if self._bare and not self._found:
-            raise self._refuse(self._bare[0], "the sigmoid is out of sight")
 
     def _trace_in(
         self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
@@ -121,6 +113,9 @@ class Sigmoids:
                 name, f"nothing shows where `{name.id}` gets its sigmoid"
             )
         held = [one for one in values if not (added and _is_empty(one[0]))]
+        plain = [value for value, index in held if index is None]
+        if len(plain) == len(held) and not added:
+            held = [(one, None) for one in self._squashed(plain, scope)]
         return [*held, *((one, None) for one in added if one is not None)]
 
     def _trace_value(
@@ -146,23 +141,28 @@ class Sigmoids:
             raise self._refuse(value, "its input is no plain sigmoid")
         sigmoid = self._sigmoid_input(value, scope)
         if sigmoid is not None:
-            self._found += 1
             return self.hazards.cast(sigmoid)
-        if self._is_unbounded(value, scope):
-            return self._bare.append(value)
         if self._is_float32(value, scope):
             return None
         sequence = ends_in_sigmoid(self.program, value, scope)
         if sequence is not None:
-            self._found += 1
             return self.hazards.split(value, sequence)
         for function in self._functions(value, scope):
-            for result in returned(function):
-                if not never_runs(self.program, result):
-                    self._trace_result(
-                        result, index, self.program.scope(function), depth
-                    )
+            self._trace_function(function, index, depth)
         return None
+
+    def _trace_function(
+        self, function: Function, index: int | None, depth: int
+    ) -> None:
+        """What a model returns, where an option does not make it something else."""
+        scope = self.program.scope(function)
+        results = [
+            one
+            for one in returned(function)
+            if not never_runs(self.program, one)
+        ]
+        for result in self._squashed(results, scope):
+            self._trace_result(result, index, scope, depth)
 
     def _trace_result(
         self, result: ast.expr, index: int | None, scope: Scope, depth: int
@@ -186,9 +186,19 @@ class Sigmoids:
             return call.func.value
         return None
 
-    def _is_unbounded(self, call: ast.Call, scope: Scope) -> bool:
-        """A layer of weighted sums, which are any numbers: the loss would not take them."""
-        row = layers.layer(self.program.values.of(call.func, scope).name)
+    def _squashed(self, values: list[ast.expr], scope: Scope) -> list[ast.expr]:
+        """Of what one name or result may be, all but the plain outputs of layers: these are any
+        numbers, which the loss would not take; all where nothing else is left.
+        """
+        return [
+            one for one in values if not self._is_unbounded(one, scope)
+        ] or values
+
+    def _is_unbounded(self, value: ast.expr, scope: Scope) -> bool:
+        """A layer of weighted sums."""
+        if not isinstance(value, ast.Call):
+            return False
+        row = layers.layer(self.program.values.of(value.func, scope).name)
         op = row.op if row is not None and row.role == "layer" else None
         return op is not None and op.policy == "lower" and op.bounds is None
 
