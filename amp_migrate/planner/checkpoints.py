@@ -151,6 +151,8 @@ class Checkpoints:
             return None  # an optimizer of a loop that was not migrated
         if own := self.wiring.scalers.own(scope):
             return own
+        if holder := self.wiring.scalers.holder_made_in(scope):
+            return self._of_object(call, scope, holder)
         before = self.wiring.snapshot()
         try:
             name = self.wiring.provide([call.func.value], scope, [])
@@ -179,6 +181,26 @@ class Checkpoints:
             before.scalers.homes
         )  # places of constructions are the loops' to choose
         return name
+
+    def _of_object(
+        self, call: ast.Call, scope: Scope, holder: str
+    ) -> str | None:
+        """`self.scaler` of a method that gets the optimizer and makes the scaler beside where it
+        keeps it; what is loaded before that would go to no scaler.
+        """
+        own = self.wiring.scalers.places(scope)
+        block = getattr(scope.node, "body", [])
+        if all(
+            one in block and (one.end_lineno or 0) < call.lineno
+            for _, one, _ in own
+        ):
+            return f"{holder}.{self.wiring.name}"
+        self._note(
+            call,
+            "the scaler is made after this, so its state is not saved or loaded here: keep the "
+            "optimizer before its state is loaded",
+        )
+        return None
 
     def _would_scale(self, call: ast.Call, scope: Scope) -> bool:
         """Whether there is a scaler to tell of; it is not passed on to where only a note

@@ -24,7 +24,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     ]
     if not any(_is_spectrum(program, one) for one in made):
         return
-    casts = [one for one in node.args[:1] if asked.fact(one, scope).seen_half]
+    casts = [one for one in node.args[:1] if asked.fact(one, scope).is_half]
     message = (
         f"`{ast.unparse(node)}` multiplies spectra of power in half precision, which keeps too few "
         "digits of the quiet ones: compute it with autocast switched off"

@@ -67,6 +67,14 @@ class Fact(NamedTuple):
         return bool(self.dtypes & DType.HALF) and not self.container
 
     @property
+    def floats_alone(self) -> bool:
+        """Whether it is half precision on a path in sight, and no whole number on another, which
+        a cast would turn into a fraction.
+        """
+        others = DType.INTEGER | DType.COMPLEX | DType.DOUBLE | NO_TENSOR
+        return self.seen_half and not self.dtypes & others
+
+    @property
     def may_be_half(self) -> bool:
         """Whether nothing in sight excludes half precision."""
         return (

@@ -13,6 +13,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.uses import viewed
+from amp_migrate.planner.half_safety.exposed_values import Consumers
+from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.torch_facts.methods import VIEWS
 
 _DEEP = 12
@@ -30,6 +33,25 @@ def operands_on_cpu(
         for one in _given(asked, call, scope)
         if found.holds(one, scope, _DEEP) and asked.fact(one, scope).seen_half
     ]
+
+
+def moved_in_half(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
+    """`out.cpu()`, `out.to("cpu")` in half precision, where more than a look is taken at it."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not asked.inference.inside(call):
+        return []
+    if func.attr not in ("cpu", "to"):
+        return []
+    if not asked.fact(call, scope).floats_alone:
+        return []
+    program = asked.inference.program
+    whole = viewed(program.module, call, VIEWS)
+    if not _OnCpu(program).holds(call, scope, _DEEP):
+        return []
+    if not receivers_of(program).made(whole, scope, _DEEP):
+        return []
+    consumers = Consumers(asked, on_cpu=True)
+    return [whole] if consumers.expose(call, scope) else []
 
 
 def _given(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:

@@ -46,13 +46,21 @@ class Consumers:
     """Answers `expose` for the values of one program."""
 
     def __init__(
-        self, asked: Asked, deep: int = _DEEP, *, inner: bool = False
+        self,
+        asked: Asked,
+        deep: int = _DEEP,
+        *,
+        inner: bool = False,
+        on_cpu: bool = False,
     ) -> None:
-        """`inner`: what a function returns is left to the one who asks about its call."""
+        """`inner`: what a function returns is left to the one who asks about its call; `on_cpu`:
+        the value lies on the CPU, where the autocast of an accelerator leaves it alone.
+        """
         self.asked = asked
         self.program: Program = asked.inference.program
         self.deep = deep
         self.inner = inner
+        self.on_cpu = on_cpu
         self._seen: set[tuple[ast.AST, bool]] = set()
 
     def expose(
@@ -82,6 +90,8 @@ class Consumers:
             return self.expose(parent, scope, computed=computed)
         if isinstance(parent, ast.BinOp):
             computed = computed or not self._is_single(parent, scope)
+            if self.on_cpu and computed:
+                return True
             return self._is_half(parent, scope) and self.expose(
                 parent, scope, computed=computed
             )
@@ -182,7 +192,7 @@ class Consumers:
         for one in reads:
             bindings = self.program.reaching.at(one, dotted).bindings
             if any(b.statement is statement for b in bindings):
-                if not self.asked.inference.inside(one):
+                if self.on_cpu or not self.asked.inference.inside(one):
                     yield one
 
     def _returned(self, scope: Scope, computed: bool) -> bool:
@@ -233,12 +243,16 @@ class Consumers:
         self, found: Spelling, call: ast.Call, scope: Scope, computed: bool
     ) -> bool:
         """An operator of torch: what it gives is asked in its turn."""
-        if found.op.result in _NO_TENSOR or not self._is_half(call, scope):
+        if found.op.result in _NO_TENSOR:
             return False
         rounds = (
             found.policy == "fp32" or len(operands(found, call)) > 1
         ) and not found.op.sequence
-        return self.expose(call, scope, computed=computed or rounds)
+        if self.on_cpu and (rounds or found.policy == "lower"):
+            return True
+        return self._is_half(call, scope) and self.expose(
+            call, scope, computed=computed or rounds
+        )
 
     def _handed(
         self, call: ast.Call, given: ast.expr, scope: Scope, computed: bool
@@ -308,7 +322,9 @@ class Consumers:
         if [one.how for one in bindings] != ["parameter"]:
             return True
         asked = self._asked_of(home, bindings[0])
-        consumers = Consumers(asked, self.deep - 1, inner=True)
+        consumers = Consumers(
+            asked, self.deep - 1, inner=True, on_cpu=self.on_cpu
+        )
         return any(
             consumers.expose(one, inner)
             for one in demands_of(home).reads(inner).get(name, ())

@@ -32,7 +32,7 @@ def handed_abroad(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
     return [
         one
         for one in given
-        if asked.fact(one, scope).seen_half
+        if asked.fact(one, scope).floats_alone
         and receivers.made(one, scope, _DEEP)
     ]
 

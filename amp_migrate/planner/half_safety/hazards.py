@@ -29,7 +29,10 @@ from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.arrays_of_half import array_of_half
 from amp_migrate.planner.half_safety.autograd_functions import Custom
-from amp_migrate.planner.half_safety.cpu_operands import operands_on_cpu
+from amp_migrate.planner.half_safety.cpu_operands import (
+    moved_in_half,
+    operands_on_cpu,
+)
 from amp_migrate.planner.half_safety.custom_functions import (
     refuse_unprotected,
     unprotected,
@@ -168,7 +171,10 @@ class Hazards:
                     raise self._second_order(node)
                 for expr in operands_on_cpu(self.asked, node, where):
                     self.cast(expr, "ops-without-half-kernel")
-                for expr in handed_abroad(self.asked, node, where):
+                for expr in (
+                    *moved_in_half(self.asked, node, where),
+                    *handed_abroad(self.asked, node, where),
+                ):
                     self.cast(expr, "ops-without-half-kernel")
                 for expr in array_of_half(self.asked, node, where):
                     self.cast(expr, "half-outside-autocast")

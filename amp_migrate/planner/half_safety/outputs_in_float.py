@@ -32,7 +32,7 @@ def outputs_in_float(
         ):
             continue
         if isinstance(node.ctx, ast.Load) and dotted_name(node) is not None:
-            if hazards.asked.fact(node, scope).seen_half:
+            if hazards.asked.fact(node, scope).floats_alone:
                 _judge(program, node, scope, hazards)
 
 

@@ -51,6 +51,8 @@ def casts_after(
             for one in casts:
                 hazards.cast(one, hazard.rule)
     for node, where in _inner_first(program, nodes):
+        if program.module.statement_of(node) in hazards.islands:
+            continue  # judged when it was set apart
         for expr in _meets_float(program, node, where, hazards):
             if hazards.asked.fact(expr, where).seen_half:
                 hazards.cast(expr)

@@ -168,6 +168,12 @@ class Scalers:
         made = any(home.top and home.scope is scope for home in self.homes)
         return self.name if made and scope.is_function else None
 
+    def holder_made_in(self, scope: Scope) -> str | None:
+        """`self` of a method that makes the scaler of its object."""
+        return next(
+            (one.attribute for one in self.homes if one.scope is scope), None
+        )
+
     def visible(self, scope: Scope) -> str | None:
         """The scaler's name in `scope` if it can be read there without being passed."""
         for home in [h for h in self.homes if not h.top]:
