@@ -77,12 +77,25 @@ class Demands:
     def _runs_with(self, other: ast.expr, expr: ast.expr) -> bool:
         """Whether `other` stands in a block around `expr`, so that it runs as well."""
         module = self.program.module
-        block = module.block_of(module.statement_of(other))
+        block = module.block_of(self._entered(module.statement_of(other)))
         statement = module.statement_of(expr)
         around = {id(one) for one in (statement, *module.ancestors(statement))}
         return not self._is_chosen(other) and any(
             id(one) in around for one in block
         )
+
+    def _entered(self, statement: ast.stmt) -> ast.stmt:
+        """What holds a statement and always runs it: torch's contexts end no exception."""
+        above = self.program.module.parents[statement]
+        while isinstance(above, ast.With) and all(
+            isinstance(one.context_expr, ast.Call)
+            and (
+                self.program.canonical(one.context_expr.func) or ""
+            ).startswith("torch.")
+            for one in above.items
+        ):
+            statement, above = above, self.program.module.parents[above]
+        return statement
 
     def _is_chosen(self, expr: ast.expr) -> bool:
         """Whether it depends on a condition in its own statement whether `expr` is evaluated."""
