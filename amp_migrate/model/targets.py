@@ -37,9 +37,12 @@ def _targets(
 ) -> Iterator[Function]:
     callees = program.values.callees(call, scope)
     yield from callees
-    if not callees and program.canonical(call.func) is None:
+    if program.canonical(call.func) is None:
+        # Of an object that branches make of several classes a callee is one.
         found = kept_functions(program, call.func, scope)
-        yield from (one for home, one in found if home is program)
+        yield from (
+            one for home, one in found if home is program and one not in callees
+        )
     for cls in dict.fromkeys(_classes(program, call, scope)):
         yield from forwards(program, cls)
 
