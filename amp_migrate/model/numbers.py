@@ -152,7 +152,9 @@ def _other_names(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
     for one in program.reaching.at(expr, dotted).bindings:
         if one.how == "parameter":
             yield from (given for given, _ in arguments(program, one))
-        elif isinstance(one.value, (ast.Dict, ast.Name)):
+        elif one.value in program.module.parents and isinstance(
+            one.value, (ast.Dict, ast.Name)
+        ):
             yield one.value
 
 

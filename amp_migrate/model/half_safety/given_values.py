@@ -15,6 +15,8 @@ def values_of(
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """What a binding gives: the value, or what the callers pass."""
     value, place = binding.value, binding.index
+    if binding.statement not in inference.program.module.parents:
+        return  # a base class of another file sets the attribute
     if binding.how == "parameter":
         yield from inference.passed(binding)
         return

@@ -54,9 +54,11 @@ def _behind(
         registered = inference.registered(expr, scope)
         if registered is not None:
             yield registered
+    module = inference.program.module
     for one in inference.program.reaching.at(expr, dotted).bindings:
-        if one.value is not None and one.how == "assign" and one.index is None:
-            yield one.value, inference.program.module.scope_of(one.value)
+        if one.value in module.parents and one.how == "assign":
+            if one.value is not None and one.index is None:
+                yield one.value, module.scope_of(one.value)
 
 
 def _is_float_limit(asked: Asked, expr: ast.expr, scope: Scope) -> bool:

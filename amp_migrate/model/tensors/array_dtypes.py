@@ -39,6 +39,8 @@ def _of(inference: Inference, expr: ast.expr, scope: Scope, deep: int) -> DType:
     for one in inference.program.reaching.at(expr, dotted).bindings:
         if one.how != "assign" or one.index is not None or one.value is None:
             return _ANY
+        if one.value not in module.parents:
+            return _ANY  # a base class of another file sets it
         home = module.scope_of(one.value)
         found |= _of(inference, one.value, home, deep - 1)
     return found or _ANY

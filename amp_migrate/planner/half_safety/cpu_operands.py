@@ -101,6 +101,7 @@ class _OnCpu:
         if (
             binding.how != "assign"
             or binding.index is not None
+            or value not in self.program.module.parents
             or value is None
         ):
             return False
