@@ -62,6 +62,7 @@ class Consumers:
         self.inner = inner
         self.on_cpu = on_cpu
         self._seen: set[tuple[ast.AST, bool]] = set()
+        self._singles: dict[ast.expr, bool] = {}
 
     def expose(
         self, expr: ast.expr, scope: Scope, *, computed: bool = False
@@ -114,7 +115,15 @@ class Consumers:
         return bool(fact.dtypes & DType.HALF)
 
     def _is_single(self, expr: ast.expr, scope: Scope) -> bool:
-        """Whether all that is half in a sum are single numbers, as losses are: `-a.mean() + b`."""
+        """Whether all that is half in a sum are single numbers, as losses are: `-a.mean() + b`.
+        What a loop adds to itself, `total = total + loss`, is what else it is made of.
+        """
+        if expr not in self._singles:
+            self._singles[expr] = True
+            self._singles[expr] = self._sums_singles(expr, scope)
+        return self._singles[expr]
+
+    def _sums_singles(self, expr: ast.expr, scope: Scope) -> bool:
         if not self._is_half(expr, scope):
             return True
         if isinstance(expr, ast.BinOp):
@@ -129,9 +138,11 @@ class Consumers:
             return False
         bindings = self.program.reaching.at(expr, dotted).bindings
         made = [one.value for one in bindings if one.index is None]
+        module = self.program.module
         return bool(made) and all(
             isinstance(one, (ast.Call, ast.BinOp, ast.UnaryOp))
-            and self._is_single(one, self.program.module.scope_of(one))
+            and one in module.parents
+            and self._is_single(one, module.scope_of(one))
             for one in made
         )
 
