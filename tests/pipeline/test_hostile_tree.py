@@ -163,7 +163,7 @@ def test_pipes_and_devices_are_passed_over(pipes: Path, command: tuple[str], nam
         cwd=pipes,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr

@@ -27,7 +27,7 @@ def noted(line: str, tmp_path: Path) -> str:
     command = [sys.executable, str(file)]
     done = subprocess.run(
         command, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].replace(str(tmp_path), ".")

@@ -22,7 +22,7 @@ from tests.runtime.programs import BEFORE
 
 @pytest.fixture(scope="module")
 def short() -> Iterator[Supervisor]:
-    with Supervisor(Limits(timeout=20), 0, "cpu", quiet) as found:
+    with Supervisor(Limits(timeout=120), 0, "cpu", quiet) as found:
         yield found
 
 
