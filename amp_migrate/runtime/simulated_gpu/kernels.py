@@ -50,7 +50,17 @@ def install() -> None:
                 special.get(name) or kernel_of(operator_named(name)),
                 "CUDA",
             )
+        _sparse(library)
     _collectives()
+
+
+def _sparse(library: torch.library.Library) -> None:
+    """A build with CUDA has kernels for sparse tensors, which ask its driver."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("SparseCUDA")
+    for full in names:
+        namespace, _, name = full.partition("::")
+        if namespace == "aten":
+            library.impl(name, kernel_of(operator_named(name)), "SparseCUDA")
 
 
 def _fallback(operator: Any, *arguments: Any, **keywords: Any) -> Any:
