@@ -103,14 +103,7 @@ def _values(before: list[ast.stmt], read: list[str]) -> dict[str, ast.expr]:
             and made.targets[0].id == name
         ):
             found[name] = made.value
-    if any(_binds(value) for value in found.values()):
-        return {}
     return found if len(found) == len(read) <= len(before) else {}
-
-
-def _binds(value: ast.expr) -> bool:
-    """Whether an expression sets a name, which what stands in front of it may read."""
-    return any(isinstance(one, ast.NamedExpr) for one in ast.walk(value))
 
 
 def _may_wait(parts: list[ast.AST | None], values: dict[str, ast.expr]) -> bool:
@@ -119,11 +112,20 @@ def _may_wait(parts: list[ast.AST | None], values: dict[str, ast.expr]) -> bool:
     """
     last = max(i for i, part in enumerate(parts) if _is_one(part, {*values}))
     named = {"self"}.union(*map(_names, values.values()))
+    bound = set[str]().union(*map(_bound, values.values()))
     return all(
         part is not None
-        and (isinstance(part, ast.Name) or not _names(part) & named)
+        and not _names(part) & (bound if isinstance(part, ast.Name) else named)
         for part in parts[:last]
     )
+
+
+def _bound(value: ast.expr) -> set[str]:
+    """The names that an expression sets itself, by `:=`."""
+    walruses = (
+        one for one in ast.walk(value) if isinstance(one, ast.NamedExpr)
+    )
+    return {one.target.id for one in walruses}
 
 
 def _names(node: ast.AST) -> set[str]:
