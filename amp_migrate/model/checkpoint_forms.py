@@ -111,6 +111,12 @@ def _is_sequence(program: Program, save: ast.Call) -> bool:
     return isinstance(made, _SEQUENCES)
 
 
+def is_of_tensors(name: str) -> bool:
+    """`torch.allclose(reference, x)`: what it is given is a tensor, and no checkpoint."""
+    head, _, rest = name.partition(".")
+    return head == "torch" and rest.isidentifier() and rest != "save"
+
+
 def is_only_read(program: Program, state: ast.expr) -> bool:
     """Whether nothing but entries of a state is taken: `opt.state_dict()["param_groups"]`."""
     above = program.module.parents[state]
@@ -144,6 +150,33 @@ def entry_by_name(program: Program, state: ast.expr) -> ast.Dict | None:
     is_entry = isinstance(holder, ast.Dict) and reads[0] in holder.values
     near = is_entry and program.module.scope_of(reads[0]) is scope
     return holder if near and isinstance(holder, ast.Dict) else None
+
+
+def filled_dict(
+    program: Program, target: ast.expr
+) -> ast.Dict | ast.Call | None:
+    """The dict that was made earlier in the same function and gets an entry:
+    `state["optimizer"] = ...` of `state = {"epoch": epoch}`, of `dict(epoch=epoch)`.
+    """
+    if not isinstance(target, ast.Subscript) or not isinstance(
+        target.value, ast.Name
+    ):
+        return None
+    scope, name = program.module.scope_of(target), target.value.id
+    bindings = program.reaching.at(target.value, name).bindings
+    made = bindings[0].value if len(bindings) == 1 else None
+    is_own = (
+        bool(bindings)
+        and program.module.scope_of(bindings[0].statement) is scope
+    )
+    if not is_own or bindings[0].how != "assign":
+        return None
+    if isinstance(made, ast.Dict):
+        return made
+    if not isinstance(made, ast.Call) or made.args:
+        return None
+    func = made.func if isinstance(made.func, ast.Name) else None
+    return made if func is not None and func.id == "dict" else None
 
 
 def _reads(program: Program, name: str, scope: Scope) -> Iterator[ast.Name]:

@@ -234,10 +234,12 @@ class Forwards:
     def _is_stored(self, func: ast.Attribute, scope: Scope) -> bool:
         """An attribute that holds something callable, and is no method of a class in sight."""
         around = self.graph.class_around(scope)
-        bindings = (
-            self.module.scopes[around].bindings if around is not None else {}
+        lineage = self.graph.lineage(around) if around is not None else []
+        is_set = any(
+            f"self.{func.attr}" in self.module.scopes[one].bindings
+            for one in lineage
         )
-        return f"self.{func.attr}" in bindings and not criterion_name(func.attr)
+        return is_set and not criterion_name(func.attr)
 
     def _of_variable(self, call: ast.Call, scope: Scope) -> EventKind:
         func = call.func

@@ -201,7 +201,7 @@ class _Search:
             if dotted is not None
             else ()
         )
-        if dotted is not None and _is_leaf(self.program, dotted):
+        if dotted is not None and set_to_collect(self.program, dotted):
             return False
         return bool(bindings) and all(
             self._bound(one, deep) for one in bindings
@@ -218,10 +218,10 @@ class _Search:
         return plain and self.cut(value, module.scope_of(value), deep)
 
 
-def _is_leaf(program: Program, dotted: str) -> bool:
+def set_to_collect(program: Program, dotted: str) -> bool:
     """Whether a name of the program is set to collect gradients."""
     return dotted.rpartition(".")[2] in program.remembered(
-        _is_leaf, lambda: frozenset(_leaves(program))
+        set_to_collect, lambda: frozenset(_leaves(program))
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.checkpoint_forms import (
+    is_of_tensors,
     is_other_file,
     keys_of,
     lacks_one,
@@ -123,6 +124,10 @@ class _Walk:
         """Whether it is given to `load_state_dict`, or its items are renamed one by one."""
         self._waiting = [first]
         self._seen: set[tuple[object, str, tuple[object, ...]]] = set()
+        self._paths: dict[ast.expr, set[tuple[object, ...]]] = {}
+        """Where each expression was found to hold it: a `state_dict` that may hold those of its
+        own class is followed into one of them, not into those that these hold.
+        """
 
     def readers(self) -> Iterator[Reader]:
         """Those that read it as a whole."""
@@ -137,9 +142,12 @@ class _Walk:
         self, held: _Held, node: ast.AST, path: tuple[object, ...] | None = None
     ) -> bool:
         assert isinstance(node, ast.expr)
-        self._waiting.append(
-            held._replace(node=node, path=held.path if path is None else path)
-        )
+        inner = held.path if path is None else path
+        paths = self._paths.setdefault(node, set())
+        within = [n for n in range(1, len(inner) + 1) if inner[n:] in paths]
+        if inner not in paths and len(within) <= 1:
+            paths.add(inner)
+            self._waiting.append(held._replace(node=node, path=inner))
         return True
 
     def _use(self, held: _Held) -> bool:
@@ -346,6 +354,8 @@ class _Walk:
             return True
         if self.written and name in _WRITTEN:
             return False
+        if self.loaded and is_of_tensors(name):
+            return True
         return name in _SHOWN or _is_text(call) or self._followed(held, call)
 
     def _followed(self, held: _Held, call: ast.Call) -> bool:

@@ -6,26 +6,22 @@ import ast
 from pathlib import Path
 
 from amp_migrate.model.arguments import argument
-from amp_migrate.model.checkpoint_forms import entry_by_name, is_only_read
+from amp_migrate.model.checkpoint_forms import is_only_read
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.outcome import Note
+from amp_migrate.planner.checkpoint_entries import KEY, Entry, entry_of
 from amp_migrate.planner.checkpoint_readers import reader_in_project, told
 from amp_migrate.planner.optional_states import StateUse, is_idle, settled
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.related_files import file_of_saver
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.rewrite.edits import (
-    AddArgument,
-    AddDictEntry,
     Edit,
     InsertAfter,
     Template,
 )
-
-KEY = "scaler"
-_COPIES = ("copy.copy", "copy.deepcopy")
 
 
 class Checkpoints:
@@ -213,24 +209,7 @@ class Checkpoints:
 
     def _saved(self, call: ast.Call, scope: Scope) -> bool:
         """Whether the scaler's state is saved in the same dict."""
-        module = self.program.module
-        given, parent = call, module.parents[call]
-        if (
-            isinstance(parent, ast.Call)
-            and self.program.canonical(parent.func) in _COPIES
-        ):
-            given, parent = parent, module.parents[parent]
-        holder = (
-            module.parents[parent]
-            if isinstance(parent, ast.keyword)
-            else parent
-        )
-        if isinstance(holder, ast.Dict) and given in holder.values:
-            return self._saved_in(call, holder, scope)
-        if isinstance(holder, ast.Call) and isinstance(parent, ast.keyword):
-            if isinstance(holder.func, ast.Name) and holder.func.id == "dict":
-                return self._saved_in(call, holder, scope)
-        entry = entry_by_name(self.program, given)
+        entry = entry_of(self.program, call)
         if entry is not None:
             return self._saved_in(call, entry, scope)
         if self._would_scale(call, scope):
@@ -240,11 +219,8 @@ class Checkpoints:
             )
         return False
 
-    def _saved_in(
-        self, call: ast.Call, made: ast.Dict | ast.Call, scope: Scope
-    ) -> bool:
-        keys = made.keys if isinstance(made, ast.Dict) else []
-        if any(isinstance(k, ast.Constant) and k.value == KEY for k in keys):
+    def _saved_in(self, call: ast.Call, entry: Entry, scope: Scope) -> bool:
+        if entry.has_key(self.program):
             self._note(
                 call,
                 (
@@ -254,7 +230,7 @@ class Checkpoints:
             )
             return False
         reader = (
-            reader_in_project(self.program, self.wiring.project, made)
+            reader_in_project(self.program, self.wiring.project, entry.made)
             if self._would_scale(call, scope)
             else None
         )
@@ -267,31 +243,38 @@ class Checkpoints:
         name = self._scaler(call, scope)
         if name is None:
             return False
-        span, state = self.program.module.span(made), f"{name}.state_dict()"
+        state = f"{name}.state_dict()"
         asking = f"{state} if {name} is not None else None"
         plain, asked = (
-            AddDictEntry(span, f'"{KEY}"', one)
-            if isinstance(made, ast.Dict)
-            else AddArgument(span, KEY, one)
-            for one in (state, asking)
+            entry.edit(self.program, one) for one in (state, asking)
         )
-        self.uses.append(StateUse(scope, plain, asked))
+        self._use_once(StateUse(scope, plain, asked))
         return True
+
+    def _use_once(self, use: StateUse) -> None:
+        """Once, where several optimizers are saved to or loaded from one dict."""
+        same = (
+            one.plain.statements == use.plain.statements
+            for one in self.uses
+            if one.scope is use.scope
+            and isinstance(one.plain, InsertAfter)
+            and isinstance(use.plain, InsertAfter)
+        )
+        if not any(same):
+            self.uses.append(use)
 
     def _loaded(self, call: ast.Call, scope: Scope) -> bool:
         """Whether the scaler's state is loaded from the same dict."""
         statement = self.program.module.statement_of(call)
-        given = call.args[0] if call.args else None
+        named = (k.value for k in call.keywords if k.arg == "state_dict")
+        given = call.args[0] if call.args else next(named, None)
         if not isinstance(statement, ast.Expr) or statement.value is not call:
             return False
         if given is None:
             return False
         text = self._dict_of(given, scope)
         if text is None and self._would_scale(call, scope):
-            self._note(
-                call,
-                "the optimizer's state is loaded by itself: load the scaler's state beside it",
-            )
+            self._note(call, _loaded_alone(given))
         name = self._scaler(call, scope) if text is not None else None
         if name is None:
             return False
@@ -305,13 +288,7 @@ class Checkpoints:
             )
             for test in ("", f"{name} is not None and ")
         )
-        if not any(
-            use.scope is scope
-            and isinstance(use.plain, InsertAfter)
-            and use.plain.statements == plain.statements
-            for use in self.uses
-        ):
-            self.uses.append(StateUse(scope, plain, asked))
+        self._use_once(StateUse(scope, plain, asked))
         return True
 
     def _dict_of(self, given: ast.expr, scope: Scope) -> str | None:
@@ -359,6 +336,16 @@ class Checkpoints:
                 Note(node.lineno, node.col_offset + 1, message, kind="to do"),
             )
         )
+
+
+def _loaded_alone(given: ast.expr) -> str:
+    """Why nothing is loaded beside what `given` gives."""
+    if isinstance(given, ast.Subscript) and isinstance(given.value, ast.Call):
+        return (
+            f"`{ast.unparse(given.value)}` is read here for the optimizer's state alone: keep what "
+            "it gives in a variable, and load the scaler's state from it, too"
+        )
+    return "the optimizer's state is loaded by itself: load the scaler's state beside it"
 
 
 def _is_text(key: ast.expr, scope: Scope) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from amp_migrate.model.gradient_flow import functions_run
+from amp_migrate.model.leaves import is_leaf
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax import Function, Scope, returned, shallow
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
+
+_DEEP = 3
+"""Helpers within helpers that may make a loss."""
 
 
 class MissingForward:
@@ -23,16 +28,51 @@ class MissingForward:
         self.losses = losses
 
     def is_penalty(self, at: ast.stmt) -> bool:
-        """Whether they are made of parameters of a model."""
+        """Whether they are made of parameters: of a model, or trained for themselves."""
+        return any(
+            self._is_made_of_them(loss, at, _DEEP) for loss in self.losses
+        )
+
+    def _is_made_of_them(self, loss: ast.expr, at: ast.stmt, deep: int) -> bool:
         flow = flow_of(self.scope, self.program)
-        steps = (s for expr in self.losses for s in flow.slice(expr, at))
-        roots = [*self.losses, *(r for s in steps for r in header(s.statement))]
-        return any(self._reads_parameters(root) for root in roots)
+        steps = flow.slice(loss, at, flow.without_gradient)
+        carry = (
+            s.statement for s in steps if not flow.without_gradient(s.statement)
+        )
+        roots = [loss, *(root for one in carry for root in header(one))]
+        return any(
+            self._reads_parameters(root)
+            or deep
+            and self._in_helpers(root, deep)
+            for root in roots
+        )
+
+    def _in_helpers(self, root: ast.AST, deep: int) -> bool:
+        """Whether a helper that is called there gives back what is made of them."""
+        calls = (one for one in shallow(root) if isinstance(one, ast.Call))
+        return any(
+            MissingForward(home, home.scope(function), ()).gives_parameters(
+                function, deep - 1
+            )
+            for call in calls
+            for home, function in functions_run(self.program, call, self.scope)
+        )
+
+    def gives_parameters(self, function: Function, deep: int) -> bool:
+        statement_of = self.program.module.statement_of
+        return any(
+            self._is_made_of_them(one, statement_of(one), deep)
+            for one in returned(function)
+        )
 
     def _reads_parameters(self, root: ast.AST) -> bool:
-        """`model.parameters()`, `model.fc.weight`, `penalty(model)`."""
+        """`model.parameters()`, `model.fc.weight`, `penalty(model)`, `self.log_alpha`."""
         values = self.program.values
         for node in shallow(root):
+            if isinstance(node, (ast.Name, ast.Attribute)) and is_leaf(
+                self.program, node
+            ):
+                return True
             if isinstance(node, ast.Attribute) and values.is_model(
                 node.value, self.scope
             ):

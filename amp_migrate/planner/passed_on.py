@@ -10,11 +10,13 @@ from collections.abc import Iterable
 
 from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_flow import functions_run
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.torch_facts.optimizers import METHODS
 
 _HOPS = 3
 _OPTIMIZERS = (Kind.OPTIMIZER, Kind.OPTIMIZERS)
@@ -63,6 +65,9 @@ def _of_call(
         return passed_on(
             program, program.scope(function), function.body, hops - 1
         )
+    own = own_method(program, call, scope)
+    if own is not None:
+        return own
     what = _taken(program, call, scope)
     other, helper = program.values.abroad(call.func, scope) or (None, None)
     if (
@@ -78,6 +83,27 @@ def _of_call(
     if what is None or not _is_out_of_sight(program, call, scope):
         return None
     return _refusal(call, what)
+
+
+def own_method(
+    program: Program, call: ast.Call, scope: Scope
+) -> Refusal | None:
+    """`optimizer.step_kd()`: what torch's optimizers do not have may read what is scaled."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr in METHODS:
+        return None
+    if not program.effects.is_optimizer(func.value, scope):
+        return None
+    if functions_run(program, call, scope) or program.effects.reads_gradients(
+        call
+    ):
+        return None
+    return Refusal(
+        "optimizer-passed-on",
+        call,
+        f"`{ast.unparse(func)}` is no method of torch's optimizers, and nothing that was followed "
+        "says what it does with gradients that carry the scaler's factor",
+    )
 
 
 def _refusal(call: ast.Call, what: str) -> Refusal:
@@ -203,4 +229,4 @@ def _is_builtin(func: ast.expr, scope: Scope) -> bool:
     )
 
 
-__all__ = ["passed_on"]
+__all__ = ["own_method", "passed_on"]

@@ -13,7 +13,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.planner.loss_flow import header
-from amp_migrate.planner.passed_on import passed_on
+from amp_migrate.planner.passed_on import own_method, passed_on
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.turn import OptimizerStep, Turn
 from amp_migrate.rewrite.edits import Edit, InsertBefore, Template
@@ -202,6 +202,7 @@ class Unscaling(Turn):
             if after < len(self._backward_orders)
             else last
         )
+        self._refuse_own_methods(first, last)
         read = bisect_right(self._read_orders, first)
         if read < len(self._read_orders) and self._read_orders[read] < last:
             raise Refusal(
@@ -210,6 +211,19 @@ class Unscaling(Turn):
                 "gradients are read here, between two backward passes, when they carry the "
                 "scaler's factor (65,536 at first) and cannot be unscaled yet",
             )
+
+    def _refuse_own_methods(self, first: int, last: int) -> None:
+        """`optimizer.step_kd()` between two backwards."""
+        roots = (
+            node
+            for step in self.flow.steps[first + 1 : last]
+            for root in header(step.statement)
+            for node in shallow(root)
+        )
+        for call in (one for one in roots if isinstance(one, ast.Call)):
+            refusal = own_method(self.program, call, self.scope)
+            if refusal is not None:
+                raise refusal
 
     @cached_property
     def _step_orders(self) -> list[int]:

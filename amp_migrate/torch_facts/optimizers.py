@@ -36,6 +36,16 @@ _BACKWARD = (
     "it steps inside backward, before a scaler could unscale the gradients"
 )
 
+METHODS = frozenset(
+    """
+    add_param_group load_state_dict profile_hook_step state_dict step zero_grad
+    register_load_state_dict_post_hook register_load_state_dict_pre_hook
+    register_state_dict_post_hook register_state_dict_pre_hook
+    register_step_post_hook register_step_pre_hook
+    """.split()
+)
+"""What every optimizer of torch has."""
+
 _DRIVEN = (
     "torch.optim.*",
     "torch.distributed.optim.ZeroRedundancyOptimizer",

@@ -114,6 +114,12 @@ def test_what_is_no_optimizer(name: str | None) -> None:
     assert optimizers.optimizer(name) is None
 
 
+def test_what_every_optimizer_has_is_what_torchs_base_class_has() -> None:
+    own = {name for name, value in vars(torch.optim.Optimizer).items() if inspect.isfunction(value)}
+    named = {name for name in own if not name.startswith("_")}
+    assert named <= optimizers.METHODS
+
+
 def test_every_optimizer_of_torch_steps_as_its_row_says() -> None:
     for name, value in vars(torch.optim).items():
         if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.checkpoint_forms import literal
+from amp_migrate.model.checkpoint_forms import filled_dict, literal
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.whole_reads import reader_of, reader_of_files
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
@@ -47,6 +47,21 @@ class CheckpointReaders(RewrittenFile):
                 ):
                     assert isinstance(node, (ast.Dict, ast.Call))
                     yield node
+            made = self._filled(node)
+            if made is not None:
+                yield made
+
+    def _filled(self, node: ast.AST) -> ast.Dict | ast.Call | None:
+        """The dict that gets the state by `checkpoint["scaler"] = scaler.state_dict()`."""
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(
+            target, ast.Subscript
+        ):
+            return None
+        is_key = literal(target.slice) == self.introduced.checkpoint_key
+        if not is_key or not self._is_state(node.value):
+            return None
+        return filled_dict(self.program, target)
 
     def _is_state(self, value: ast.expr) -> bool:
         if isinstance(value, ast.IfExp):

@@ -1,0 +1,35 @@
+"""Tensors that are trained themselves, of no module: `torch.zeros(1, requires_grad=True)`,
+`nn.Parameter(...)` (a temperature, a multiplier).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.gradient_flow import set_to_collect
+from amp_migrate.model.names import dotted_name
+from amp_migrate.torch_facts.layers import PARAMETERS
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+
+def is_leaf(program: Program, expr: ast.expr) -> bool:
+    """Whether a name or an attribute holds a tensor that was made to collect gradients."""
+    dotted = dotted_name(expr)
+    if dotted is None:
+        return False
+    if set_to_collect(program, dotted):
+        return True
+    bindings = program.reaching.at(expr, dotted).bindings
+    return any(_is_made(program, one.value) for one in bindings)
+
+
+def _is_made(program: Program, value: ast.expr | None) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    asked = (one.value for one in value.keywords if one.arg == "requires_grad")
+    return program.canonical(value.func) in PARAMETERS or any(
+        isinstance(one, ast.Constant) and one.value is True for one in asked
+    )
