@@ -25,7 +25,6 @@ _DDP_KEPT = {
     "module",
     "device_ids",
     "output_device",
-    "find_unused_parameters",
     "broadcast_buffers",
     "dim",
 }
@@ -235,7 +234,11 @@ class Eraser(ast.NodeTransformer):
                 node,
             )
         if name == _DDP:
-            node.keywords = [k for k in node.keywords if k.arg in _DDP_KEPT]
+            # What apex's class takes for granted, torch's has to be told.
+            node.keywords = [
+                *(k for k in node.keywords if k.arg in _DDP_KEPT),
+                ast.keyword("find_unused_parameters", ast.Constant(True)),
+            ]
             node.func = (
                 node.func
                 if isinstance(node.func, ast.Name)

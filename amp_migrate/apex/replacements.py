@@ -21,8 +21,10 @@ from amp_migrate.model.syntax import Module
 from amp_migrate.rewrite.edits import Template
 from amp_migrate.torch_facts.methods import HALF_ANYWAY
 
+_DDP = "apex.parallel.DistributedDataParallel"
+_UNUSED = "find_unused_parameters=True"
 CLASSES = {
-    "apex.parallel.DistributedDataParallel": "nn.parallel.DistributedDataParallel",
+    _DDP: "nn.parallel.DistributedDataParallel",
     "apex.normalization.FusedLayerNorm": "nn.LayerNorm",
 }
 _SYNC_BATCH_NORM = "nn.SyncBatchNorm.convert_sync_batchnorm"
@@ -61,7 +63,7 @@ class Replacements:
             "apex.amp.state_dict": lambda call: Template("None"),
             "apex.amp.master_params": self._master_params,
             "apex.fp16_utils.to_python_float": self._to_python_float,
-            "apex.parallel.DistributedDataParallel": self._distributed,
+            _DDP: self._distributed,
             "apex.parallel.convert_syncbn_model": self._sync_batch_norm,
             "apex.parallel.create_syncbn_process_group": self._group,
             "apex.optimizers.FusedAdam": fused.adam,
@@ -79,10 +81,16 @@ class Replacements:
         """A class of apex that is named; names that an import binds stay, and the import
         changes.
         """
-        if name not in CLASSES or (
-            isinstance(node, ast.Name)
-            and name != "apex.normalization.FusedLayerNorm"
-        ):
+        if name not in CLASSES:
+            return None
+        if name == _DDP and not self._is_called_or_asked(node):
+            raise Refused(
+                "apex-form",
+                node,
+                f"apex's DistributedDataParallel is handed on here: torch's wants {_UNUSED} "
+                "where a parameter may get no gradient",
+            )
+        if isinstance(node, ast.Name) and name == _DDP:
             return None
         return self._text(CLASSES[name])
 
@@ -232,12 +240,11 @@ class Replacements:
                 call,
                 "torch's DistributedDataParallel has no gradient_predivide_factor",
             )
-        if "delay_allreduce" in given:
-            why = "find_unused_parameters=True, if some parameters get no gradient"
-            self.note(
-                call,
-                f"delay_allreduce is gone with apex's DistributedDataParallel; torch's wants {why}",
-            )
+        self.note(
+            call,
+            "apex's DistributedDataParallel lets parameters go without a gradient, torch's does so "
+            f"with {_UNUSED}: take that out if each of them gets one (torch warns then)",
+        )
         dropped = _DDP_DROPPED | {
             "gradient_average",
             "gradient_predivide_factor",
@@ -245,9 +252,19 @@ class Replacements:
         func = (
             None
             if isinstance(call.func, ast.Name)
-            else self._text(CLASSES["apex.parallel.DistributedDataParallel"])
+            else self._text(CLASSES[_DDP])
         )
-        return self.written.called(call, func.text if func else None, dropped)
+        name = func.text if func else None
+        return self.written.called(call, name, dropped, _UNUSED)
+
+    def _is_called_or_asked(self, node: ast.AST) -> bool:
+        """Whether the class is called there, or a value is asked whether it is of it."""
+        above = self.module.parents.get(node)
+        if isinstance(above, ast.Tuple):
+            above = self.module.parents.get(above)
+        if isinstance(above, ast.Call) and above.func is not node:
+            return dotted_name(above.func) in ("isinstance", "issubclass")
+        return isinstance(above, (ast.Call, ast.Compare))
 
     def _sync_batch_norm(self, call: ast.Call) -> Template:
         if len(call.args) > 2 or not {k.arg for k in call.keywords} <= {

@@ -255,10 +255,34 @@ def test_guards_and_flags_go() -> None:
     assert plain is not None
     assert plain.text.startswith(
         "\nimport torch\n\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\nmodel "
-        "= DDP(model)\n"
+        "= DDP(model, find_unused_parameters=True)\n"
     )
     assert plain.switches == {"<module>": ("args.fp16",)}
     assert any("find_unused_parameters" in note.message for note in plain.notes)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "torch_wrapped"),
+    [
+        ("DDP(net)", "DDP(net, find_unused_parameters=True)"),
+        (
+            "DDP(\n    net,\n    delay_allreduce=True,\n)",
+            "DDP(\n    net, find_unused_parameters=True)",
+        ),
+        ("net if isinstance(net, DDP) else net.module", None),
+    ],
+)
+def test_parameters_may_go_without_a_gradient(wrapped: str, torch_wrapped: str | None) -> None:
+    text = (
+        "import torch\nfrom apex import amp\nfrom apex.parallel import DistributedDataParallel as "
+        f"DDP\nnet = amp.initialize(net)\nnet = {wrapped}\n"
+    )
+    plain = unapex(text, "train.py")
+    assert plain is not None
+    assert plain.text.endswith(f"\nnet = {torch_wrapped or wrapped}\n")
+    assert proved(text, plain.text) is None
+    if torch_wrapped:
+        assert proved(text, plain.text.replace(", find_unused_parameters=True", "")) is not None
 
 
 def test_the_flag_of_a_module_that_others_may_import_stays() -> None:
@@ -303,6 +327,10 @@ def test_optimizers(call: str, torch_call: str) -> None:
         ),
         ("from apex.fp16_utils import *\nm = network_to_half(m)\n", "apex-half-by-hand"),
         ("from apex.parallel.LARC import LARC\no = LARC(o)\n", "apex-optimizer"),
+        (
+            "from apex.parallel import DistributedDataParallel as DDP\nm = wrap(DDP, m)\n",
+            "apex-form",
+        ),
         (
             (
                 "from apex import amp\nfrom apex.optimizers import FusedAdam\no = FusedAdam(p, "
