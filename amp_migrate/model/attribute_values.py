@@ -43,6 +43,8 @@ class AttributeValues:
             found = self.of_class(holder.cls, expr.attr)
             if found:
                 return found
+        if abroad := _of_foreign(holder, expr.attr):
+            return abroad
         if holder.kind is Kind.MODEL and expr.attr == "module":
             return holder
         if holder.kind is Kind.DEVICE and expr.attr == "type":
@@ -106,6 +108,15 @@ class AttributeValues:
         return self.values.bindings.of(
             binding, name, self.values.scope_around(binding, scope)
         )
+
+
+def _of_foreign(holder: Value, name: str) -> Value:
+    """A model that an object of a class of another file holds."""
+    if holder.foreign is None:
+        return UNKNOWN
+    home, cls = holder.foreign
+    found = home.values.class_attribute(cls, name)
+    return found.abroad(home) if found.kind is Kind.MODEL else UNKNOWN
 
 
 def _is_settings(expr: ast.Attribute) -> bool:
