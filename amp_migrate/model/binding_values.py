@@ -110,6 +110,9 @@ class BindingValues:
             given = argument(call, home, name, bound)
             if given is not None:
                 values.append(self.values.of(given, scope))
+            else:
+                spread = self.values.contents.spread(call, name, scope)
+                values += [self.values.of(*one) for one in spread]
         if annotated and annotated.name == _ANY_MODULE:
             return next(
                 (one for one in values if one.kind is annotated.kind), annotated

@@ -174,6 +174,14 @@ class Contents:
                     yield expr, part.scope
         yield from self._passed(entry.value, wanted, scope)
 
+    def spread(
+        self, call: ast.Call, name: str, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """What `**options` gives to a parameter, under its name."""
+        for one in (k.value for k in call.keywords if k.arg is None):
+            entry = ast.Subscript(one, ast.Constant(name), ast.Load())
+            yield from self.expressions(entry, scope)
+
     def _passed(
         self, mapping: ast.expr, wanted: object, scope: Scope
     ) -> Iterator[tuple[ast.expr, Scope]]:

@@ -84,6 +84,8 @@ def _through(
         if isinstance(holder, ast.keyword)
         else holder
     )
+    if isinstance(outer, ast.Assign):
+        yield from _by_variable(outer, node, scope)
     if not isinstance(outer, ast.Call) or outer.func is node:
         return
     taken = graph.function_at(outer.func, scope)
@@ -96,6 +98,17 @@ def _through(
     elif (given := _tuple_of_arguments(outer)) is not None:
         is_ranked = graph.module.canonical(outer.func) == _SPAWN
         yield _called(node, [*([_unknown()] if is_ranked else []), *given], [])
+
+
+def _by_variable(
+    assigned: ast.Assign, node: ast.expr, scope: Scope
+) -> Iterator[ast.Call]:
+    """`loop = train_gcn; loop(model)`, in one body."""
+    names = {one.id for one in assigned.targets if isinstance(one, ast.Name)}
+    for call in scope.calls if assigned.value is node else ():
+        if isinstance(call.func, ast.Name) and call.func.id in names:
+            told = _called(node, call.args, call.keywords)
+            yield ast.copy_location(told, call)
 
 
 def _tuple_of_arguments(call: ast.Call) -> list[ast.expr] | None:

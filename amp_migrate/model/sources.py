@@ -57,6 +57,10 @@ def _given(program: Program, binding: Binding) -> Iterator[Part]:
         given = argument(call, inner, name, bound)
         if given is not None and given in program.module.parents:
             yield program, given, where
+        elif given is None:
+            contents = program.values.contents
+            for one, there in contents.spread(call, name, where):
+                yield program, one, there
 
 
 def _abroad(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
