@@ -219,27 +219,9 @@ class Replacements:
 
     def _distributed(self, call: ast.Call) -> Template:
         given = {k.arg: k.value for k in call.keywords}
-        if len(call.args) > 1 or None in given:
-            raise Refused(
-                "apex-form",
-                call,
-                "the arguments of apex's DistributedDataParallel cannot be told apart",
-            )
-        if not all(
-            is_or_absent(given.get(name), value)
-            for name, value in (("gradient_average", True),)
-        ):
-            raise Refused(
-                "apex-form",
-                call,
-                "torch's DistributedDataParallel always averages the gradients",
-            )
-        if not is_or_absent(given.get("gradient_predivide_factor"), 1.0):
-            raise Refused(
-                "apex-form",
-                call,
-                "torch's DistributedDataParallel has no gradient_predivide_factor",
-            )
+        why = _has_no_counterpart(call, given)
+        if why is not None:
+            raise Refused("apex-form", call, why)
         self.note(
             call,
             "apex's DistributedDataParallel lets parameters go without a gradient, torch's does so "
@@ -295,6 +277,21 @@ class Replacements:
 
     def _span(self, node: ast.expr) -> Span:
         return self.module.span(node)
+
+
+def _has_no_counterpart(
+    call: ast.Call, given: dict[str | None, ast.expr]
+) -> str | None:
+    """Why torch's DistributedDataParallel cannot do what apex's is asked for."""
+    if len(call.args) > 1 or None in given:
+        return "the arguments of apex's DistributedDataParallel cannot be told apart"
+    if not is_or_absent(given.get("gradient_average"), True):
+        return "torch's DistributedDataParallel always averages the gradients"
+    if not is_or_absent(given.get("gradient_predivide_factor"), 1.0):
+        return (
+            "torch's DistributedDataParallel has no gradient_predivide_factor"
+        )
+    return None
 
 
 def registers_half(call: ast.Call) -> bool:

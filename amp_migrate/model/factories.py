@@ -1,5 +1,5 @@
-"""The classes that a factory of another file may make: those of its file, those that the factories
-make which it calls, and those that a registry was given by decorators.
+"""The classes that a factory of another file may make: those of its file, those that it names or
+the factories make which it calls, and those that a registry was given by decorators.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.sources import Part, held
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -33,10 +35,34 @@ def _followed(node: Definition) -> Iterator[Definition]:
     for (home, made), hops in wanted:  # grows while it is read
         yield home, made
         if isinstance(made, FUNCTIONS) and hops and len(seen) < _MOST:
-            for one in called(home, home.scope(made)):
+            for one in (*called(home, home.scope(made)), *_given(home, made)):
                 if one[1] not in seen:
                     seen.add(one[1])
                     wanted.append((one, hops - 1))
+
+
+def _given(program: Program, function: Function) -> Iterator[Definition]:
+    """The classes that a factory hands back: by name, or out of a table."""
+    scope = program.scope(function)
+    for value in returned(function):
+        yield from _classes_in((program, value, scope), _HOPS)
+
+
+def _classes_in(part: Part, hops: int) -> Iterator[Definition]:
+    """The classes that an expression names, itself or by a variable that holds them."""
+    program, expr, scope = part
+    for node in nodes_in(expr) if hops else ():
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            continue
+        own = program.graph.class_named(node, scope)
+        found = program.values.abroad(node, scope) if own is None else None
+        if own is not None:
+            yield program, own
+        elif found is not None and isinstance(found[1], ast.ClassDef):
+            yield found
+        elif found is None:
+            for one in held(program, node, scope):
+                yield from _classes_in(one, hops - 1)
 
 
 def called(program: Program, scope: Scope) -> Iterator[Definition]:

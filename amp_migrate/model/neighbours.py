@@ -130,6 +130,14 @@ class Neighbours:
         programs = (program_of(str(file)) for file in holders)
         return [one for one in programs if one is not None]
 
+    def cousins(self) -> Iterator[Program]:
+        """The files beside this one, and in the folders beside it, that have classes."""
+        here = Path(self.path).absolute()
+        for file, text in nearby.beside(here, cousins=True):
+            program = program_of(str(file)) if b"class " in text else None
+            if program is not None:
+                yield program
+
     def _beside(self) -> Iterator[tuple[Path, bytes]]:
         return nearby.beside(Path(self.path).absolute())
 

@@ -11,6 +11,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.classes_by_text import (
+    classes_by_text,
+    imports_by_text,
+)
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.factories import behind, called
 from amp_migrate.model.kinds import Kind, criterion_name, library_kind
@@ -18,6 +22,7 @@ from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import Function, Module, Scope, is_abstract
 from amp_migrate.model.targets import forwards, kept_functions, makers
 from amp_migrate.project.import_paths import resolved
@@ -26,6 +31,7 @@ from amp_migrate.torch_facts import layers
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
+_HOPS = 3
 _SAY_NO_CLASS = (None, "torch.nn.Module", *layers.WRAPPERS)
 
 
@@ -155,7 +161,33 @@ def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return all(
         isinstance(one, ast.expr) and _says_no_class(program, one)
         for one in made
-    )
+    ) or _is_by_factory(program, expr, scope, _HOPS)
+
+
+def _is_by_factory(
+    program: Program, expr: ast.expr, scope: Scope, hops: int
+) -> bool:
+    """Whether a factory of another file makes it, whatever libraries give that its arguments."""
+    for home, value, where in held(program, expr, scope) if hops else ():
+        maker = _maker_of(value)
+        if home is not program or maker is value:
+            continue
+        made = program.values.abroad(maker, where)
+        if made is not None:
+            if not isinstance(made[1], ast.ClassDef):
+                return True
+        elif _is_by_factory(program, maker, where, hops - 1):
+            return True
+    return False
+
+
+def _maker_of(value: ast.expr) -> ast.expr:
+    """`get_method` of `get_method(cfg.method)(cfg).cuda()`."""
+    while isinstance(value, ast.Call) or (
+        isinstance(value, ast.Attribute) and isinstance(value.value, ast.Call)
+    ):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value
 
 
 def _says_no_class(program: Program, name: ast.expr) -> bool:
@@ -216,6 +248,7 @@ def _imported_classes(
             for file in program.module.files
             for one in _evaluated(program, file)
         ]
+        named += _by_text(program, [one[0] for one in named])
         return list(
             dict.fromkeys(
                 pair
@@ -226,6 +259,20 @@ def _imported_classes(
         )
 
     return program.remembered((_imported_classes, kind), found)
+
+
+def _by_text(program: Program, others: list[Program]) -> list[Definition]:
+    """What may be imported by a text, here or in a function of another file that is called."""
+    if not any(map(imports_by_text, dict.fromkeys([program, *others]))):
+        return []
+    own = {resolved(one.path) for one in program.module.files}
+    return [
+        one
+        for file in program.module.files
+        if file.neighbours is not None
+        for one in classes_by_text(file.neighbours, file)
+        if resolved(one[0].module.path) not in own
+    ]
 
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:

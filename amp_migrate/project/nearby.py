@@ -48,3 +48,23 @@ def beside(
     for file in list(dict.fromkeys(near))[:_MOST]:
         if file != here:
             yield file, text_of(file) or b""
+
+
+def settings_beside(here: Path) -> Iterator[bytes]:
+    """What the settings files hold that lie beside `here` or above it, and in folders of settings
+    there.
+    """
+    near = [
+        file
+        for folder in (here.parent, here.parent.parent)
+        for inner in ("", "conf*/", "conf*/*/", "cfg*/", "option*/")
+        for file in listed(folder, f"{inner}*.*")
+        if file.suffix in _SETTINGS
+    ]
+    for file in list(dict.fromkeys(near))[:_MOST]:
+        yield text_of(file) or b""
+
+
+_SETTINGS = frozenset(
+    (".conf", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".gin")
+)

@@ -9,7 +9,11 @@ from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.torch_facts import layers, ops
 
+_PLAIN = frozenset(
+    (*ops.pointwise.ROWS, *ops.reductions.ROWS, *ops.shapes.ROWS)
+)
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 
@@ -39,4 +43,14 @@ def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
     if not isinstance(node, ast.Call):
         return False
     found = spelled(asked.inference, node, scope)
-    return found is None or found.policy in ("lower", "banned")
+    if found is None:
+        return not _is_plain_layer(asked, node, scope)
+    return found.policy in ("lower", "banned")
+
+
+def _is_plain_layer(asked: Asked, call: ast.Call, scope: Scope) -> bool:
+    """`self.softmax(x)`: a layer without parameters, for which any dtype will do."""
+    made = asked.inference.program.values.of(call.func, scope)
+    row = layers.layer(made.name)
+    op = row.op if row is not None and row.role == "layer" else None
+    return op is not None and op.policy != "lower" and op in _PLAIN
