@@ -234,16 +234,7 @@ class Eraser(ast.NodeTransformer):
                 node,
             )
         if name == _DDP:
-            # What apex's class takes for granted, torch's has to be told.
-            node.keywords = [
-                *(k for k in node.keywords if k.arg in _DDP_KEPT),
-                ast.keyword("find_unused_parameters", ast.Constant(True)),
-            ]
-            node.func = (
-                node.func
-                if isinstance(node.func, ast.Name)
-                else self._torch("nn.parallel.DistributedDataParallel")
-            )
+            self._distributed(node)
         elif name == "apex.parallel.convert_syncbn_model":
             node.keywords = [
                 k for k in node.keywords if k.arg != "channel_last"
@@ -255,6 +246,15 @@ class Eraser(ast.NodeTransformer):
             node.keywords = [k for k in node.keywords if k.arg not in _SGD_GONE]
             node.func = self._torch("optim.SGD")
         return node
+
+    def _distributed(self, node: ast.Call) -> None:
+        """What apex's class takes for granted, torch's has to be told."""
+        node.keywords = [
+            *(k for k in node.keywords if k.arg in _DDP_KEPT),
+            ast.keyword("find_unused_parameters", ast.Constant(True)),
+        ]
+        if not isinstance(node.func, ast.Name):
+            node.func = self._torch("nn.parallel.DistributedDataParallel")
 
     def _adam(self, node: ast.Call, given: dict[str | None, ast.expr]) -> None:
         """FusedAdam decouples the weight decay, and has none by default; AdamW has."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
@@ -17,7 +16,6 @@ from amp_migrate.project import nearby
 if TYPE_CHECKING:
     from amp_migrate.model.neighbours import Definition, Neighbours
     from amp_migrate.model.program import Program
-    from amp_migrate.model.syntax import Module
 
 _IMPORTERS = ("import_module", "__import__")
 _CLASS = re.compile(rb"\b(?:[A-Za-z_]\w*\.)+[A-Z]\w*\b")
@@ -45,14 +43,14 @@ def imports_by_text(program: Program) -> bool:
     return program.remembered(imports_by_text, found)
 
 
-def classes_by_text(near: Neighbours, file: Module) -> Iterator[Definition]:
-    """Those that settings files beside a file name; where none does, the models of the files
-    beside it that no other class of theirs is made of.
+def classes_by_text(near: Neighbours) -> Iterator[Definition]:
+    """Those that settings files of the tree name; where none does, the models of its files that no
+    other class there is made of.
     """
-    here = Path(file.path).absolute()
     named = {
         one.decode()
-        for text in nearby.settings_beside(here)
+        for root in near.roots()
+        for text in nearby.settings_below(root)
         for one in _CLASS.findall(text)
     }
     told = (near.find(one) for one in sorted(named)[:_MOST])
@@ -69,7 +67,7 @@ def _is_model(one: Definition) -> bool:
 
 
 def _outermost(near: Neighbours) -> Iterator[Definition]:
-    for program in near.cousins():
+    for program in near.in_tree():
         inner = {
             id(cls)
             for scope in program.module.scopes.values()

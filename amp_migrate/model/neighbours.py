@@ -15,7 +15,11 @@ from typing import TypeAlias
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function
 from amp_migrate.project import nearby
-from amp_migrate.project.import_paths import candidates, in_subfolders
+from amp_migrate.project.import_paths import (
+    candidates,
+    in_subfolders,
+    starts_used,
+)
 
 Definition: TypeAlias = tuple[Program, Function | ast.ClassDef]
 Variable: TypeAlias = tuple[Program, tuple[Binding, ...]]
@@ -130,13 +134,19 @@ class Neighbours:
         programs = (program_of(str(file)) for file in holders)
         return [one for one in programs if one is not None]
 
-    def cousins(self) -> Iterator[Program]:
-        """The files beside this one, and in the folders beside it, that have classes."""
-        here = Path(self.path).absolute()
-        for file, text in nearby.beside(here, cousins=True):
-            program = program_of(str(file)) if b"class " in text else None
-            if program is not None:
-                yield program
+    def roots(self) -> list[Path]:
+        """The folders that the file imports from, its own among them."""
+        own = program_of(self.path)
+        names = own.module.imports.names.values() if own is not None else ()
+        return starts_used(self.path, names)
+
+    def in_tree(self) -> Iterator[Program]:
+        """The files below these that have classes."""
+        for root in self.roots():
+            for file, text in nearby.below(root):
+                program = program_of(str(file)) if b"class " in text else None
+                if program is not None:
+                    yield program
 
     def _beside(self) -> Iterator[tuple[Path, bytes]]:
         return nearby.beside(Path(self.path).absolute())

@@ -270,7 +270,7 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
         one
         for file in program.module.files
         if file.neighbours is not None
-        for one in classes_by_text(file.neighbours, file)
+        for one in classes_by_text(file.neighbours)
         if resolved(one[0].module.path) not in own
     ]
 

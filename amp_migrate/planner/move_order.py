@@ -112,7 +112,7 @@ class MoveOrder:
             for call, caller, _ in self.program.reaching.entry.sites(
                 scope.node
             ):
-                if caller is not scope and hasattr(call, "end_lineno"):
+                if caller is not scope and hasattr(call, "lineno"):
                     yield from self._ways(caller, _end(call), hops - 1)
 
 

@@ -65,6 +65,21 @@ def absolute_starts(here: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def starts_used(path: str, imported: Iterable[str]) -> list[Path]:
+    """The folders in which absolute imports of a file find what they name, its own among them."""
+    here = Path(path).absolute().parent
+    heads = {one.partition(".")[0] for one in imported} - {""}
+    above = (
+        folder
+        for folder in absolute_starts(here)
+        if any(
+            (folder / head).is_dir() or (folder / f"{head}.py").is_file()
+            for head in heads
+        )
+    )
+    return list(dict.fromkeys((here, *above)))
+
+
 def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
     """The same as `candidates`, where the one folder below the project's root that holds the head
     of an absolute name is on the search path, as `lib/` is after `import _init_paths`.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from amp_migrate.regular_files import listed, read_nearby
@@ -50,19 +50,23 @@ def beside(
             yield file, text_of(file) or b""
 
 
-def settings_beside(here: Path) -> Iterator[bytes]:
-    """What the settings files hold that lie beside `here` or above it, and in folders of settings
-    there.
-    """
-    near = [
-        file
-        for folder in (here.parent, here.parent.parent)
-        for inner in ("", "conf*/", "conf*/*/", "cfg*/", "option*/")
-        for file in listed(folder, f"{inner}*.*")
-        if file.suffix in _SETTINGS
-    ]
-    for file in list(dict.fromkeys(near))[:_MOST]:
-        yield text_of(file) or b""
+def below(root: Path) -> Iterator[tuple[Path, bytes]]:
+    """The Python files in a folder and two levels below it, with what they hold."""
+    for file in _some(root, ("*.py", "*/*.py", "*/*/*.py")):
+        yield file, text_of(file) or b""
+
+
+def settings_below(root: Path) -> Iterator[bytes]:
+    """What the settings files hold that lie in a folder, and in its folders of settings."""
+    inner = ("", "conf*/", "conf*/*/", "cfg*/", "option*/")
+    for file in _some(root, [f"{one}*.*" for one in inner]):
+        if file.suffix in _SETTINGS:
+            yield text_of(file) or b""
+
+
+def _some(root: Path, patterns: Iterable[str]) -> list[Path]:
+    found = [file for one in patterns for file in listed(root, one)]
+    return list(dict.fromkeys(found))[:_MOST]
 
 
 _SETTINGS = frozenset(
