@@ -12,9 +12,14 @@ from typing import TypeAlias
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.construction_sites import ConstructionSites
 from amp_migrate.model.handed_calls import all_followed, handed_calls
+from amp_migrate.model.handed_nowhere import stays
 from amp_migrate.model.kinds import Kind, library_kind
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.object_calls import calls_of_objects, holder_of
+from amp_migrate.model.object_calls import (
+    calls_of_objects,
+    classes_made,
+    holder_of,
+)
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 
 Site: TypeAlias = tuple[ast.Call, Scope]
@@ -62,12 +67,12 @@ class CallGraph:
 
     def class_named(self, expr: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The class definition that a name refers to."""
-        for node in self._definitions(expr, scope):
+        for node in self.definitions(expr, scope):
             if isinstance(node, ast.ClassDef):
                 return node
         return None
 
-    def _definitions(self, expr: ast.expr, scope: Scope) -> list[ast.AST]:
+    def definitions(self, expr: ast.expr, scope: Scope) -> list[ast.AST]:
         """What binds a name, here or in the file of the program that it is imported from.
         Remembered: names come again.
         """
@@ -176,7 +181,7 @@ class CallGraph:
         """The function definition that a name, or an attribute of another file's module, refers
         to.
         """
-        return _function(self._definitions(expr, scope))
+        return _function(self.definitions(expr, scope))
 
     def sites(self, function: Function) -> list[CallSite]:
         """Calls that may reach `function`: by name, by `self`, or by an attribute of that name no
@@ -255,7 +260,12 @@ class CallGraph:
         )
         for one in family:
             yield from own.get(one, ())
-        yield from others
+        for site in others:
+            made = classes_made(self, site)
+            if made is None or any(
+                one in family or cls in self.lineage(one) for one in made
+            ):
+                yield site
 
     def _by_class(
         self, name: str
@@ -361,8 +371,10 @@ class CallGraph:
                 or self.function_at(node, self.module.scope_of(node))
                 is not function
             )
-        return not (
-            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        return (
+            not isinstance(node, ast.Attribute)
+            or not isinstance(node.value, ast.Name)
+            or stays(self.module, node)
         )
 
 

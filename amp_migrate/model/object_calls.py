@@ -49,6 +49,45 @@ def holder_of(graph: CallGraph, expr: ast.expr, scope: Scope) -> Holder | None:
     return graph.module.scopes[cls], f"self.{rest}"
 
 
+def classes_made(
+    graph: CallGraph, site: tuple[ast.Call, Scope]
+) -> list[ast.ClassDef] | None:
+    """The classes in sight of which the holder of a method's call is made, where it is a variable
+    that nothing else is given to: `trainer = Trainer(model)`; None where that is not known.
+    """
+    func, caller = site[0].func, site[1]
+    holder = func.value if isinstance(func, ast.Attribute) else None
+    if not isinstance(holder, ast.Name):
+        return None
+    home = caller.lookup(holder.id)
+    found: list[ast.ClassDef] = []
+    for binding in home.bindings[holder.id] if home is not None else ():
+        made = binding.value
+        plain = binding.how == "assign" and binding.index is None
+        if not plain or not isinstance(made, ast.Call):
+            return None
+        named = graph.definitions(made.func, graph.module.scope_of(made))
+        classes = [one for one in named if isinstance(one, ast.ClassDef)]
+        if not classes or len(classes) < len(named):
+            return None
+        if not all(_has_known_bases(graph, one) for one in classes):
+            return None
+        found += classes
+    return found or None
+
+
+def _has_known_bases(graph: CallGraph, cls: ast.ClassDef) -> bool:
+    """Whether no base of a class may be a class of a file that was not read with this one."""
+    for owner in graph.lineage(cls):
+        scope = graph.module.scope_of(owner)
+        for base in owner.bases:
+            name = graph.module.canonical(base) or dotted_name(base) or ""
+            is_known = name == "object" or name.startswith(("torch.", "abc."))
+            if not is_known and graph.class_named(base, scope) is None:
+                return False
+    return True
+
+
 class _Held:
     """The variables and parameters that hold the result of one of some calls."""
 

@@ -12,6 +12,7 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.neighbours import program_of
+from amp_migrate.model.object_calls import classes_made
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.targets import made_classes
@@ -96,6 +97,9 @@ def _is_unresolved(program: Program, site: CallSite) -> bool:
         return False
     if program.values.callee(site.call, site.scope) is None:
         return True
+    known = classes_made(program.graph, (site.call, site.scope))
+    if known is not None and len(set(known)) == 1:
+        return False  # what its constructor is handed is not the object
     return len(set(made_classes(program, func.value, site.scope))) != 1
 
 
