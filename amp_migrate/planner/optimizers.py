@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind, Value, optimizer_name, scheduler_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -122,7 +123,11 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     """A step in another function, that nothing joins with this backward."""
     if isinstance(group.scope.node, ast.Module):
         return None
-    others = [s for s in program.module.scopes.values() if s is not group.scope]
+    others = [
+        s
+        for s in program.module.scopes.values()
+        if s is not group.scope and not _has_backward(program, s)
+    ]
     steps = [(call, s) for s in others for call in program.effects.steps(s)]
     if not steps or program.effects.steps(group.scope):
         return None
@@ -139,6 +144,18 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
         "step-elsewhere",
         group.backwards[0],
         f"{what} is the nearest step, and no call that was read leads to it and to this backward",
+    )
+
+
+def _has_backward(program: Program, scope: Scope) -> bool:
+    """Whether a step in this scope is made for gradients of its own."""
+    if program.effects.backwards(scope):
+        return True
+    called = (program.values.callee(call, scope) for call in scope.calls)
+    return any(
+        program.effects.of_function(one) & EventKind.BACKWARD
+        for one in called
+        if one is not None
     )
 
 
