@@ -45,7 +45,9 @@ def _takes_closure(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether the optimizer, for all that is in sight, takes what follows it for a closure."""
     stepped = call.args[0] if call.args else None
     value = program.values.of(stepped, scope) if stepped is not None else None
-    return value is None or not takes_no_closure(program, value)
+    return value is None or not takes_no_closure(
+        program, value, call.args[1:], call.keywords
+    )
 
 
 def _is_torchs(program: Program, call: ast.Call, scope: Scope) -> bool:

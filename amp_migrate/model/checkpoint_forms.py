@@ -112,9 +112,11 @@ def _is_sequence(program: Program, save: ast.Call) -> bool:
 
 
 def is_of_tensors(name: str) -> bool:
-    """`torch.allclose(reference, x)`: what it is given is a tensor, and no checkpoint."""
+    """`torch.allclose(reference, x)`: what it is given is a tensor, and no checkpoint. What is
+    saved again is read by whoever loads it.
+    """
     head, _, rest = name.partition(".")
-    return head == "torch" and rest.isidentifier() and rest != "save"
+    return head == "torch" and rest.isidentifier()
 
 
 def is_only_read(program: Program, state: ast.expr) -> bool:

@@ -58,6 +58,7 @@ _ENDS = (
 )
 _PASSED_UP = (ast.BoolOp, ast.NamedExpr, ast.Await, ast.IfExp)
 _BUDGET = 2_000
+_ANY = "any element"
 
 
 class Reader(NamedTuple):
@@ -178,6 +179,8 @@ class _Walk:
             return self._up(held, parent)
         if isinstance(parent, (ast.Tuple, ast.List)):
             return self._up(held, parent, (parent.elts.index(node), *held.path))
+        if isinstance(parent, ast.ListComp) and parent.elt is node:
+            return self._up(held, parent, (_ANY, *held.path))
         if isinstance(parent, ast.Return):
             return self._returned(held)
         if isinstance(parent, (ast.For, ast.comprehension)):
@@ -189,7 +192,7 @@ class _Walk:
     def _entry(self, held: _Held, read: ast.expr, key: ast.expr | None) -> bool:
         if (
             held.path
-            and literal(key) == held.path[0]
+            and held.path[0] in (_ANY, literal(key))
             and not isinstance(read, ast.Name)
         ):
             return self._up(held, read, held.path[1:])
@@ -265,17 +268,12 @@ class _Walk:
         elif isinstance(target, ast.Attribute):
             self._hold_attribute(held.program, target.attr, held.path)
         elif isinstance(target, (ast.Tuple, ast.List)) and held.path:
+            inner = held._replace(path=held.path[1:])
             index = held.path[0]
-            is_one = isinstance(index, int) and index < len(target.elts)
-            part = (
-                target.elts[index]
-                if is_one and isinstance(index, int)
-                else None
-            )
-            return (
-                self._set(held._replace(path=held.path[1:]), part, by)
-                if part
-                else True
+            return all(
+                self._set(inner, part, by)
+                for place, part in enumerate(target.elts)
+                if index in (_ANY, place)
             )
         else:
             return False
@@ -338,6 +336,8 @@ class _Walk:
         if not isinstance(call, ast.Call):
             return False  # `class Net(Base, state=state)`
         func = call.func
+        if func is held.node:
+            return True  # a function of the same name: no dict is called
         name = held.program.canonical(func) or (
             func.id if isinstance(func, ast.Name) else ""
         )

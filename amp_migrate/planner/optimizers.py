@@ -123,20 +123,24 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     """A step in another function, that nothing joins with this backward."""
     if isinstance(group.scope.node, ast.Module):
         return None
-    others = [
-        s
-        for s in program.module.scopes.values()
-        if s is not group.scope and not _has_backward(program, s)
-    ]
+    others = [s for s in program.module.scopes.values() if s is not group.scope]
     steps = [(call, s) for s in others for call in program.effects.steps(s)]
     if not steps or program.effects.steps(group.scope):
         return None
     if never_stepped(program, group):
         return None
     backward = group.backwards[0]
-    here = [s for s in steps if s[1].module is group.scope.module]
+    free = [s for s in steps if not _has_backward(program, s[1])]
+    if not free:
+        return Refusal(
+            "step-elsewhere",
+            backward,
+            "no step is known to use these gradients: each that was read has a backward of its "
+            "own. Where nothing steps on them, nothing is to be done",
+        )
+    here = [s for s in free if s[1].module is group.scope.module]
     call, where = min(
-        here or steps, key=lambda one: abs(one[0].lineno - backward.lineno)
+        here or free, key=lambda one: abs(one[0].lineno - backward.lineno)
     )
     file = "" if here else f" of {where.module.path}"
     what = f"`{ast.unparse(call)}` in line {call.lineno}{file} (`{where.qualname}`)"
@@ -223,7 +227,11 @@ def _refuse_closure(
     ):
         message = "the step evaluates the loss itself, several times; GradScaler does not support "
         raise Refusal("step-with-closure", call, f"{message}closures")
-    if given and is_known and not takes_no_closure(program, value):
+    if (
+        given
+        and is_known
+        and not takes_no_closure(program, value, call.args, call.keywords)
+    ):
         taken = ast.unparse(given[0])
         message = f"the step gets `{taken}`, which an optimizer of torch takes for a closure"
         raise Refusal("step-with-closure", call, message)
