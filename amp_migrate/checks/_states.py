@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 
@@ -36,6 +39,67 @@ def is_object_of(program: Program, scope: Scope, cls: ast.ClassDef) -> bool:
     """Whether a method is one of a class, or of an heir of it: the object is the same."""
     own = program.graph.class_around(scope)
     return own is not None and (own is cls or cls in program.graph.lineage(own))
+
+
+def is_stepped_by_scaler(
+    program: Program, scope: Scope, name: str, hops: int = 2
+) -> bool:
+    """Whether a scaler steps an optimizer of that name in a function, or in one that it is handed
+    to there.
+    """
+    for call in scope.calls:
+        if program.events.what(call, scope) is EventKind.SCALER_STEP:
+            if call.args and dotted_name(call.args[0]) == name:
+                return True
+            continue
+        given = [*call.args, *(k.value for k in call.keywords)]
+        named = [one for one in given if dotted_name(one) == name]
+        function = (
+            program.values.callee(call, scope) if named and hops else None
+        )
+        inner = program.scope(function) if function is not None else None
+        if inner is not None and any(
+            is_stepped_by_scaler(program, inner, own, hops - 1)
+            for own in _parameters_of(call, inner, named[0])
+        ):
+            return True
+    return False
+
+
+def _parameters_of(
+    call: ast.Call, inner: Scope, given: ast.expr
+) -> Iterator[str]:
+    """What the function calls an argument."""
+    bound = inner.self_name is not None
+    for name, bindings in inner.bindings.items():
+        if (
+            bindings[0].how == "parameter"
+            and argument(call, inner, name, bound) is given
+        ):
+            yield name
+
+
+def kept_as(program: Program, call: ast.Call) -> ast.expr:
+    """Where a state stands that a variable holds for one use: `state = optimizer.state_dict() if
+    optimizer is not None else None`; else the call.
+    """
+    node: ast.expr = call
+    above = program.module.parents[node]
+    if isinstance(above, ast.IfExp) and above.test is not node:
+        node, above = above, program.module.parents[above]
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    if not isinstance(target, ast.Name):
+        return node
+    scope = program.module.scope_of(call)
+    uses = [
+        one
+        for one in nodes_in(scope.node)
+        if isinstance(one, ast.Name)
+        and one.id == target.id
+        and isinstance(one.ctx, ast.Load)
+    ]
+    is_plain = len(scope.bindings.get(target.id, ())) == 1
+    return uses[0] if is_plain and len(uses) == 1 else node
 
 
 def entry_of(parent: ast.AST, call: ast.Call) -> ast.expr | None:

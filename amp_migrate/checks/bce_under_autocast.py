@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.losses import callables, is_library_bce
+from amp_migrate.model.losses import callables, is_library_bce, is_told
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import calls_in
@@ -38,7 +38,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             region = program.regions.enabled_around(call)
             if region is None or region.device == "cpu" or _hands_on(call):
                 continue
-            if not program.effects.is_bce(call, scope):
+            if not program.effects.is_bce(call, scope) or not is_told(
+                program, call, scope
+            ):
                 continue
             if not all(map(is_library_bce, callables(program, call, scope))):
                 continue  # one of several losses, which another caller may choose

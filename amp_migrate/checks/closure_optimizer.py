@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.step_signatures import takes_no_closure
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 RULE = Rule("closure-optimizer", severity="error")
 
@@ -37,8 +38,32 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 is_step
                 and _is_torchs(program, call, scope)
                 and _takes_closure(program, call, scope)
+                and not _is_left_out(program, call, scope)
             ):
                 yield finding_at(program, call, RULE, message)
+
+
+def _is_left_out(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether the closure is a parameter that is None where nobody gives it, and nobody does."""
+    given = next(
+        (k.value for k in call.keywords if k.arg == "closure"),
+        call.args[1] if len(call.args) > 1 else None,
+    )
+    home = scope.lookup(given.id) if isinstance(given, ast.Name) else None
+    if home is None or not isinstance(given, ast.Name):
+        return False
+    bound = home.bindings[given.id]
+    if {one.how for one in bound} != {"parameter"}:
+        return False
+    if not isinstance(home.node, FUNCTIONS):
+        return False
+    default = default_of(home.node, given.id)
+    if not isinstance(default, ast.Constant) or default.value is not None:
+        return False
+    return not any(
+        argument(site.call, home, given.id, site.bound) is not None
+        for site in program.graph.sites(home.node)
+    )
 
 
 def _takes_closure(program: Program, call: ast.Call, scope: Scope) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._half_weights import half_models
 from amp_migrate.checks._regions import (
     nodes,
     region_of,
@@ -14,6 +15,7 @@ from amp_migrate.checks._regions import (
 )
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import LOOPS, Scope
 
@@ -43,6 +45,8 @@ def _runs_model(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether a call runs a model itself, again and again without gradients."""
     if not without_gradients(program, call) or not _in_loop(program, call):
         return False
+    if _is_half_itself(program, call.func, scope):
+        return False  # autocast would cast nothing: the weights are half
     if not _names_model(program, call.func, scope):
         return False  # `group["filter"](p)`, `tracker.add(metrics)`, `metrics(model)`
     if not program.effects.is_forward(call, scope) or program.values.callee(
@@ -50,6 +54,16 @@ def _runs_model(program: Program, call: ast.Call, scope: Scope) -> bool:
     ):
         return False
     return not _is_function(program, call.func, scope)
+
+
+def _is_half_itself(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """Whether what is called is a model that its function has converted, or a method of one."""
+    name = dotted_name(func) or ""
+    home = scope.lookup(name.partition(".")[0])
+    return home is not None and any(
+        name == model or name.startswith(f"{model}.")
+        for model in half_models(program, home)
+    )
 
 
 def _names_model(program: Program, func: ast.expr, scope: Scope) -> bool:

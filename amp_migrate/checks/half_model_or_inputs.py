@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._half_weights import bound_name, converts, half_models
 from amp_migrate.config import Settings
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.kinds import SCALERS, Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.regions import HALVES
 from amp_migrate.model.syntax import Scope
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
@@ -39,9 +39,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if not _converts(program, call):
+            if not converts(program, call):
                 continue
-            name = _bound_name(program, call)
+            name = bound_name(program, call)
             if name is None:
                 continue
             if _is_trained(program, name, scope):
@@ -73,49 +73,6 @@ def _has_scaler(program: Program) -> bool:
         for scope in program.module.scopes.values()
         for call in scope.calls
     )
-
-
-def _converts(program: Program, call: ast.Call) -> bool:
-    """`.half()`, `.to(torch.float16)`, `from_pretrained(torch_dtype=torch.float16)`."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    if call.func.attr == "half":
-        return not call.args
-    given = [
-        *call.args,
-        *(
-            one.value
-            for one in call.keywords
-            if one.arg in ("dtype", "torch_dtype")
-        ),
-    ]
-    half = any(
-        HALVES.get(program.canonical(one) or "") == "float16" for one in given
-    )
-    return half and call.func.attr in ("to", "from_pretrained")
-
-
-def _bound_name(program: Program, call: ast.Call) -> str | None:
-    """The variable that holds the converted thing: what it is assigned to, else what is converted
-    in place.
-    """
-    statement = program.module.statement_of(call)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        inner: ast.AST = statement.value
-        while (
-            inner is not call
-            and isinstance(inner, ast.Call)
-            and isinstance(inner.func, ast.Attribute)
-        ):
-            inner = inner.func.value
-        return dotted_name(statement.targets[0]) if inner is call else None
-    if (
-        isinstance(statement, ast.Expr)
-        and statement.value is call
-        and isinstance(call.func, ast.Attribute)
-    ):
-        return dotted_name(call.func.value)
-    return None
 
 
 def _is_trained(
@@ -215,11 +172,25 @@ def _is_input(
         else True
     ):
         return False
+    if _is_given_to_half(program, name, scope):
+        return False
     return any(
         program.regions.at(other) is not None
         and program.effects.is_forward(other, scope)
         and any(dotted_name(given) == name for given in other.args)
         for other in scope.calls
+    )
+
+
+def _is_given_to_half(program: Program, name: str, scope: Scope) -> bool:
+    """Whether a model with half-precision weights gets `name` as well, which needs it so."""
+    half = half_models(program, scope)
+    return any(
+        (dotted_name(call.func) or "").startswith(f"{model}.")
+        or dotted_name(call.func) == model
+        for call in scope.calls
+        if any(dotted_name(given) == name for given in call.args)
+        for model in half
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS
 
 RULE = Rule("hard-coded-float-tensors", severity="info", default=False)
 _MESSAGE = (
@@ -19,5 +21,19 @@ _MESSAGE = (
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Uses of the types in functions that run under autocast."""
     for use in program.uses.of("torch.FloatTensor", "torch.cuda.FloatTensor"):
-        if program.regions.enabled_around(use.node) is not None:
+        if program.regions.enabled_around(
+            use.node
+        ) is not None and not _is_annotation(program, use.node):
             yield finding_at(program, use.node, RULE, _MESSAGE)
+
+
+def _is_annotation(program: Program, node: ast.AST) -> bool:
+    """Whether a type is only told, of a parameter, a result or a variable."""
+    inner = node
+    for around in program.module.ancestors(node):
+        if isinstance(around, (ast.arg, ast.AnnAssign)):
+            return around.annotation is inner
+        if isinstance(around, FUNCTIONS):
+            return around.returns is inner
+        inner = around
+    return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._returned_losses import returned
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
@@ -33,6 +34,28 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 and _rebinds(statement, call)
             ):
                 yield from _reads(program, statement, call, scope)
+                yield from _returns(program, statement, call, scope)
+
+
+def _returns(
+    program: Program, scaled: ast.Assign, call: ast.Call, scope: Scope
+) -> Iterator[Finding]:
+    message = (
+        "the loss was multiplied by the scaler's factor under its own name, so callers read the "
+        "product as the loss; write `scaler.scale(loss).backward()`"
+    )
+    target = scaled.targets[0]
+    assert isinstance(target, ast.Name)
+    fix = _fix(Code(program, scaled), scaled, call, target.id)
+    for place in returned(program, scaled, scope, _is_read):
+        yield finding_at(
+            program,
+            place,
+            RULE,
+            message,
+            related=[(scaled, "scaled here")],
+            fix=fix,
+        )
 
 
 def _statement(program: Program, call: ast.Call) -> ast.Assign | None:

@@ -120,10 +120,8 @@ def _stored(
     home = program.module.scopes[cls]
     bindings = home.bindings.get("self." + name.partition(".")[2], [])
     values = [
-        b.value
-        for b in bindings
-        if not (isinstance(b.value, ast.Constant) and b.value.value is None)
-    ]
+        b.value for b in bindings if not isinstance(b.value, ast.Constant)
+    ]  # what it is before the first step is no scale
     for value in values:
         if value is None or not _is_get_scale(
             program, value, program.module.scope_of(value)

@@ -14,7 +14,9 @@ from amp_migrate.checks._states import (
     is_lent,
     is_object_of,
     is_own,
+    is_stepped_by_scaler,
     is_written,
+    kept_as,
 )
 from amp_migrate.config import Settings
 from amp_migrate.model.arguments import argument
@@ -155,12 +157,8 @@ def _gives_scaled(
     words += [(k.arg or "**").lower() for k in site.call.keywords]
     if any("scal" in word or "amp" in word or "*" in word for word in words):
         return False
-    return any(
-        program.events.what(call, site.scope) is EventKind.SCALER_STEP
-        and call.args
-        and dotted_name(call.args[0]) == dotted_name(given) is not None
-        for call in site.scope.calls
-    )
+    own = dotted_name(given)
+    return own is not None and is_stepped_by_scaler(program, site.scope, own)
 
 
 def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -273,7 +271,7 @@ def _loads_elsewhere(program: Program, scope: Scope) -> bool:
 def _saved(
     program: Program, call: ast.Call, scaler: str
 ) -> tuple[ast.expr, Fix | None] | None:
-    parent = program.module.parents[call]
+    parent = program.module.parents[kept_as(program, call)]
     if isinstance(parent, ast.Dict):
         if (
             isinstance(outer := program.module.parents[parent], ast.keyword)

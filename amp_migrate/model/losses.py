@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sources import Part, held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
@@ -46,6 +47,19 @@ def callables(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
         )
 
     return program.remembered((callables, func), found)
+
+
+def is_told(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether what `call` runs is in sight, or it is called as a loss is: no callable of another
+    kind that nothing tells of.
+    """
+    named = dotted_name(call.func) or ""
+    return (
+        program.graph.class_named(call.func, scope) is not None
+        or _is_library(program, call.func, scope)
+        or criterion_name(named.rpartition(".")[2])
+        or bool(_behind((program, call.func, scope), _DEEP).found)
+    )
 
 
 def _is_library(program: Program, func: ast.expr, scope: Scope) -> bool:

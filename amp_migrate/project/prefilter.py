@@ -132,13 +132,23 @@ def trains_with_amp(data: bytes) -> bool:
 
 def matters_to_others(data: bytes) -> bool:
     """Tell whether what these bytes define may matter to a step elsewhere that runs it."""
-    if _STEP.search(data) is not None or _HAZARD.search(data) is not None:
+    if _STEP.search(data) is not None or breaks_in_half(data):
+        return True
+    return b"torch" in data and _HALF.search(data) is not None
+
+
+def breaks_in_half(data: bytes) -> bool:
+    """Tell whether what these bytes define may raise or overflow on half precision."""
+    if _HAZARD.search(data) is not None:
         return True
     return b"torch" in data and (
-        _breaking().search(data) is not None
-        or _HALF.search(data) is not None
-        or _writes_by_index(data)
+        _breaking().search(data) is not None or _writes_by_index(data)
     )
+
+
+def hands_values_on(data: bytes) -> bool:
+    """Tell whether these bytes can define a module that runs others."""
+    return b"def forward(" in data and b"torch" in data
 
 
 def trains_in_bfloat16(data: bytes) -> bool:

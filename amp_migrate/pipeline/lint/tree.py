@@ -4,7 +4,7 @@ whom.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from amp_migrate.project.discovery import Found, surroundings
 from amp_migrate.project.errors import reading
 from amp_migrate.project.module_graph import Index, Project
 from amp_migrate.project.prefilter import (
+    breaks_in_half,
+    hands_values_on,
     is_notebook,
     matters_to_others,
     trains_in_bfloat16,
@@ -49,7 +51,7 @@ class Tree:
         self._sizes: dict[str, int] = {}
         self._wanted: dict[str, int] = {}
         self._seeds: set[str] = set()
-        self._matter: dict[str, bool] = {}
+        self._told: dict[tuple[Callable[[bytes], bool], str], bool] = {}
         self._brain: set[str] = set()
         self._arrays: set[str] = set()
 
@@ -84,13 +86,20 @@ class Tree:
             {one.real: str(one.path) for one in self.found}
         )
 
-    def _matters(self, real: str) -> bool:
-        """Whether what a file defines may matter to others: few files are near enough to any that
-        trains for the question to come up.
+    def _tells(
+        self, question: Callable[[bytes], bool]
+    ) -> Callable[[str], bool]:
+        """A question about the bytes of a file, asked once of each: few files are near enough to
+        any that trains for it to come up.
         """
-        if real not in self._matter:
-            self._matter[real] = matters_to_others(read_nearby(real) or b"")
-        return self._matter[real]
+
+        def answer(real: str) -> bool:
+            key = (question, real)
+            if key not in self._told:
+                self._told[key] = question(read_nearby(real) or b"")
+            return self._told[key]
+
+        return answer
 
     def tasks(self) -> list[Task]:
         """What there is to lint, the largest first, so that the last worker is not left alone with
@@ -100,7 +109,9 @@ class Tree:
             self.project,
             self._sizes,
             self._seeds,
-            self._matters,
+            self._tells(matters_to_others),
+            self._tells(breaks_in_half),
+            self._tells(hands_values_on),
             self._brain,
             self._arrays,
         )

@@ -4,7 +4,7 @@ and what they import, as far as a bound on the size allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from amp_migrate.project.module_graph import Project
@@ -28,6 +28,10 @@ class Around(NamedTuple):
     """The files that train with mixed precision."""
     matters: Callable[[str], bool]
     """Whether what a file defines may matter to those that import it."""
+    breaks: Callable[[str], bool] = lambda _: False
+    """Whether what a file defines may raise or overflow in half precision."""
+    carries: Callable[[str], bool] = lambda _: False
+    """Whether modules that a file defines may hand values on to others."""
     brain: AbstractSet[str] = frozenset()
     """Files with regions in bfloat16."""
     arrays: AbstractSet[str] = frozenset()
@@ -92,6 +96,25 @@ def _near(seed: str, around: Around) -> Iterator[str]:
         if wanted:
             left -= size
             yield file
+    for file in _carriers(seed, helpers, around):
+        size = around.sizes.get(file)
+        if size is not None and size <= left and not around.matters(file):
+            left -= size
+            yield file
+
+
+def _carriers(
+    seed: str, helpers: Sequence[str], around: Around
+) -> dict[str, None]:
+    """What hands values on to a module that breaks in half precision: the files through which it
+    is imported, and those that define modules.
+    """
+    broken = [file for file in helpers if around.breaks(file)]
+    ways = [
+        one for file in broken for one in around.project.between(seed, file)
+    ]
+    modules = [file for file in helpers if around.carries(file)]
+    return dict.fromkeys([*ways, *modules] if broken else [])
 
 
 def _users(seed: str, around: Around) -> Iterator[str]:

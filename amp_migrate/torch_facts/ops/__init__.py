@@ -164,12 +164,13 @@ def method(name: str) -> Spelling | None:
 @cache
 def breaking_names() -> frozenset[str]:
     """What operators are called by that raise where they meet half precision: those without a
-    kernel for it, and those whose operands must be of one type.
+    kernel for it, or with one for some sizes, and those whose operands must be of one type.
     """
     return frozenset(
         name.rpartition(".")[2]
         for row in ROWS
         if row.strict is not None
+        or Trait.FOURIER in row.traits
         or row.policy == "keeps"
         and Kernels.HALF not in row.kernels
         for name in (*row.functions, *row.methods)
