@@ -70,7 +70,7 @@ class Runner:
             seeds=self.seeds,
             carried=self.program.carried,
             shown=self._shown(),
-            record_gradients=REFERENCE_STEPS,
+            record_gradients=0 if options.quick else REFERENCE_STEPS,
             same_masks=options.device == "cuda",
         )
         traces = self._supervisor.run(
