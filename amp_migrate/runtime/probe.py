@@ -354,5 +354,5 @@ def _digest(tensor: torch.Tensor) -> str:
         else value.reshape(1).view(torch.uint8)
     )
     found = hashlib.sha256(f"{value.dtype}{tuple(value.shape)}".encode())
-    found.update(memoryview(raw.numpy()))
+    found.update(raw.numpy().tobytes())
     return found.hexdigest()
