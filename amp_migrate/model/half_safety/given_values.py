@@ -55,3 +55,30 @@ def values_returned(
         if function.name != "__init__":
             home = program.scope(function)
             yield from ((one, home) for one in returned(function))
+
+
+def passed_on(expr: ast.expr, scope: Scope) -> list[ast.expr]:
+    """What an expression passes on unchanged, or turned around."""
+    if isinstance(expr, ast.IfExp):
+        return [expr.body, expr.orelse]
+    if isinstance(expr, ast.UnaryOp):
+        return [expr.operand]
+    if isinstance(expr, ast.BinOp):
+        return [expr.left]
+    if isinstance(expr, ast.Subscript):
+        return [expr.value, *_stored(expr, scope)]
+    if isinstance(expr, (ast.NamedExpr, ast.Starred)):
+        return [expr.value]
+    return []
+
+
+def _stored(expr: ast.Subscript, scope: Scope) -> list[ast.expr]:
+    """What is put under the same key of the same name, as in `out["map"] = sigmoid(x)`."""
+    name = expr.value.id if isinstance(expr.value, ast.Name) else None
+    home = scope.lookup(name) if name is not None else None
+    key = ast.dump(expr.slice)
+    return [
+        one.value
+        for one in (home.stored.get(name or "", ()) if home else ())
+        if one.key is not None and ast.dump(one.key) == key
+    ]

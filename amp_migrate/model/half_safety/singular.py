@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.weak_places import Search, WeakPlace
+from amp_migrate.model.half_safety.weak_places import Demand, Search, WeakPlace
 from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts.ops import Spelling, Trait
 
@@ -30,6 +30,38 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             _hazard(w, node)
             for w in Search(asked, Trait.LOG).kept_below_one(node, scope)
         )
+
+
+def demanded(
+    asked: Asked, node: ast.AST, scope: Scope
+) -> Iterator[tuple[Binding, Demand]]:
+    """The parameters behind what a logarithm, root or division at `node` gets."""
+    for operand, trait in _singular(asked, node, scope):
+        search = Search(asked, trait)
+        search.of(operand, scope)
+        yield from search.parameters
+
+
+def saturated(
+    asked: Asked,
+    call: ast.Call,
+    given: ast.expr,
+    scope: Scope,
+    demand: Demand,
+) -> Iterator[Hazard]:
+    """What half precision saturates behind an argument of which `demand` is made elsewhere."""
+    for weak in Search(asked, demand.trait).under(demand, given, scope):
+        if weak.saturates:
+            yield _hazard(weak, call)
+
+
+def parameters_behind(
+    asked: Asked, expr: ast.expr, scope: Scope, demand: Demand
+) -> list[tuple[Binding, Demand]]:
+    """The parameters behind an argument of which `demand` is made elsewhere."""
+    search = Search(asked, demand.trait)
+    search.under(demand, expr, scope)
+    return search.parameters
 
 
 def _hazard(weak: WeakPlace, node: ast.AST) -> Hazard:

@@ -13,6 +13,7 @@ from amp_migrate.model.half_safety.bodies_abroad import (
     values_given,
 )
 from amp_migrate.model.half_safety.given_values import (
+    passed_on,
     values_of,
     values_returned,
 )
@@ -59,12 +60,21 @@ class WeakPlace(NamedTuple):
     """The other file of the project in which it stands."""
 
 
+class Demand(NamedTuple):
+    """What is done to a value: `complemented`, it has been taken from 1 before."""
+
+    trait: Trait
+    complemented: bool
+
+
 class Search:
     """Follows one operand back."""
 
     def __init__(self, asked: Asked, trait: Trait) -> None:
         self.asked = asked
         self.trait = trait
+        self.parameters: list[tuple[Binding, Demand]] = []
+        """Those that were met, with what is done to them."""
         self._seen: set[ast.expr] = set()
 
     def of(self, operand: ast.expr, scope: Scope) -> list[WeakPlace]:
@@ -86,11 +96,17 @@ class Search:
             return self._operation(expr, scope, deep, complemented)
         return [
             weak
-            for inner in _parts(expr)
+            for inner in passed_on(expr, scope)
             for weak in self.behind(
                 inner, scope, deep - 1, complemented=complemented
             )
         ]
+
+    def under(
+        self, demand: Demand, expr: ast.expr, scope: Scope
+    ) -> list[WeakPlace]:
+        """The weak places behind an argument of which `demand` is made elsewhere."""
+        return self.behind(expr, scope, _DEEP, complemented=demand.complemented)
 
     def kept_below_one(self, call: ast.Call, scope: Scope) -> list[WeakPlace]:
         """The weak place behind `clamp(p, 1e-4, 1 - 1e-4)`, whose upper bound is 1 in half."""
@@ -135,6 +151,9 @@ class Search:
             )
         found: list[WeakPlace] = []
         for binding in reach.bindings:
+            if binding.how == "parameter":
+                demand = Demand(self.trait, complemented)
+                self.parameters.append((binding, demand))
             for value, home in values_of(self.asked.inference, binding):
                 found += self.behind(
                     value, home, deep - 1, complemented=complemented
@@ -374,16 +393,3 @@ class Search:
 
 def _saturates(found: Spelling) -> bool:
     return Trait.SATURATES in found.op.traits and found.op.policy == "keeps"
-
-
-def _parts(expr: ast.expr) -> list[ast.expr]:
-    """What an expression passes on unchanged, or turned around."""
-    if isinstance(expr, ast.IfExp):
-        return [expr.body, expr.orelse]
-    if isinstance(expr, ast.UnaryOp):
-        return [expr.operand]
-    if isinstance(expr, ast.BinOp):
-        return [expr.left]
-    if isinstance(expr, (ast.Subscript, ast.NamedExpr, ast.Starred)):
-        return [expr.value]
-    return []

@@ -41,6 +41,7 @@ from amp_migrate.planner.half_safety.foreign_calls import handed_abroad
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.islands import is_island, is_lowered
 from amp_migrate.planner.half_safety.reach import abroad, reachable
+from amp_migrate.planner.half_safety.saturated_arguments import hazards_of
 from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.second_order import grad_keeps_graph
@@ -176,6 +177,8 @@ class Hazards:
                     *handed_abroad(self.asked, node, where),
                 ):
                     self.cast(expr, "ops-without-half-kernel")
+                for hazard in hazards_of(self.asked, node, where):
+                    self.mend(hazard)
                 for expr in array_of_half(self.asked, node, where):
                     self.cast(expr, "half-outside-autocast")
                 has_gradient = partial(self._has_gradient, where)
@@ -304,10 +307,8 @@ class Hazards:
         """
         inner = program.scope(function)
         source = program.module.text.encode()
-        names = {
-            source[e.target.start : e.target.end].decode(): rule
-            for e, rule in elsewhere.casts.items()
-        }
+        spans = [(e.target, rule) for e, rule in elsewhere.casts.items()]
+        names = {source[s.start : s.end].decode(): r for s, r in spans}
         plain = all(
             [b.how for b in inner.bindings.get(n, ())] == ["parameter"]
             for n in names

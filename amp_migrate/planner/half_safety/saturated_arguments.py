@@ -1,0 +1,80 @@
+"""Arguments that come into a logarithm or a division in another file of the project, as where the
+losses have a file of their own: a sigmoid that half precision saturates must not come in there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.arguments import argument
+from amp_migrate.model.half_safety import Asked, Hazard
+from amp_migrate.model.half_safety.singular import (
+    demanded,
+    parameters_behind,
+    saturated,
+)
+from amp_migrate.model.half_safety.weak_places import Demand
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.targets import kept_functions
+from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.planner.half_safety.called_bodies import run_by
+from amp_migrate.planner.half_safety.reach import reachable
+
+_FILES = 3
+
+
+def hazards_of(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
+    """What a call hands to other files that half precision has saturated."""
+    if asked.float16 and asked.inference.inside(call):
+        for given, demand in _given(asked, call, scope, _FILES):
+            yield from saturated(asked, call, given, scope, demand)
+
+
+def _given(
+    asked: Asked, call: ast.Call, scope: Scope, files: int
+) -> Iterator[tuple[ast.expr, Demand]]:
+    """The arguments of a call, with what other files demand of them."""
+    program = asked.inference.program
+    kept = kept_functions(program, call.func, scope)
+    abroad = [
+        one for one in run_by(program, call, scope) if one[0] is not program
+    ]
+    for home, inner in (*abroad, *((one, one.scope(f)) for one, f in kept)):
+        bound = inner.self_name is not None
+        for name, demand in _demands(home, inner, asked.float16, files):
+            given = argument(call, inner, name, bound)
+            if given is not None:
+                yield given, demand
+
+
+def _demands(
+    program: Program, scope: Scope, float16: bool, files: int
+) -> tuple[tuple[str, Demand], ...]:
+    """What the body of a function demands of its parameters, also for the files behind it."""
+    return program.remembered(
+        (_demands, scope, float16, files),
+        lambda: tuple(dict.fromkeys(_demanded(program, scope, float16, files))),
+    )
+
+
+def _demanded(
+    program: Program, scope: Scope, float16: bool, files: int
+) -> Iterator[tuple[str, Demand]]:
+    there = Inference(program, lambda node: "float16", lambda node: None)
+    asked = Asked(there, float16)
+    names = {
+        one: name
+        for name, found in scope.bindings.items()
+        for one in found
+        if one.how == "parameter"
+    }
+    for node, where in reachable(program, scope.body, scope):
+        wanted = list(demanded(asked, node, where))
+        if isinstance(node, ast.Call) and files > 1:
+            for given, demand in _given(asked, node, where, files - 1):
+                wanted += parameters_behind(asked, given, where, demand)
+        for binding, demand in wanted:
+            if binding in names:
+                yield names[binding], demand
