@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -119,10 +120,10 @@ class Demands:
             return any(
                 self._kept(one, parent, scope, deep) for one in parent.targets
             )
-        if isinstance(parent, ast.BinOp) and _is_number(_other(parent, expr)):
-            return self.demanded(
-                parent, scope, deep
-            )  # an array plus a number is an array
+        if isinstance(parent, ast.BinOp) and _is_plain_number(
+            _other(parent, expr), scope
+        ):  # an array plus a number is an array
+            return self.demanded(parent, scope, deep)
         if isinstance(parent, (ast.Tuple, ast.List)):
             call = parents.get(parent)
             return isinstance(call, ast.Call) and self._joined(call, parent)
@@ -202,6 +203,8 @@ class Demands:
             if self._compares(op, call) and call.args[1] is expr:
                 return True
             return not op.sequence and _takes(op, call, expr, named)
+        if self._is_scaled(call):
+            return True
         if self.program.canonical(call.func) is not None:
             return False
         if self.layer(call, scope) is not None or self._first_is_layer(
@@ -211,6 +214,16 @@ class Demands:
         return any(
             home.wants(function, call, expr, deep)
             for home, function in self.run(call, scope)
+        )
+
+    def _is_scaled(self, call: ast.Call) -> bool:
+        """`scaler.scale(loss).backward()`"""
+        above = self.program.module.parents.get(call)
+        return (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "scale"
+            and isinstance(above, ast.Attribute)
+            and above.attr == "backward"
         )
 
     def _compares(self, op: Op, call: ast.Call) -> bool:
@@ -358,7 +371,5 @@ def _other(sides: ast.BinOp, one: ast.expr) -> ast.expr:
     return sides.right if sides.left is one else sides.left
 
 
-def _is_number(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Constant) and isinstance(
-        expr.value, (int, float)
-    )
+def _is_plain_number(expr: ast.expr, scope: Scope) -> bool:
+    return number(expr, scope) is not None

@@ -126,7 +126,7 @@ class Receivers:
             return (
                 whole
                 or isinstance(part, int)
-                and self._part(expr.value, part, scope, deep)
+                and self.part(expr.value, part, scope, deep)
             )
         if isinstance(expr, ast.UnaryOp) and not isinstance(expr.op, ast.Not):
             return self.made(expr.operand, scope, deep)
@@ -192,16 +192,20 @@ class Receivers:
             inner = demands.program.scope(function)
             yield from ((home, one, inner) for one in returned(function))
 
-    def _part(
+    def part(
         self, whole: ast.expr, index: int, scope: Scope, deep: int
     ) -> bool:
-        """One of several values: of a display, of an operator, of what a function returns."""
+        """One of several values: of a display, of an operator, of what a function returns, which
+        may be what another one gives.
+        """
+        if deep <= 0:
+            return False
         if isinstance(whole, (ast.Tuple, ast.List)):
             return index < len(whole.elts) and self.made(
                 whole.elts[index], scope, deep
             )
-        if not isinstance(whole, ast.Call):
-            return False
+        if not isinstance(whole, ast.Call):  # the rows of a tensor are tensors
+            return self.made(whole, scope, deep - 1)
         op = self.demands.operator(whole) or self._operator_of_method(
             whole, scope, deep
         )
@@ -211,9 +215,7 @@ class Receivers:
             return op.result in (*_SEVERAL, "either")
         results = list(self._results(whole, scope))
         return bool(results) and all(
-            isinstance(one, ast.Tuple)
-            and index < len(one.elts)
-            and home.made(one.elts[index], inner, deep)
+            home.part(one, index, inner, deep - 1)
             for home, one, inner in results
         )
 
@@ -272,7 +274,7 @@ class Receivers:
             return False
         scope = module.scope_of(value)
         if binding.index is not None and binding.how == "assign":
-            return self._part(value, binding.index, scope, deep)
+            return self.part(value, binding.index, scope, deep)
         # The rows of a tensor are tensors, and what is added to one stays one.
         is_whole = binding.how in ("assign", "walrus", "augmented", "for")
         return is_whole and self.made(value, scope, deep)
