@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.late_bound_calls import of_dispatch
 from amp_migrate.model.losses import body_effects, callables, is_library_bce
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax import Function, Scope, is_abstract
 
 if TYPE_CHECKING:
     from amp_migrate.model.effects import Effects
@@ -47,7 +47,10 @@ class CalledEffects:
     def _of_overrides(
         self, call: ast.Call, function: Function, scope: Scope
     ) -> EventKind:
-        """`self.loss(x)` runs the method of whichever heir the object is of."""
+        """`self.loss(x)` runs the method of whichever heir the object is of: all that one does
+        where the method is left to them.
+        """
+        left = is_abstract(function)
         others = [
             one
             for one in self.effects.values.callees(call, scope)
@@ -55,7 +58,8 @@ class CalledEffects:
         ]
         effect = EventKind.NONE
         for one in others:
-            effect |= self.effects.of_function(one) & _CARRIED
+            found = self.effects.of_function(one)
+            effect |= found if left else found & _CARRIED
         return effect
 
     def _of_callables(self, call: ast.Call, scope: Scope) -> EventKind:

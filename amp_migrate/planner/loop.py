@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    is_abstract,
+)
 from amp_migrate.planner.cleared_gradients import all_cleared
 from amp_migrate.planner.groups import Group, groups
 from amp_migrate.planner.optimizers import no_step
@@ -138,7 +143,7 @@ def _calls_of(program: Program, caller: Scope, scope: Scope) -> list[ast.Call]:
     return [
         call
         for call in caller.calls
-        if program.values.callee(call, caller) is scope.node
+        if scope.node in _run(program, call, caller)
     ]
 
 
@@ -186,14 +191,24 @@ def _stepper(
     )
 
 
-def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:
+def _run(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Function, ...]:
+    """What a call runs; of a method that is left to heirs, what these make of it."""
     function = program.values.callee(call, scope)
-    if (
-        function is None
-        or program.effects.of_function(function) & EventKind.STEP
-    ):
-        return False
-    return bool(program.effects.of_function(function) & EventKind.BACKWARD)
+    if function is None or not is_abstract(function):
+        return (function,) if function is not None else ()
+    others = program.values.callees(call, scope)
+    return tuple(one for one in others if not is_abstract(one))
+
+
+def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:
+    found = [
+        program.effects.of_function(one) for one in _run(program, call, scope)
+    ]
+    return bool(found) and all(
+        one & EventKind.BACKWARD and not one & EventKind.STEP for one in found
+    )
 
 
 def _stepped_with(program: Program, scope: Scope) -> ast.Call | None:
@@ -221,6 +236,6 @@ def _callers(program: Program, scope: Scope) -> list[Scope]:
         return []
     found: dict[int, Scope] = {}
     for site in program.graph.sites(scope.node):
-        if program.values.callee(site.call, site.scope) is scope.node:
+        if scope.node in _run(program, site.call, site.scope):
             found[id(site.scope)] = site.scope
     return list(found.values())

@@ -21,6 +21,7 @@ from amp_migrate.planner.half_safety.region_exit_casts import casts_after
 from amp_migrate.planner.half_safety.running_sums import sums_in_float
 from amp_migrate.planner.handed_losses import Above, is_handed, regions_above
 from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
+from amp_migrate.planner.left_to_heirs import refuse_unlinked_heirs
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
 from amp_migrate.planner.loop_edits import LoopPlan
 from amp_migrate.planner.loss_flow import flow_of
@@ -242,6 +243,7 @@ class LoopPlanner:
         scaled = self.settings.dtype != "bfloat16"
         screen.screen(self.program, scope, backwards, scaled=scaled)
         loop = find_loop(self.program, group, scaled=scaled)
+        refuse_unlinked_heirs(self.program, self.wiring.project, loop)
         marked = screen.screen_training(
             self.program, scope, backwards, scaled=scaled
         )

@@ -35,6 +35,7 @@ _ABOVE = {
     "no-optimizer",
     "cpu-only",
 }
+_STEPLESS = {"step-elsewhere", "no-optimizer"}
 _MOST = 40
 
 
@@ -71,6 +72,13 @@ def company(
             found += [
                 file for user in near for file in project.imports.get(user, ())
             ][:_MOST]
+    if refusal.reason in _STEPLESS:  # a base class may step
+        bases = list(_bases(scope, program))
+        found += [
+            *bases,
+            *_ways(here, bases, project),
+            *_packages(bases, project),
+        ]
     if (
         refusal.reason == "cpu-only"
     ):  # the program that imports this may move everything, and name nothing of it
