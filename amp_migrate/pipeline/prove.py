@@ -110,12 +110,15 @@ def _unproved(
         program = program_of({**texts, **outputs})
         introduced = {path: plan.introduced for path, plan in plans.items()}
         for one in unproved(program, texts, introduced):
+            is_module = one.scope in ("", "<module>")
+            where = "at module level" if is_module else f"in `{one.scope}`"
             what = (
-                f"`{one.expression}` cannot be proved to work there: "
+                f"the rewrite would add `{one.expression}` {where}, which cannot be "
+                "proved to work there: "
                 if one.expression
-                else ""
+                else f"of what the rewrite would add {where}: "
             )
-            message = f"line {one.line} of the rewrite: {what}{one.why}"
+            message = f"{what}{one.why}"
             found.setdefault(one.path, []).append(
                 ("addition-not-proved", one.scope, message)
             )

@@ -72,19 +72,27 @@ def company(
             found += [
                 file for user in near for file in project.imports.get(user, ())
             ][:_MOST]
-    if refusal.reason in _STEPLESS:  # a base class may step
-        bases = list(_bases(scope, program))
-        found += [
-            *bases,
-            *_ways(here, bases, project),
-            *_packages(bases, project),
-        ]
-    if (
-        refusal.reason == "cpu-only"
-    ):  # the program that imports this may move everything, and name nothing of it
-        found += project.users(here)[:_MOST]
-        found += [file for file in project.helpers(here, _MOST) if _moves(file)]
+    if refusal.reason in _STEPLESS:
+        found += _of_bases(here, scope, program, project)
+    if refusal.reason == "cpu-only":
+        found += _of_movers(here, project)
     return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def _of_movers(here: str, project: Project) -> Iterator[str]:
+    """The program that imports a file may move everything, and name nothing of it."""
+    yield from project.users(here)[:_MOST]
+    yield from (file for file in project.helpers(here, _MOST) if _moves(file))
+
+
+def _of_bases(
+    here: str, scope: Scope, program: Program, project: Project
+) -> Iterator[str]:
+    """The files of the base classes, which may step, and those that hand on their names."""
+    bases = list(_bases(scope, program))
+    yield from bases
+    yield from _ways(here, bases, project)
+    yield from _packages(bases, project)
 
 
 def makers(

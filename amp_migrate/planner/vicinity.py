@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.planner.scaler_placement.unresolved import fits
 
 
 def files_near(program: Program, scope: Scope) -> list[Module]:
@@ -45,11 +47,31 @@ def _callers(program: Program, scope: Scope) -> list[ast.AST]:
             continue
         found[id(node)] = node
         if isinstance(node, FUNCTIONS):
-            wanted.extend(site.scope.node for site in program.graph.sites(node))
+            wanted.extend(
+                site.scope.node
+                for site in program.graph.sites(node)
+                if _may_run(program, site, node)
+            )
             around = program.scope(node).parent
             if around is not None and isinstance(around.node, FUNCTIONS):
                 wanted.append(around.node)
     return list(found.values())
+
+
+def _may_run(program: Program, site: CallSite, function: Function) -> bool:
+    """Whether a call of a method's name takes what the method needs: `bar.update(1)` is none of
+    `Model.update(self, images, targets)`.
+    """
+    func = site.call.func
+    if not isinstance(func, ast.Attribute) or not site.bound:
+        return True
+    if function.decorator_list:
+        return True
+    if program.values.callee(site.call, site.scope) is not None:
+        return True
+    if program.graph.class_named(func.value, site.scope) is not None:
+        return True  # `Model.update(model, images, targets)`
+    return fits(site.call, program.scope(function))
 
 
 def reach_of(program: Program, scope: Scope) -> tuple[ast.AST, ...]:

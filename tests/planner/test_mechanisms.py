@@ -94,6 +94,9 @@ def check_claim(case: Case, name: str, message: str) -> None:
     for quoted in re.findall(r"`([^`]+)`", message):
         said = " ".join(quoted.removesuffix(".float()").split())  # a cast is an addition
         known = quoted in TOLD or quoted in written or said in written
+        known = known or all(
+            re.search(rf"(def|class) {re.escape(p)}\b", written) for p in quoted.split(".")
+        )
         assert known or any(quoted == _qualname(part) for part in case.loops), quoted
     named = re.findall(r"([\w./-]+\.py):(\d+)", message)
     named += [(file or name, n) for n, file in re.findall(r"line (\d+)(?: of (\S+\.py))?", message)]

@@ -44,7 +44,9 @@ class ListedNames(RewrittenFile):
     def _shown(self, new: _New, names: ast.expr) -> Unproved:
         scope = self.program.module.scope_of(new.node)
         line = getattr(new.node, "lineno", 1)
-        why = f"`{ast.unparse(names)}` may list all names there, and one would be new"
+        path = self.program.module.scope_of(names).module.path
+        place = f"{path}:{names.lineno}"
+        why = f"`{ast.unparse(names)}` ({place}) may list all names there, and one would be new"
         return Unproved(self.file.path, scope.qualname, line, "", why)
 
     def _new(self) -> Iterator[_New]:
