@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -36,6 +37,31 @@ def candidates(path: str, canonical: str) -> Iterator[tuple[str, list[str]]]:
             if cut and not (level == 0 and f"{base}.py" == own):
                 yield f"{base}.py", parts[cut:]
             yield f"{base}/__init__.py", parts[cut:]
+    if level == 0:
+        yield from _in_renamed(path, parts, own)
+
+
+def _in_renamed(
+    path: str, parts: list[str], own: str
+) -> Iterator[tuple[str, list[str]]]:
+    """`lib.models` in a folder that an archive calls `lib-master`, which is `lib` wherever the
+    program runs.
+    """
+    for folder in _starts(os.path.join(os.getcwd(), path), 0):  # noqa: PTH109, PTH118
+        called = Path(folder).name
+        if called == parts[0] or parts[0] not in called:
+            continue  # spares the words of most
+        if parts[0] not in _words(called):
+            continue
+        for cut in range(len(parts), 1, -1):
+            base = "/".join((folder, *parts[1:cut]))
+            if f"{base}.py" != own:
+                yield f"{base}.py", parts[cut:]
+            yield f"{base}/__init__.py", parts[cut:]
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^0-9A-Za-z_]+", name)
 
 
 @lru_cache(maxsize=4096)

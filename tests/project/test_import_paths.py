@@ -1,0 +1,42 @@
+"""Which files an import may mean, from the place of the file that imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.project.import_paths import candidates, starts_used
+
+
+@pytest.mark.parametrize(
+    ("folder", "found"),
+    [("cloud-master", True), ("owner+cloud", True), ("clouds", False), ("other", False)],
+)
+def test_a_folder_that_an_archive_calls_something_more(
+    tmp_path: Path, folder: str, found: bool
+) -> None:
+    root = tmp_path / folder
+    (root / "models").mkdir(parents=True)
+    (root / "models" / "net.py").touch()
+    files = dict(candidates(str(root / "train.py"), "cloud.models.net.Net"))
+    is_there = str(root.resolve() / "models" / "net.py") in files
+    assert is_there is found
+
+
+def test_a_file_is_not_what_it_imports_itself(tmp_path: Path) -> None:
+    root = tmp_path / "cloud-master"
+    root.mkdir()
+    (root / "train.py").touch()
+    files = dict(candidates(str(root / "train.py"), "cloud.train.Net"))
+    assert str(root.resolve() / "train.py") not in files
+
+
+def test_the_folders_that_imports_start_in(tmp_path: Path) -> None:
+    inner = tmp_path / "lib" / "training"
+    for folder in (inner, tmp_path / "lib" / "utils", tmp_path / "lib" / "json"):
+        folder.mkdir(parents=True)
+        (folder / "one.py").touch()
+    here = str(inner / "train.py")
+    assert starts_used(here, ["utils.one.Net", "torch"]) == [inner, tmp_path / "lib"]
+    assert starts_used(here, ["json.one", "torch.nn"]) == [inner]
