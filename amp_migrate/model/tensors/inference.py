@@ -63,6 +63,7 @@ class Inference:
         """Expressions that are going to be `.float()`."""
         self._abroad: dict[tuple[int, str], Inference] = {}
         self._given: dict[object, Inference] = {}
+        self._added: dict[Binding, Fact] = {}
         self._hops = 0
         self.outside: Inference | None = None
         """The same for the bodies of functions that are called outside of autocast."""
@@ -370,15 +371,22 @@ class Inference:
         """Take a binding to give this, whatever gives it in sight."""
         self._facts.settle(binding, fact)
 
+    def add(self, binding: Binding, fact: Fact) -> None:
+        """What a caller out of sight gives a parameter, beside those in sight."""
+        self._added[binding] = fact
+
     def passed(self, binding: Binding) -> list[tuple[ast.expr, Scope]]:
         """What the callers in sight pass for a parameter."""
         return parameters.arguments(self.program, binding)
 
     def bound(self, binding: Binding) -> Fact:
         """What a binding gives its name."""
-        return self._facts.of(
-            binding, lambda: bindings.of_binding(self, binding)
-        )
+        return self._facts.of(binding, lambda: self._bound(binding))
+
+    def _bound(self, binding: Binding) -> Fact:
+        found = bindings.of_binding(self, binding)
+        added = self._added.get(binding)
+        return found if added is None else join([found, added])
 
 
 def _signed(op: ast.unaryop, fact: Fact) -> Fact:

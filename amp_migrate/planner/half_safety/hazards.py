@@ -7,10 +7,8 @@ What breaks is asked of `model.half_safety`; here the answers become edits, refu
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.half_safety import (
@@ -38,8 +36,14 @@ from amp_migrate.planner.half_safety.custom_functions import (
     unprotected,
 )
 from amp_migrate.planner.half_safety.foreign_calls import handed_abroad
+from amp_migrate.planner.half_safety.handed_facts import Facts, HandedFacts
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.islands import is_island, is_lowered
+from amp_migrate.planner.half_safety.other_files import (
+    apart_elsewhere,
+    cast_elsewhere,
+    in_other_file,
+)
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.half_safety.saturated_arguments import hazards_of
 from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
@@ -48,8 +52,6 @@ from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.torch_facts.ops import Trait
-
-_TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 
 class Hazards:
@@ -63,9 +65,13 @@ class Hazards:
         *,
         float16: bool = True,
         everywhere: bool = False,
+        given: Facts | None = None,
     ) -> None:
-        """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's."""
+        """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's.
+        `given`: what calls in other files give parameters.
+        """
         self.program = program
+        self.given = given or {}
         self.float16 = float16
         self.elsewhere = everywhere
         """Whether the program is another one than that of the loop."""
@@ -85,6 +91,8 @@ class Hazards:
 
     def _ask(self) -> Asked:
         inference = Inference(self.program, self.inside.at, self.inside.own)
+        for binding, fact in self.given.items():
+            inference.add(binding, fact)
         return Asked(inference, self.float16)
 
     def enter(self, regions: Iterable[tuple[list[ast.stmt], Scope]]) -> None:
@@ -99,19 +107,27 @@ class Hazards:
         """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
         self._check_here(statements, scope)
         reached: dict[str, None] = {}
-        is_wide = False
+        is_wide, handed = False, HandedFacts()
+        handed.add(self.asked, statements, scope)
         for program, function, calls in abroad(self.program, statements, scope):
             reached[resolved(program.module.path)] = None
-            elsewhere = Hazards(program, float16=self.float16, everywhere=True)
+            inner = program.scope(function)
+            elsewhere = Hazards(
+                program,
+                float16=self.float16,
+                everywhere=True,
+                given=handed.of(inner),
+            )
+            handed.add(elsewhere.asked, function.body, inner)
             try:
-                elsewhere._check_here(function.body, program.scope(function))
+                elsewhere._check_here(function.body, inner)
                 self._check_mended(
                     statements[0], elsewhere, program, function, calls
                 )
             except Refusal as refusal:
                 ways = reached if refusal.files else ()
-                raise self._in_other_file(
-                    refusal, statements[0], program, ways
+                raise in_other_file(
+                    self.program, refusal, statements[0], program, ways
                 ) from None
             is_wide = is_wide or elsewhere._makes_wide(function)
         self.wanted += reached if is_wide else []
@@ -129,14 +145,14 @@ class Hazards:
             first = next(iter(elsewhere.functions))
             raise unprotected(first.node, first, elsewhere=True)
         if elsewhere.islands:
-            raise self._apart_elsewhere(
-                node, program, next(iter(elsewhere.islands))
+            raise apart_elsewhere(
+                self.program, node, program, next(iter(elsewhere.islands))
             )
         if elsewhere.casts and not self._cast_arguments(
             calls, program, function, elsewhere
         ):
             edit, rule = next(iter(elsewhere.casts.items()))
-            raise self._elsewhere(node, program, edit, rule)
+            raise cast_elsewhere(self.program, node, program, edit, rule)
 
     def _makes_wide(self, function: Function) -> bool:
         scope = self.program.scope(function)
@@ -340,60 +356,3 @@ class Hazards:
                     self.cast(weak.cast, rule)
         if self.asked.needs_cast(expr, scope):
             self.cast(expr, rule)
-
-    def _in_other_file(
-        self,
-        refusal: Refusal,
-        node: ast.stmt,
-        program: Program,
-        ways: Iterable[str],
-    ) -> Refusal:
-        """A line means nothing without its file; `ways`: the files that led there."""
-        path = self._near(program)
-        said = refusal.message
-        told = (
-            said
-            if f"{Path(path).name}:" in said
-            else f"{path}:{refusal.line}: {said}"
-        )
-        files = tuple(dict.fromkeys((*refusal.files, *ways)))
-        return Refusal(refusal.reason, node, told, files)
-
-    def _apart_elsewhere(
-        self, node: ast.stmt, program: Program, statement: ast.stmt
-    ) -> Refusal:
-        place = f"{self._near(program)}:{statement.lineno}"
-        message = f"{place} loses too much in half precision: compute it with autocast switched off"
-        return Refusal(
-            "loses-precision", node, message, (resolved(program.module.path),)
-        )
-
-    def _near(self, program: Program) -> str:
-        here = Path(self.program.module.path).absolute().parent
-        return os.path.relpath(program.module.path, here)
-
-    def _elsewhere(
-        self,
-        node: ast.stmt,
-        program: Program,
-        edit: ReplaceExpression,
-        rule: str,
-    ) -> Refusal:
-        """A hazard in another file is named, with the cast that mends it, for the user to write
-        there.
-        """
-        source = program.module.text.encode()
-        line = source[: edit.target.start].count(b"\n") + 1
-        text = _receiver(source[edit.target.start : edit.target.end].decode())
-        place = f"{self._near(program)}:{line}"
-        message = f"{place} breaks in half precision: write `{text}.float()` there, then run again"
-        return Refusal(
-            rule, node, message, files=(resolved(program.module.path),)
-        )
-
-
-def _receiver(text: str) -> str:
-    """An expression as it stands before a dot; of a long one the first line."""
-    parsed = ast.parse(f"({text})", mode="eval").body
-    first = text.split("\n", maxsplit=1)[0]
-    return first if isinstance(parsed, _TIGHT) else f"({first})"

@@ -1,0 +1,74 @@
+"""Hazards in other files of the project, as refusals that name the file."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from amp_migrate.model.program import Program
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.rewrite.edits import ReplaceExpression
+
+_TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+def in_other_file(
+    here: Program,
+    refusal: Refusal,
+    node: ast.stmt,
+    program: Program,
+    ways: Iterable[str],
+) -> Refusal:
+    """A line means nothing without its file; `ways`: the files that led there."""
+    path = _near(here, program)
+    said = refusal.message
+    told = (
+        said
+        if f"{Path(path).name}:" in said
+        else f"{path}:{refusal.line}: {said}"
+    )
+    files = tuple(dict.fromkeys((*refusal.files, *ways)))
+    return Refusal(refusal.reason, node, told, files)
+
+
+def apart_elsewhere(
+    here: Program, node: ast.stmt, program: Program, statement: ast.stmt
+) -> Refusal:
+    place = f"{_near(here, program)}:{statement.lineno}"
+    message = f"{place} loses too much in half precision: compute it with autocast switched off"
+    return Refusal(
+        "loses-precision", node, message, (resolved(program.module.path),)
+    )
+
+
+def _near(here: Program, program: Program) -> str:
+    folder = Path(here.module.path).absolute().parent
+    return os.path.relpath(program.module.path, folder)
+
+
+def cast_elsewhere(
+    here: Program,
+    node: ast.stmt,
+    program: Program,
+    edit: ReplaceExpression,
+    rule: str,
+) -> Refusal:
+    """A hazard in another file is named, with the cast that mends it, for the user to write
+    there.
+    """
+    source = program.module.text.encode()
+    line = source[: edit.target.start].count(b"\n") + 1
+    text = _receiver(source[edit.target.start : edit.target.end].decode())
+    place = f"{_near(here, program)}:{line}"
+    message = f"{place} breaks in half precision: write `{text}.float()` there, then run again"
+    return Refusal(rule, node, message, files=(resolved(program.module.path),))
+
+
+def _receiver(text: str) -> str:
+    """An expression as it stands before a dot; of a long one the first line."""
+    parsed = ast.parse(f"({text})", mode="eval").body
+    first = text.split("\n", maxsplit=1)[0]
+    return first if isinstance(parsed, _TIGHT) else f"({first})"
