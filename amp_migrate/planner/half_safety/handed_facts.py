@@ -11,7 +11,7 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope
-from amp_migrate.model.tensors.fact import Fact
+from amp_migrate.model.tensors.fact import DType, Fact, join
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.reach import reachable
 
@@ -35,10 +35,25 @@ class HandedFacts:
                     facts = dict(_given(asked, node, where, inner))
                     self._found.setdefault(inner, []).append(facts)
 
-    def of(self, scope: Scope) -> Facts:
-        """Of one function. None where calls differ: which facts belong together would be lost."""
-        first, *others = self._found.get(scope, [{}])
-        return {} if any(one != first for one in others) else first
+    def of(self, scope: Scope) -> list[Facts]:
+        """Of one function: apart for calls that hand half and calls that hand float32 for the same
+        parameter, since which of them belong together would be lost.
+        """
+        alike: dict[_Widths, list[Facts]] = {}
+        for one in self._found.get(scope, [{}]):
+            alike.setdefault(_widths(one), []).append(one)
+        return [
+            {one: join(facts[one] for facts in held) for one in held[0]}
+            for held in alike.values()
+        ]
+
+
+_Widths = tuple[tuple[Binding, DType], ...]
+
+
+def _widths(facts: Facts) -> _Widths:
+    widths = DType.HALF | DType.FLOAT
+    return tuple((one, fact.dtypes & widths) for one, fact in facts.items())
 
 
 def _abroad(

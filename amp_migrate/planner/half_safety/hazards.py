@@ -105,32 +105,52 @@ class Hazards:
 
     def check(self, statements: list[ast.stmt], scope: Scope) -> None:
         """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
-        self._check_here(statements, scope)
+        self.check_here(statements, scope)
         reached: dict[str, None] = {}
         is_wide, handed = False, HandedFacts()
         handed.add(self.asked, statements, scope)
         for program, function, calls in abroad(self.program, statements, scope):
             reached[resolved(program.module.path)] = None
-            inner = program.scope(function)
-            elsewhere = Hazards(
-                program,
-                float16=self.float16,
-                everywhere=True,
-                given=handed.of(inner),
-            )
-            handed.add(elsewhere.asked, function.body, inner)
-            try:
-                elsewhere._check_here(function.body, inner)
-                self._check_mended(
-                    statements[0], elsewhere, program, function, calls
-                )
-            except Refusal as refusal:
-                ways = reached if refusal.files else ()
-                raise in_other_file(
-                    self.program, refusal, statements[0], program, ways
-                ) from None
-            is_wide = is_wide or elsewhere._makes_wide(function)
+            several = handed.of(program.scope(function))
+            for given in several:
+                other = self._other(program, given)
+                handed.add(other.asked, function.body, program.scope(function))
+                try:
+                    self._check_abroad(
+                        statements[0], other, function, calls, len(several)
+                    )
+                except Refusal as refusal:
+                    ways = reached if refusal.files else ()
+                    raise in_other_file(
+                        self.program, refusal, statements[0], program, ways
+                    ) from None
+                is_wide = is_wide or other.makes_wide(function)
         self.wanted += reached if is_wide else []
+
+    def _other(self, program: Program, given: Facts) -> Hazards:
+        return Hazards(
+            program, float16=self.float16, everywhere=True, given=given
+        )
+
+    def _check_abroad(
+        self,
+        node: ast.stmt,
+        other: Hazards,
+        function: Function,
+        calls: tuple[ast.Call, ...],
+        kinds: int,
+    ) -> None:
+        """`kinds`: how many kinds of calls there are, by the dtypes that they hand; a cast in all
+        of them would not fit what some of them write into.
+        """
+        other.check_here(function.body, other.program.scope(function))
+        mended = () if kinds > 1 and other.is_strict else calls
+        self._check_mended(node, other, other.program, function, mended)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a cast mends a write that wants the dtype of what it writes into."""
+        return "dtype-strict-inplace" in self.casts.values()
 
     def _check_mended(
         self,
@@ -154,7 +174,8 @@ class Hazards:
             edit, rule = next(iter(elsewhere.casts.items()))
             raise cast_elsewhere(self.program, node, program, edit, rule)
 
-    def _makes_wide(self, function: Function) -> bool:
+    def makes_wide(self, function: Function) -> bool:
+        """Whether a function makes values of a large known range."""
         scope = self.program.scope(function)
         nodes = (
             reachable(self.program, function.body, scope)
@@ -165,7 +186,8 @@ class Hazards:
             overflow.is_wide(self.asked, node, where) for node, where in nodes
         )
 
-    def _check_here(self, statements: list[ast.stmt], scope: Scope) -> None:
+    def check_here(self, statements: list[ast.stmt], scope: Scope) -> None:
+        """The same in this file alone."""
         nodes = list(reachable(self.program, statements, scope))
         for hazard in (
             demands.complex_parameters(self.asked) if self.float16 else ()
