@@ -28,6 +28,7 @@ from amp_migrate.planner.regions import (
     acts,
     checked,
     index_in,
+    inside_larger,
     is_power,
     rebased,
     receivers,
@@ -380,11 +381,7 @@ class RegionFinder:
         regions: list[Region],
     ) -> Hoist:
         if not (isinstance(at, ast.Expr) and at.value is call):
-            raise Refusal(
-                "unsupported-shape",
-                call,
-                "backward is called inside a larger expression",
-            )
+            raise inside_larger(call, expr)
         block = self.program.module.block_of(at)
         place = index_in(block, at)
         for region in reversed(regions):

@@ -15,6 +15,7 @@ from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.planner.cleared_gradients import never_stepped
 from amp_migrate.planner.gradient_uses import manual_update
 from amp_migrate.planner.groups import Group
+from amp_migrate.planner.hidden_steps import hidden_step
 from amp_migrate.planner.passed_on import passed_on
 from amp_migrate.planner.preconditions import own_nodes
 from amp_migrate.planner.refusal import Refusal, Skip, what_was_read
@@ -41,6 +42,7 @@ def no_step(program: Program, group: Group) -> Refusal:
         or _updated_by_hand(program, group)
         or _stepped_apart(program, group)
         or _stepped_by_unknown(program, group)
+        or hidden_step(program, group)
         or Skip(
             "no-optimizer",
             group.backwards[0],

@@ -143,3 +143,15 @@ def acts(statement: ast.stmt) -> bool:
         and n.args
         for n in shallow(statement)
     )
+
+
+def inside_larger(call: ast.Call, loss: ast.expr) -> Refusal:
+    """For a backward whose loss is computed in its own call, which is part of a larger one."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr == "backward":
+        why = "backward is called inside a larger expression"
+    else:
+        why = f"`{ast.unparse(func)}` goes backward inside a larger statement, and `"
+        why += f"{ast.unparse(loss)}`, of which the loss is made, is computed among its arguments: "
+        why += "give that a statement of its own, before it"
+    return Refusal("unsupported-shape", call, why)

@@ -218,11 +218,15 @@ def _behind_property(
     )
     lazy = any(program.module.scope_of(b.statement) is inner for b in made)
     if only[0] != inner.self_name or "." in only[2] or lazy:
+        what = "makes the optimizer when it is first read"
+        remedy = "make it where the object is made"
+        if not lazy:
+            what = "hands out what is no attribute of the object itself"
+            remedy = "keep the optimizer in one"
         raise Refusal(
             "optimizer-not-in-sight",
             scope.node,
-            f"`self.{name}` is a property that makes the optimizer when it is first read "
-            f"(line {method.lineno}): make it where the object is made",
+            f"`self.{name}` is a property that {what} (line {method.lineno}): {remedy}",
         )
     return only[2]
 
