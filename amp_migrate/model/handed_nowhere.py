@@ -16,6 +16,10 @@ _OF_COLLECTIONS = frozenset(
 def stays(module: Module, node: ast.expr) -> bool:
     """Whether `args.train` or `dataset.train`, as it is used, cannot pass a function on."""
     parent = module.parents[node]
+    if isinstance(parent, ast.Attribute):  # `worker.train.remote(x)` calls it
+        above = module.parents[parent]
+        is_called = isinstance(above, ast.Call) and above.func is parent
+        return not is_called and not parent.attr.startswith("__")
     if isinstance(parent, ast.Subscript):
         return parent.value is node
     if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):

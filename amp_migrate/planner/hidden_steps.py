@@ -48,16 +48,16 @@ def _in_lambda(
     bodies = [
         one.value.body for one in bindings if isinstance(one.value, ast.Lambda)
     ]
-    inner = (one for body in bodies for one in nodes_in(body))
-    return next((c for c in inner if _steps(program, c, scope)), None)
+    inner = (n for body in bodies for n in nodes_in(body))
+    calls = (one for one in inner if isinstance(one, ast.Call))
+    return next((one for one in calls if _steps(program, one, scope)), None)
 
 
-def _steps(program: Program, node: ast.AST, scope: Scope) -> bool:
+def _steps(program: Program, call: ast.Call, scope: Scope) -> bool:
     return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "step"
-        and program.effects.is_optimizer(node.func.value, scope)
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "step"
+        and program.effects.is_optimizer(call.func.value, scope)
     )
 
 
