@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.quiet_forwards import runs_quietly
 from amp_migrate.model.syntax import Scope
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.amp_api import CACHE_KEEPS_GRADIENTS, CACHE_SWITCH
@@ -36,15 +37,39 @@ def loses_gradients(
     oldest = settings.target_torch
     if oldest is not None and oldest >= CACHE_KEEPS_GRADIENTS:
         return False
-    quiet, loud = set[_Model](), set[_Model]()
-    for node, where in reachable(program, list(statements), scope):
-        if (
-            isinstance(node, ast.Call)
-            and program.effects.of_node(node, where) & EventKind.FORWARD
-        ):
-            found = quiet if runs_quietly(program, node, where) else loud
-            found |= set(_run_by(program, node, where))
+    found = {True: set[_Model](), False: set[_Model]()}
+    for home, node, where in _run(program, list(statements), scope):
+        if isinstance(node, ast.Call) and _is_forward(home, node, where):
+            is_quiet = runs_quietly(home, node, where)
+            found[is_quiet] |= set(_run_by(home, node, where))
+    quiet, loud = found[True], found[False]
     return any(_share_weights(one, other) for one in quiet for other in loud)
+
+
+def _run(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> Iterator[tuple[Program, ast.AST, Scope]]:
+    """All that the statements run, in whichever file."""
+    for node, where in reachable(program, statements, scope):
+        yield program, node, where
+    for home, function, _ in abroad(program, statements, scope):
+        inner = home.scope(function)
+        for node, where in reachable(home, function.body, inner):
+            yield home, node, where
+
+
+def _is_forward(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Also of what a module was given: which file made it, its own file does not tell."""
+    if program.effects.of_node(call, scope) & EventKind.FORWARD:
+        return True
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and dotted_name(func.value) == scope.self_name
+        and scope.self_name is not None
+        and program.values.kind(func, scope) is Kind.UNKNOWN
+        and not program.values.callees(call, scope)
+    )
 
 
 class _Model(NamedTuple):
