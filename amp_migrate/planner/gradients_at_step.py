@@ -8,11 +8,14 @@ import ast
 import itertools
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.held_parameters import in_both, optimized, trained
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import holds
 from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.planner.fed_optimizers import Feeding
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.loss_flow import header
+from amp_migrate.planner.parameter_uses import ParameterUses
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.step_calls import check_value
 from amp_migrate.planner.turn import OptimizerStep
@@ -34,6 +37,8 @@ class GradientsAtStep(Unscaling):
             check_value(self.program, step.made)
             self._check_found(step)
             self._check_used(step)
+            self._check_shared(step)
+            self._check_fed(step)
             self._check_cleared(step)
             self._check_never_cleared(step)
             self._check_swallowed(step)
@@ -145,6 +150,67 @@ class GradientsAtStep(Unscaling):
             and (mine <= its or its <= mine)
         )
 
+    def _check_shared(self, step: OptimizerStep) -> None:
+        """Two optimizers that hold the same parameters: each step divides their gradients by the
+        scale.
+        """
+        for other in self.steps:
+            if self._divides_before(other, step) and self._in_both(other, step):
+                mine, its = map(ast.unparse, (step.optimizer, other.optimizer))
+                raise Refusal(
+                    "param-in-two-optimizers",
+                    step.call,
+                    f"`{mine}` holds parameters that `{its}`, stepped in line "
+                    f"{other.call.lineno}, holds too: both steps would divide their gradients by "
+                    "the scale, so that they all but vanish",
+                )
+
+    def _divides_before(
+        self, other: OptimizerStep, step: OptimizerStep
+    ) -> bool:
+        """Whether `other` steps before `step` in one turn, and no gradients are cleared between."""
+        end = self.flow.step(step.statement).order
+        start = self.flow.step(other.statement).order
+        mine, its = map(self._guards, (step.statement, other.statement))
+        return (
+            other.key != step.key
+            and start < end
+            and self._loop(other.statement) is self._loop(step.statement)
+            and not any(_opposite(guard) in its for guard in mine)
+            and not any(
+                self._header_effect(one.statement) & EventKind.ZERO_GRAD
+                for one in self.flow.steps[start + 1 : end]
+            )
+        )
+
+    def _in_both(self, other: OptimizerStep, step: OptimizerStep) -> bool:
+        return in_both(
+            *(
+                optimized(self.program, one.optimizer, self.scope)
+                for one in (other, step)
+            )
+        )
+
+    def _check_fed(self, step: OptimizerStep) -> None:
+        """Of several optimizers, one whose models take part in the loss in some branches alone."""
+        several = len({one.key for one in self.steps}) > 1
+        given = (
+            trained(self.program, step.optimizer, self.scope)
+            if several and not self.entered
+            else None
+        )
+        if given is None:
+            return
+        uses = ParameterUses(self.program, self.scope, given)
+        if Feeding(self.scope, self.backwards, uses).may_starve(step.statement):
+            raise Refusal(
+                "step-without-gradients",
+                step.call,
+                f"what `{ast.unparse(step.optimizer)}` trains takes part in the loss in some "
+                "branches alone, and GradScaler.step does not accept an optimizer without "
+                "gradients: step it in those branches",
+            )
+
     def _check_cleared(self, step: OptimizerStep) -> None:
         """`optimizer.zero_grad()` between backward and step leaves nothing for `scaler.step`, which
         raises unless unscale_ has seen the gradients.
@@ -254,6 +320,11 @@ class GradientsAtStep(Unscaling):
                 return False
             below = parent
         return False
+
+
+def _opposite(guard: str) -> str:
+    branch, _, test = guard.partition(" ")
+    return f"{'else' if branch == 'then' else 'then'} {test}"
 
 
 def _leaves(handler: ast.ExceptHandler) -> bool:

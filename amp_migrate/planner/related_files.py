@@ -14,6 +14,7 @@ from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 from amp_migrate.planner.optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.vicinity import callers_of_scope
 from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
@@ -170,9 +171,10 @@ def callers(
         return []
     here = resolved(scope.module.path)
     linked = {resolved(f.path) for f in program.module.files}
+    several = len(hidden) > 1 and _chooses(scope, program)
     users = [
         file
-        for name in _names(scope, program)
+        for name in _names_above(scope, program, several)
         for file in project.users(here, name)
     ]
     found = [file for file in users if file not in linked]
@@ -184,6 +186,26 @@ def callers(
             if f not in linked
         ]
     return list(dict.fromkeys(found))[:_MOST]
+
+
+def _names_above(scope: Scope, program: Program, above: bool) -> list[str]:
+    """What other files call the scope by; `above`: and the functions that lead to it."""
+    names = _names(scope, program)
+    for node in callers_of_scope(program, scope) if above else ():
+        names += _names(program.module.scopes[node], program)
+    return list(dict.fromkeys(names))
+
+
+def _chooses(scope: Scope, program: Program) -> bool:
+    """Whether a model runs in some branch alone: what its optimizer finds then depends on which
+    model it trains.
+    """
+    forwards = (c for c in scope.calls if program.effects.is_forward(c, scope))
+    return any(
+        isinstance(above, ast.If)
+        for call in forwards
+        for above in program.module.ancestors(call)
+    )
 
 
 def device_callers(
