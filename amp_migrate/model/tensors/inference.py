@@ -15,7 +15,7 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
-from amp_migrate.model.tensors.bounds import negated, of_operation
+from amp_migrate.model.tensors.bounds import of_operation
 from amp_migrate.model.tensors.buffers import registrations
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -31,7 +31,7 @@ from amp_migrate.model.tensors.fact import (
     promoted,
 )
 from amp_migrate.model.tensors.fixpoint import Fixpoint
-from amp_migrate.model.tensors.results import result
+from amp_migrate.model.tensors.results import result, signed
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import Bounds
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Where: TypeAlias = Callable[[ast.AST], str | None]
 """The dtype of the region that a node runs in (`half` where it cannot be told); None outside."""
 _DEEP = 40
+_PARAMETERS = ("weight", "bias", "running_mean", "running_var")  # of layers
+_DEEPEST = 160  # of all inferences of one question together
 _BUDGET = 20_000
 _HOPS = 3
 _CALLS = 200
@@ -69,6 +71,7 @@ class Inference:
         """The same for the bodies of functions that are called outside of autocast."""
         self._facts = Fixpoint()
         self._depth = 0
+        self._level = [0]  # shared with the inferences that this one leads to
         self._steps = 0
 
     def of(self, expr: ast.expr, scope: Scope) -> Fact:
@@ -79,13 +82,17 @@ class Inference:
 
     def _bounded(self, expr: ast.expr, scope: Scope) -> Fact:
         self._steps += 1
+        if self._level[0] > _DEEPEST:  # each takes many frames of Python
+            return UNKNOWN
         if self._depth > _DEEP or self._steps > _BUDGET:
             return UNKNOWN
         self._depth += 1
+        self._level[0] += 1
         try:
             return self._infer(expr, scope)
         finally:
             self._depth -= 1
+            self._level[0] -= 1
 
     def inside(self, node: ast.AST) -> bool:
         """Whether autocast may be on where `node` runs."""
@@ -96,18 +103,17 @@ class Inference:
         if self.inside(call):
             return self
         if self.outside is None:
-            self.outside = Inference(self.program, self.own, self.own)
-            self.outside.casts = self.casts
-            self.outside.outside = self.outside
+            there = Inference(self.program, self.own, self.own)
+            there.casts, there._level = self.casts, self._level
+            self.outside = there.outside = there
         return self.outside
 
     def abroad(self, program: Program, region: str) -> Inference:
         """The inference for another file of the project, all of which runs in the region."""
         key = (id(program), region)
         if key not in self._abroad:
-            self._abroad[key] = Inference(
-                program, lambda _: region, lambda _: None
-            )
+            there = Inference(program, lambda _: region, lambda _: None)
+            there._level, self._abroad[key] = self._level, there
         return self._abroad[key]
 
     def given(
@@ -127,6 +133,7 @@ class Inference:
                 self.own if is_own else lambda _: None,
             )
             there._given, there._hops = self._given, self._hops + 1
+            there._level = self._level
             there.casts = self.casts if is_own else set()
             there._steps = _BUDGET - _SMALL
             for binding, fact in facts.items():
@@ -162,7 +169,7 @@ class Inference:
             return (
                 NUMBER
                 if isinstance(expr.op, ast.Not)
-                else _signed(expr.op, inner)
+                else signed(expr.op, inner)
             )
         if isinstance(expr, ast.IfExp):
             return join(
@@ -311,6 +318,7 @@ class Inference:
         if found is None or not found[1]:
             return None
         there = Inference(found[0], lambda _: None, lambda _: None)
+        there._level = self._level
         return join(there.bound(one) for one in found[1])
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
@@ -331,7 +339,7 @@ class Inference:
             return OTHER if held.dtypes == DType.OTHER else held
         if self.program.canonical(expr) is not None:
             return NUMBER
-        if _is_parameter(expr):
+        if expr.attr in _PARAMETERS:
             return FLOAT
         return self._set_in_class(expr, scope) or self.unseen(expr)
 
@@ -387,14 +395,3 @@ class Inference:
         found = bindings.of_binding(self, binding)
         added = self._added.get(binding)
         return found if added is None else join([found, added])
-
-
-def _signed(op: ast.unaryop, fact: Fact) -> Fact:
-    if isinstance(op, ast.USub):
-        return fact._replace(bounds=negated(fact.bounds))
-    return fact if isinstance(op, ast.UAdd) else fact._replace(bounds=None)
-
-
-def _is_parameter(expr: ast.Attribute) -> bool:
-    """`layer.weight`, `layer.bias`: parameters are float32."""
-    return expr.attr in ("weight", "bias", "running_mean", "running_var")

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.tensors.bounds import negated
 from amp_migrate.model.tensors.fact import (
     ARRAY,
     BFLOAT16,
@@ -163,3 +164,10 @@ def _called_device(expr: ast.expr) -> bool:
         else getattr(expr, "id", "")
     )
     return "dtype" not in last and "type" not in last
+
+
+def signed(op: ast.unaryop, fact: Fact) -> Fact:
+    """What a sign in front makes of a value."""
+    if isinstance(op, ast.USub):
+        return fact._replace(bounds=negated(fact.bounds))
+    return fact if isinstance(op, ast.UAdd) else fact._replace(bounds=None)
