@@ -17,7 +17,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import LOOPS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
 
 RULE = Rule("eval-not-autocast", severity="info", default=False)
 
@@ -26,14 +26,20 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find forward passes without gradients outside autocast, in a module that trains
     under it.
     """
-    enabled = [r for r in regions(program) if not r.off]
-    if not enabled or not any(_trains(program, r.scope) for r in enabled):
+    training = {
+        id(region.scope.module)
+        for region in regions(program)
+        if not region.off and _trains(program, region.scope)
+    }
+    if not training:
         return
     message = (
         "training runs under autocast and this evaluation in float32: slower, and of a "
         "slightly different model"
     )
     for scope in program.module.scopes.values():
+        if id(scope.module) not in training:
+            continue  # another file, of which nothing says that it belongs to that training
         for call in scope.calls:
             if _runs_model(program, call, scope) and not _is_under(
                 program, call
@@ -85,6 +91,9 @@ def _is_function(
 ) -> bool:
     """Whether a caller may pass a function in sight, which is judged where it is written."""
     if program.graph.function_at(func, scope) is not None:
+        return True
+    found = program.values.abroad(func, scope)
+    if found is not None and isinstance(found[1], FUNCTIONS):
         return True
     home = (
         scope.lookup(func.id) if isinstance(func, ast.Name) and hops else None

@@ -12,7 +12,7 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 
 _HOPS = 3
 RULE = Rule("scale-inequality-as-skip-test", severity="warning")
@@ -116,9 +116,10 @@ def _stored(
     cls = program.graph.class_around(scope)
     name = dotted_name(expr) or ""
     if cls is None or name.partition(".")[0] != scope.self_name:
-        return None
-    home = program.module.scopes[cls]
-    bindings = home.bindings.get("self." + name.partition(".")[2], [])
+        bindings = _set_on_others(program, name, scope)
+    else:
+        home = program.module.scopes[cls]
+        bindings = home.bindings.get("self." + name.partition(".")[2], [])
     values = [
         b.value for b in bindings if not isinstance(b.value, ast.Constant)
     ]  # what it is before the first step is no scale
@@ -128,6 +129,25 @@ def _stored(
         ):
             return None
     return values[0] if values and isinstance(values[0], ast.Call) else None
+
+
+def _set_on_others(program: Program, name: str, scope: Scope) -> list[Binding]:
+    """What is given to an attribute of a parameter: `trainer.scale` of whatever trainer, by all
+    that set one of that name.
+    """
+    head, _, rest = name.partition(".")
+    home = scope.lookup(head)
+    if not rest or "." in rest or home is None:
+        return []
+    if {one.how for one in home.bindings[head]} != {"parameter"}:
+        return []
+    return [
+        binding
+        for one in program.module.scopes.values()
+        for own, bindings in one.bindings.items()
+        if own.endswith(f".{rest}")
+        for binding in bindings
+    ]
 
 
 def _elsewhere(program: Program, node: ast.Compare) -> ast.expr | None:

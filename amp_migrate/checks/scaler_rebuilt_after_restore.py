@@ -78,9 +78,13 @@ def _load_by_caller(
     ]
     for loader in loaders:
         for load in program.graph.sites(loader):
-            if _constructs(program, load.scope, cls):
+            makes = program.graph.sites(maker)
+            is_later = any(make.scope is not load.scope for make in makes)
+            if _constructs(program, load.scope, cls) and (
+                is_later or not makes
+            ):
                 return load.call
-            for make in program.graph.sites(maker):
+            for make in makes:
                 if load.scope is make.scope and _precedes(
                     program, load.call, make.call
                 ):

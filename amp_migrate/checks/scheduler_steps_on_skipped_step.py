@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
@@ -26,8 +27,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         for call in scope.calls:
             if events.what(call, scope) != EventKind.SCALER_STEP:
                 continue
-            code = Code(program, call)
-            for statement in code.after(code.statement):
+            for statement in _behind(program, call):
                 step = statement.value if hasattr(statement, "value") else None
                 if (
                     step in scope.calls
@@ -46,3 +46,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                             message,
                             related=[(call, "the scaler may skip this step")],
                         )
+
+
+def _behind(program: Program, call: ast.Call) -> Iterator[ast.stmt]:
+    """The statements behind the scaler's step, and behind the `if` that it stands in."""
+    code = Code(program, call)
+    here: ast.AST = code.statement
+    while isinstance(here, ast.stmt):
+        yield from code.after(here)
+        here = program.module.parents[here]
+        if not isinstance(here, (ast.If, ast.With, ast.Try)):
+            return

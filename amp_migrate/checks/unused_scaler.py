@@ -9,9 +9,11 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import regions
 from amp_migrate.config import Settings
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.scalers import is_disabled
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
@@ -43,21 +45,75 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _is_idle(program: Program, call: ast.Call, scope: Scope) -> bool:
-    """Whether nothing reads the name that it is kept under; one of a module may be imported."""
+    """Whether nothing reads the name that it is kept under, or it is handed to what does not read
+    it. One of a module that trains nothing itself may be imported.
+    """
     statement = program.module.parents[call]
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     name = dotted_name(statement.targets[0])
-    if (
-        name is None
-        or not isinstance(scope.node, FUNCTIONS)
-        or name in scope.outer
-    ):
+    if name is None or name in scope.outer:
         return False
     if program.attributes.is_read(name.rpartition(".")[2]):
-        return False
+        takers = _takers(program, name, scope)
+        return any(program.effects.backwards(one) for one in takers)
     loops = [scope] if "." not in name else _family(program, scope)
     return any(program.effects.backwards(one) for one in loops)
+
+
+def _takers(program: Program, name: str, scope: Scope) -> list[Scope]:
+    """The functions that get a local scaler and never look at it; none where it is read."""
+    home = scope.lookup(name)
+    if home is None or not isinstance(scope.node, FUNCTIONS):
+        return []
+    found: list[Scope] = []
+    reads = [
+        node
+        for node in program.module.parents
+        if isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Load)
+    ]
+    for read in reads:
+        where = program.module.scope_of(read)
+        if where.lookup(name) is not home:
+            continue  # another variable of that name
+        taker = _taker(program, read, where)
+        if taker is None:
+            return []
+        found.append(taker)
+    return found
+
+
+def _taker(program: Program, read: ast.Name, scope: Scope) -> Scope | None:
+    """The function whose parameter gets it and is read nowhere."""
+    above = program.module.parents[read]
+    call = (
+        program.module.parents[above]
+        if isinstance(above, ast.keyword)
+        else above
+    )
+    function = (
+        program.values.callee(call, scope)
+        if isinstance(call, ast.Call) and call.func is not read
+        else None
+    )
+    if function is None or not isinstance(call, ast.Call):
+        return None
+    inner = program.scope(function)
+    own = [
+        one.arg
+        for one in inner.parameters()
+        if argument(call, inner, one.arg, inner.self_name is not None) is read
+    ]
+    is_read = any(
+        isinstance(node, ast.Name)
+        and node.id in own
+        and isinstance(node.ctx, ast.Load)
+        for statement in function.body
+        for node in nodes_in(statement)
+    )
+    return inner if own and not is_read else None
 
 
 def _family(program: Program, scope: Scope) -> list[Scope]:

@@ -24,6 +24,8 @@ def dtype_choices(
     if name is not None and name.startswith("torch."):
         name = name.removeprefix("torch.")
         return frozenset({_ALIASES.get(name, name)})
+    if isinstance(expr, ast.Call) and dotted_name(expr.func) == "getattr":
+        return _looked_up(program, expr, scope)
     parts = _parts(program, expr, scope) if hops else None
     if not parts:
         return None
@@ -32,6 +34,35 @@ def dtype_choices(
     ]
     known = [one for one in found if one is not None]
     return frozenset().union(*known) if len(known) == len(found) else None
+
+
+def _looked_up(
+    program: Program, call: ast.Call, scope: Scope
+) -> Choices | None:
+    """`getattr(torch, "bfloat16")`, be the name an entry of a table."""
+    if len(call.args) != 2 or program.canonical(call.args[0]) != "torch":
+        return None
+    text = call.args[1]
+    if isinstance(text, ast.Subscript):
+        tables = _bound(program, text.value, scope) or []
+        entries = [
+            value
+            for table, _ in tables
+            if isinstance(table, ast.Dict)
+            for key, value in zip(table.keys, table.values, strict=True)
+            if key is not None and ast.dump(key) == ast.dump(text.slice)
+        ]
+    else:
+        entries = [one for one, _ in _bound(program, text, scope) or []]
+        entries = entries or [text]
+    names = [
+        one.value
+        for one in entries
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    ]
+    if not names or len(names) != len(entries):
+        return None
+    return frozenset(_ALIASES.get(name, name) for name in names)
 
 
 def keys_of(

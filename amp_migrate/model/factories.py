@@ -35,10 +35,19 @@ def _followed(node: Definition) -> Iterator[Definition]:
     for (home, made), hops in wanted:  # grows while it is read
         yield home, made
         if isinstance(made, FUNCTIONS) and hops and len(seen) < _MOST:
-            for one in (*called(home, home.scope(made)), *_given(home, made)):
+            named = (one for part in _parts(home, made) for one in part)
+            for one in named:
                 if one[1] not in seen:
                     seen.add(one[1])
                     wanted.append((one, hops - 1))
+
+
+def _parts(home: Program, made: Function) -> Iterator[Iterator[Definition]]:
+    """What a factory and the functions in it call, and what it hands back."""
+    for node in nodes_in(made):
+        if isinstance(node, FUNCTIONS):
+            yield called(home, home.scope(node))
+    yield _given(home, made)
 
 
 def _given(program: Program, function: Function) -> Iterator[Definition]:

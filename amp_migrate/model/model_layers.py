@@ -1,5 +1,5 @@
-"""The classes that a model's layers may be of: what its class names, and what the functions name
-that it calls.
+"""The classes that a model's layers may be of: what its class names, what its constructor is given,
+and what the functions name that it calls.
 
 Which layer a call runs is often decided at run time: `self.layers[i](x)` after a loop over a
 configuration that appends one class or another.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.sources import held
+from amp_migrate.model.sources import held, put_into
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Place: TypeAlias = "tuple[Program, ast.AST, Scope]"
 """A class, a function, or the value of a table, with the scope that its names are looked up in."""
 Layer: TypeAlias = "tuple[Program, ast.ClassDef]"
 _MOST = 100
+_PLACES = (ast.Dict, ast.List, ast.Tuple, ast.ListComp, ast.Call, ast.Name)
 
 
 def layers(program: Program, cls: ast.ClassDef) -> tuple[Layer, ...]:
@@ -76,7 +77,10 @@ def _defined(
 
 
 def _tables(home: Program, name: ast.expr, scope: Scope) -> Iterator[Place]:
-    """`LAYERS` of `LAYERS[kind](size)`: a dictionary or a list at the top of a file."""
+    """`LAYERS` of `LAYERS[kind](size)`: a dictionary or a list at the top of a file; and what a
+    constructor is given, as the list of layers that its callers filled.
+    """
     for where, value, inside in held(home, name, scope):
-        if isinstance(value, (ast.Dict, ast.List, ast.Tuple)):
+        if isinstance(value, _PLACES):
             yield where, value, inside
+    yield from put_into(home, name, scope)

@@ -29,6 +29,22 @@ def held(program: Program, name: ast.expr, scope: Scope) -> tuple[Part, ...]:
     )
 
 
+def put_into(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
+    """What is appended to a variable, or to an attribute of the object, or stored in it."""
+    dotted = dotted_name(name) or ""
+    head, _, rest = dotted.partition(".")
+    cls = program.graph.class_around(scope) if rest else None
+    home = (
+        program.module.scopes[cls]
+        if cls is not None and head == scope.self_name
+        else scope.lookup(dotted)
+    )
+    key = f"self.{rest}" if rest else dotted
+    for one in home.stored.get(key, ()) if home is not None else ():
+        if one.value in program.module.parents:
+            yield program, one.value, program.module.scope_of(one.value)
+
+
 def _held(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
     for binding in program.reaching.at(name, dotted_name(name) or "").bindings:
         # A base class of another file binds it there, where nothing of this program is asked.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.model_layers import layers
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.sources import held
+from amp_migrate.model.sources import held, put_into
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 
 if TYPE_CHECKING:
@@ -185,7 +185,10 @@ def _makers(
         is_named = program.canonical(expr) is not None
         if is_named or _is_of_star(program, expr, scope):
             yield expr
-        for home, value, where in held(program, expr, scope):
+        for home, value, where in (
+            *held(program, expr, scope),
+            *put_into(program, expr, scope),
+        ):
             if home is program:
                 yield from makers(program, value, where, deep - 1)
         return

@@ -262,8 +262,17 @@ def _imported_classes(
 
 
 def _by_text(program: Program, others: list[Program]) -> list[Definition]:
-    """What may be imported by a text, here or in a function of another file that is called."""
-    if not any(map(imports_by_text, dict.fromkeys([program, *others]))):
+    """What may be imported by a text: here, in a function of another file that is called, or in a
+    module of which everything is imported.
+    """
+    stars = [
+        file.neighbours.module(star)
+        for file in program.module.files
+        if file.neighbours is not None
+        for star in file.imports.stars
+    ]
+    near = [one for one in stars if one is not None]
+    if not any(map(imports_by_text, dict.fromkeys([program, *others, *near]))):
         return []
     own = {resolved(one.path) for one in program.module.files}
     return [

@@ -95,15 +95,21 @@ def starts_used(path: str, imported: Iterable[str]) -> list[Path]:
     """The folders in which absolute imports of a file find what they name, its own among them."""
     here = Path(path).absolute().parent
     heads = {one.partition(".")[0] for one in imported} - {""}
+    asked = sorted(heads.difference(sys.stdlib_module_names))
     above = (
         folder
         for folder in absolute_starts(here)
-        if any(
-            (folder / head).is_dir() or (folder / f"{head}.py").is_file()
-            for head in heads
-        )
+        if any(_is_module(folder, head) for head in asked)
     )
     return list(dict.fromkeys((here, *above)))
+
+
+def _is_module(folder: Path, head: str) -> bool:
+    """Whether a folder holds a module, or a folder of modules, of some name."""
+    inner = str(folder / head)
+    return (folder / f"{head}.py").is_file() or any(
+        entry.name.endswith(".py") for entry in _entries(inner)
+    )
 
 
 def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:

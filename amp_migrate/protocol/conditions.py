@@ -8,7 +8,7 @@ import ast
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.recognition import Events, Trait
-from amp_migrate.model.syntax import shallow
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import (
     Frame,
@@ -84,7 +84,9 @@ class Conditions:
         )
 
     def _always_scales(self, frame: Frame) -> bool:
-        """Whether every scaler of the module is made here, without a condition."""
+        """Whether every scaler of the module is made here, or in the constructor of the object,
+        without a condition.
+        """
         program = self.events.program
         made = [
             (call, scope)
@@ -93,13 +95,23 @@ class Conditions:
             if self.events.what(call, scope) is EventKind.SCALER_CREATED
         ]
         return bool(made) and all(
-            scope is frame.scope
+            (scope is frame.scope or self._constructs(scope, frame))
             and not any(
                 keyword.arg in {"enabled", None} for keyword in call.keywords
             )
             and isinstance(program.module.parents[call], ast.Assign)
             and program.module.statement_of(call) in scope.body
             for call, scope in made
+        )
+
+    def _constructs(self, scope: Scope, frame: Frame) -> bool:
+        """Whether a scope is the constructor of the class whose method runs."""
+        around = self.events.program.graph.class_around
+        return (
+            isinstance(scope.node, FUNCTIONS)
+            and scope.node.name == "__init__"
+            and around(scope) is not None
+            and around(scope) is around(frame.scope)
         )
 
     def branch(self, test: ast.expr, path: Path, frame: Frame) -> Branches:

@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Iterator
 
 from amp_migrate.model.bases_abroad import method_of, with_bases
+from amp_migrate.model.factories import behind
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.model_layers import layers
+from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope, shallow
 from amp_migrate.model.targets import (
@@ -142,7 +144,9 @@ def _part_abroad(
 def _made_abroad(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[tuple[Program, ast.ClassDef]]:
-    """The classes of other files that a model or a loss may be of, whichever branch makes it."""
+    """The classes of other files that a model or a loss may be of, whichever branch makes it, or
+    that the factory of another file names which does.
+    """
     kind = program.values.kind(call.func, scope)
     if kind not in (Kind.MODEL, Kind.CRITERION):
         return
@@ -150,8 +154,13 @@ def _made_abroad(
         if isinstance(made, ast.expr) and made in program.module.parents:
             where = program.module.scope_of(made)
             found = program.values.abroad(made, where)
-            if found is not None and isinstance(found[1], ast.ClassDef):
-                yield found[0], found[1]
+            for home, one in behind(*_at_home(found)) if found else ():
+                if isinstance(one, ast.ClassDef):
+                    yield home, one
+
+
+def _at_home(found: Definition) -> tuple[Program, Definition]:
+    return found[0], found
 
 
 def _with_bases_abroad(
