@@ -38,8 +38,8 @@ def computes_only(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 
 def holds_nothing(program: Program, cls: ast.ClassDef) -> bool:
-    """Whether a module of this class has no parameters, and holds a loss and no other module: all
-    that it and its bases set is numbers, tensors and losses, and it runs nothing that it was given.
+    """Whether a module of this class has no parameters, and holds no module but losses: all that it
+    and its bases set is numbers, tensors and losses, and it runs nothing that it was given.
     """
     return _holds_nothing(program, cls, frozenset())
 
@@ -54,19 +54,9 @@ def _holds_nothing(
     if not all(_is_known(program, base) for base in bases):
         return False
     held = list(_attributes(program, lineage))
-    return (
-        any(_is_criterion(program, binding) for binding in held)
-        and all(_is_plain(program, binding, seen | {cls}) for binding in held)
-        and not any(_runs_or_registers(program, one) for one in lineage)
-    )
-
-
-def _is_criterion(program: Program, binding: Binding) -> bool:
-    scope = program.module.scope_of(binding.statement)
-    return (
-        isinstance(binding.value, ast.Call)
-        and program.values.of(binding.value, scope).kind is Kind.CRITERION
-    )
+    return all(
+        _is_plain(program, binding, seen | {cls}) for binding in held
+    ) and not any(_runs_or_registers(program, one) for one in lineage)
 
 
 def _is_known(program: Program, base: ast.expr) -> bool:

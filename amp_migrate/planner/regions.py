@@ -77,16 +77,34 @@ def forwards_before(
     continues.
     """
     found = []
-    for statement in scope.body:
-        if isinstance(statement, ast.Expr) and isinstance(
-            statement.value, ast.Call
-        ):
-            call = statement.value
-            if call not in backwards and program.effects.is_forward(
-                call, scope
+    for block, end in _blocks_of_turn(program, scope, backwards):
+        for statement in block[:end]:
+            if isinstance(statement, ast.Expr) and isinstance(
+                statement.value, ast.Call
             ):
-                found.append(Region(statement, statement, scope.body))
+                call = statement.value
+                if call not in backwards and program.effects.is_forward(
+                    call, scope
+                ):
+                    found.append(Region(statement, statement, block))
     return found
+
+
+def _blocks_of_turn(
+    program: Program, scope: Scope, backwards: list[ast.Call]
+) -> list[tuple[list[ast.stmt], int]]:
+    """The body of a scope, and the blocks around a backward in its loop, with the place up to
+    which they count.
+    """
+    found = {id(scope.body): (scope.body, len(scope.body))}
+    for call in backwards:
+        here: ast.stmt | None = program.module.statement_of(call)
+        while here is not None and not isinstance(here, LOOPS):
+            block = program.module.block_of(here)
+            stop = next(i for i, one in enumerate(block) if one is here)
+            found.setdefault(id(block), (block, stop))
+            here = program.module.statement_around(here)
+    return list(found.values())
 
 
 def checked(region: Region) -> Region:
