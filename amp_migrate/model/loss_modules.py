@@ -39,9 +39,43 @@ def computes_only(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 def holds_nothing(program: Program, cls: ast.ClassDef) -> bool:
     """Whether a module of this class has no parameters, and holds no module but losses: all that it
-    and its bases set is numbers, tensors and losses, and it runs nothing that it was given.
+    and its bases set is numbers, tensors and losses, and it runs nothing that it was given. One
+    that holds no loss is itself one where it compares two things, and nothing trains it.
     """
-    return _holds_nothing(program, cls, frozenset())
+    if not _holds_nothing(program, cls, frozenset()):
+        return False
+    held = _attributes(program, program.graph.lineage(cls))
+    compares = _takes(program, cls) > 1 and cls not in _trained(program)
+    return compares or any(_is_criterion(program, one) for one in held)
+
+
+def _takes(program: Program, cls: ast.ClassDef) -> int:
+    """How many values `forward` takes."""
+    forward = program.graph.method(cls, "forward")
+    return len(program.scope(forward).parameters()) - 1 if forward else 0
+
+
+def _is_criterion(program: Program, binding: Binding) -> bool:
+    scope = program.module.scope_of(binding.statement)
+    return (
+        isinstance(binding.value, ast.Call)
+        and program.values.of(binding.value, scope).kind is Kind.CRITERION
+    )
+
+
+def _trained(program: Program) -> frozenset[ast.ClassDef | None]:
+    """The classes of the objects whose parameters are asked for."""
+    return program.remembered(
+        _trained, lambda: frozenset(_asked_for_parameters(program))
+    )
+
+
+def _asked_for_parameters(program: Program) -> Iterator[ast.ClassDef | None]:
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr == "parameters":
+                yield program.values.of(func.value, scope).cls
 
 
 def _holds_nothing(
