@@ -71,13 +71,26 @@ def in_both(one: list[list[Found]], other: list[list[Found]]) -> bool:
 
 def _given(made: Found, *, exact: bool) -> list[Maybe]:
     call = made.call
-    if call is None:
+    if call is None or not _makes_optimizer(made, call):
         return [None]
     named = (one.value for one in call.keywords if one.arg == "params")
     given = call.args[0] if call.args else next(named, None)
     if given is None:
         return [None]
     return list(_Given(exact).of(given, made.frame, _DEEP))
+
+
+def _makes_optimizer(made: Found, call: ast.Call) -> bool:
+    """Whether the class of an optimizer is called: what a function does with its arguments is its
+    own matter.
+    """
+    values, scope = made.frame.program.values, made.frame.scope
+    if made.cls is not None:
+        return True
+    if values.kind(call, scope) is not Kind.OPTIMIZER:
+        return False
+    is_abroad = values.abroad(call.func, scope) is not None
+    return not is_abroad and values.callee(call, scope) is None
 
 
 @dataclass(frozen=True)
