@@ -245,7 +245,11 @@ class LoopPlanner:
         loop = find_loop(self.program, group, scaled=scaled)
         refuse_unlinked_heirs(self.program, self.wiring.project, loop)
         marked = screen.screen_training(
-            self.program, scope, backwards, scaled=scaled
+            self.program,
+            scope,
+            backwards,
+            project=self.wiring.project,
+            scaled=scaled,
         )
         for stepper in loop.steppers if scaled else ():
             self._check_stepper(loop, stepper, asks_order=bool(marked))

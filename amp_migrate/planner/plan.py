@@ -14,6 +14,7 @@ from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.planner import half_done as halfdone
 from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.planner.anomaly_detection import files_that_may_switch
 from amp_migrate.planner.checkpoints import Checkpoints
 from amp_migrate.planner.file_additions import FileAdditions
 from amp_migrate.planner.file_plan import Plan
@@ -154,6 +155,9 @@ class Planner:
             )
             self.company |= dict.fromkeys(
                 makers(plan.wanted, self.program, self.project)
+            )
+            self.company |= dict.fromkeys(
+                files_that_may_switch(self.program, self.project, scope)
             )
             self.planned.append(plan)
         except Refusal as refusal:

@@ -14,6 +14,7 @@ from amp_migrate.planner.anomaly_detection import refuse_anomaly_detection
 from amp_migrate.planner.refusal import Refusal, Skip
 from amp_migrate.planner.second_order import keeps_graph, marked_optimizers
 from amp_migrate.planner.vicinity import callers_of_scope, files_near, reach_of
+from amp_migrate.project.module_graph import Project
 
 _AMP = (
     "torch.amp.",
@@ -199,6 +200,7 @@ def screen_training(
     scope: Scope,
     backwards: list[ast.Call],
     *,
+    project: Project | None = None,
     scaled: bool = True,
 ) -> list[ast.expr]:
     """Raise Refusal for loops that do train, in a way that no plan can keep; `scaled` as in
@@ -213,7 +215,9 @@ def screen_training(
         raise keeps_graph(backwards[0])
     refuse_half(program, scope)
     if scaled:
-        refuse_anomaly_detection(program, scope, backwards)
+        refuse_anomaly_detection(
+            program, project or Project(), scope, backwards
+        )
     for call in backwards if scaled else ():
         _refuse_vector(program, call)
     return marked

@@ -72,6 +72,21 @@ class Project:
         """The files of the tree that call or define a method of that name."""
         return list(self._methods.get(name.encode(), ()))
 
+    @cached_property
+    def _mentioning(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    def mentioning(self, word: str) -> tuple[str, ...]:
+        """The files of the tree whose text holds a word."""
+        if word not in self._mentioning:
+            wanted = word.encode()
+            self._mentioning[word] = tuple(
+                file
+                for file in dict.fromkeys([*self.imports, *self.writable])
+                if wanted in (read_nearby(file) or b"")
+            )
+        return self._mentioning[word]
+
     def alone(self, path: str) -> bool:
         """Whether no other file of the tree has to do with the one at `path`."""
         return path not in self.imports and path not in self.importers

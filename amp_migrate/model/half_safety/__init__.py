@@ -15,6 +15,8 @@ from amp_migrate.model.half_safety import (
     constants,
     demands,
     distances,
+    divided_sums,
+    finite_differences,
     kernels,
     overflow,
     positions,
@@ -40,6 +42,7 @@ def apart(
         yield from spectra.hazards(asked, node, scope)
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
+        yield from divided_sums.hazards(asked, node, scope)
         yield from positions.products(asked, node, scope)
         yield from positions.steep(asked, node, scope)
 
@@ -54,6 +57,7 @@ def hazards(
             yield from constants.hazards(asked, node, scope)
             yield from overflow.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
+        yield from finite_differences.hazards(asked, node, scope)
         if isinstance(node, ast.Call):
             found = spelled(asked.inference, node, scope)
             if found is not None:

@@ -36,7 +36,7 @@ def _of_product(
 ) -> Iterator[Hazard]:
     if not asked.inference.inside(node):
         return
-    roots = {_root(one) for one in given}
+    roots = {root_name(one) for one in given}
     if (
         len(given) != 2
         or None in roots
@@ -51,7 +51,7 @@ def _of_product(
     yield Hazard("loses-precision", node, casts, message)
 
 
-def _root(expr: ast.expr) -> str | None:
+def root_name(expr: ast.expr) -> str | None:
     """`points` of `points.permute(0, 2, 1)`, of `points.t()`, of `points`."""
     while not isinstance(expr, ast.Name):
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
@@ -70,13 +70,13 @@ def _summed_squares(asked: Asked, scope: Scope) -> Iterator[str]:
         if found is None or found.op.name not in _SUMS:
             continue
         for one in operands(found, call)[:1]:
-            squared = _squared(asked, one, scope)
-            name = _root(squared) if squared is not None else None
+            square = squared(asked, one, scope)
+            name = root_name(square) if square is not None else None
             if name is not None:
                 yield name
 
 
-def _squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:
+def squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:
     """What `x ** 2`, `x * x`, `x.pow(2)` and `torch.square(x)` square."""
     if isinstance(expr, ast.BinOp):
         if isinstance(expr.op, ast.Pow) and number(expr.right, scope) == 2:

@@ -20,11 +20,10 @@ from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Spelling
 
 _FLAT = ("view", "reshape", "flatten")
-_TURNED = ("t", "T", "mT", "transpose", "permute")
+TURNED = ("t", "T", "mT", "transpose", "permute")
 _SHOWN = frozenset(
-    {*_FLAT, *_TURNED, "unsqueeze", "squeeze", "contiguous", "expand", "float"}
+    {*_FLAT, *TURNED, "unsqueeze", "squeeze", "contiguous", "expand", "float"}
 )
-_COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})
 _MEANS = frozenset({"mean"}) | {f"nn.functional.{n}avg_pool{d}d" for n in ("", "adaptive_")
                                 for d in (1, 2, 3)}  # fmt: skip
 _KEYWORDS = ("input", "weight", "bias")
@@ -35,9 +34,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """Products that belong to a second moment."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
         yield from _differences(asked, node, scope)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        yield from _divided(asked, node, scope)
-    given = _factors(asked, node, scope)
+    given = factors(asked, node, scope)
     if (
         isinstance(node, ast.expr)
         and len(given) == 2
@@ -46,16 +43,17 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         what = (
             f"`{ast.unparse(node)}` adds up as many squares as there are values"
         )
-        yield from _apart(asked, node, given, scope, what)
+        yield from kept_apart(asked, node, given, scope, what)
 
 
-def _apart(
+def kept_apart(
     asked: Asked,
     node: ast.expr,
     given: Iterable[ast.expr],
     scope: Scope,
     what: str,
 ) -> Iterator[Hazard]:
+    """A product that is computed with autocast off, of operands in float32."""
     if not asked.inference.inside(node):
         return
     casts = tuple(root for one in given for root in _roots(asked, one, scope))
@@ -109,14 +107,16 @@ def _differences(
         return
     what = f"`{ast.unparse(node)}` is a small difference of large numbers"
     for call, home in dict.fromkeys([*first, *second]):
-        yield from _apart(asked, call, _given(asked, call, home), home, what)
+        yield from kept_apart(
+            asked, call, _given(asked, call, home), home, what
+        )
 
 
 def _means(
     asked: Asked, expr: ast.expr, scope: Scope
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """What averages, or sums up, what an expression is: convolutions, products, means, pools."""
-    for one, home in _origins(asked, expr, scope, _DEEP):
+    for one, home in origins(asked, expr, scope, _DEEP):
         is_product = isinstance(one, ast.BinOp) and isinstance(
             one.op, ast.MatMult
         )
@@ -141,7 +141,7 @@ def _is_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
     return any(
         isinstance(one, ast.Call) and _is_library_mean(asked, one, where)
         for value in values
-        for one, where in _origins(asked, value, home, _DEEP)
+        for one, where in origins(asked, value, home, _DEEP)
     )
 
 
@@ -153,7 +153,7 @@ def _is_library_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
 
 
 def _averages_product(asked: Asked, node: ast.expr, scope: Scope) -> bool:
-    sides = _factors(asked, node, scope)
+    sides = factors(asked, node, scope)
     if len(sides) == 2 and _is_own_transpose(asked, *sides):
         return True
     given = _given(asked, node, scope)[:1]
@@ -164,8 +164,8 @@ def _product_of(
     asked: Asked, expr: ast.expr, scope: Scope
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """The factors, where an expression is a product or a square."""
-    for one, home in _origins(asked, expr, scope, _DEEP):
-        sides = _factors(asked, one, home)
+    for one, home in origins(asked, expr, scope, _DEEP):
+        sides = factors(asked, one, home)
         if len(sides) == 2 and _is_own_transpose(asked, *sides):
             yield from ((side, home) for side in sides)
         elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
@@ -192,7 +192,7 @@ def _product_of(
 def _given(asked: Asked, call: ast.expr, scope: Scope) -> list[ast.expr]:
     """The tensors that an average gets."""
     if not isinstance(call, ast.Call):
-        return _factors(asked, call, scope)
+        return factors(asked, call, scope)
     found = spelled(asked.inference, call, scope)
     if found is None:
         return [
@@ -204,55 +204,10 @@ def _given(asked: Asked, call: ast.expr, scope: Scope) -> list[ast.expr]:
     return [*operands(found, call), *named]
 
 
-# -- sums before their division
-
-
-def _divided(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]:
-    """`weights.t() @ x / len(x)`: the sum is there before it is divided."""
-    if not asked.float16 or not _is_count(asked, node.right, scope, _DEEP):
-        return
-    for one, home in _origins(asked, node.left, scope, _DEEP):
-        given = _factors(asked, one, home)
-        if len(given) == 2:
-            what = f"`{ast.unparse(one)}` is summed up before `{ast.unparse(node.right)}` divides"
-            yield from _apart(asked, one, given, home, what)
-
-
-def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
-    """A number of values: a size, a length, a sum of weights."""
-    if deep == 0:
-        return False
-    if isinstance(expr, ast.BinOp):
-        sides = [
-            one for one in (expr.left, expr.right) if number(one, scope) is None
-        ]
-        is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
-        return is_plain and bool(sides) and all(_is_count(asked, one, scope, deep - 1)
-                                               for one in sides)  # fmt: skip
-    if isinstance(expr, ast.Call):
-        if isinstance(expr.func, ast.Name):
-            return (
-                expr.func.id == "len"
-                or expr.func.id in ("float", "int")
-                and any(
-                    _is_count(asked, one, scope, deep - 1) for one in expr.args
-                )
-            )
-        return method_name(expr) in _COUNTS
-    if isinstance(expr, ast.Subscript):
-        return _is_count(asked, expr.value, scope, deep - 1)
-    if isinstance(expr, ast.Attribute) and expr.attr == "shape":
-        return True
-    found = values_of(asked, expr, parts=True)
-    return bool(found) and all(
-        _is_count(asked, one, home, deep - 1) for one, home in found
-    )
-
-
 # -- matrices and their transposes
 
 
-def _factors(asked: Asked, node: ast.AST, scope: Scope) -> list[ast.expr]:
+def factors(asked: Asked, node: ast.AST, scope: Scope) -> list[ast.expr]:
     """The two sides of a product of matrices that autocast computes in half precision."""
     if isinstance(node, ast.BinOp):
         return (
@@ -292,7 +247,7 @@ def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
 
 def _turned(asked: Asked, expr: ast.expr) -> str | None:
     """The name of which an expression is the transpose."""
-    if method_name(expr) in _TURNED:
+    if method_name(expr) in TURNED:
         inner = expr.func if isinstance(expr, ast.Call) else expr
         assert isinstance(inner, ast.Attribute)
         is_function = isinstance(
@@ -321,28 +276,28 @@ def _name(expr: ast.expr) -> str | None:
     )
 
 
-def _origins(
+def origins(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """What an expression is, behind names, views, divisions and constant factors."""
     if deep == 0:
         return
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Div):
-        yield from _origins(asked, expr.left, scope, deep - 1)
+        yield from origins(asked, expr.left, scope, deep - 1)
         return
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult):
         for value, other in ((expr.left, expr.right), (expr.right, expr.left)):
             if number(other, scope) is not None:
-                yield from _origins(asked, value, scope, deep - 1)
+                yield from origins(asked, value, scope, deep - 1)
                 return
     if isinstance(expr, ast.Call) and method_name(expr) in _SHOWN:
         assert isinstance(expr.func, ast.Attribute)
-        yield from _origins(asked, expr.func.value, scope, deep - 1)
+        yield from origins(asked, expr.func.value, scope, deep - 1)
     elif isinstance(expr, (ast.Subscript, ast.UnaryOp)):
         inner = expr.value if isinstance(expr, ast.Subscript) else expr.operand
-        yield from _origins(asked, inner, scope, deep - 1)
+        yield from origins(asked, inner, scope, deep - 1)
     elif isinstance(expr, (ast.Name, ast.Attribute)):
         for value, home in values_of(asked, expr):
-            yield from _origins(asked, value, home, deep - 1)
+            yield from origins(asked, value, home, deep - 1)
     else:
         yield expr, scope

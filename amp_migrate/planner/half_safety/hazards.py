@@ -38,7 +38,11 @@ from amp_migrate.planner.half_safety.custom_functions import (
 from amp_migrate.planner.half_safety.foreign_calls import handed_abroad
 from amp_migrate.planner.half_safety.handed_facts import Facts, HandedFacts
 from amp_migrate.planner.half_safety.inside import Inside
-from amp_migrate.planner.half_safety.islands import is_island, is_lowered
+from amp_migrate.planner.half_safety.islands import (
+    is_island,
+    is_lowered,
+    raised_operands,
+)
 from amp_migrate.planner.half_safety.other_files import (
     apart_elsewhere,
     cast_elsewhere,
@@ -305,6 +309,8 @@ class Hazards:
             self.inside.leave(statement)
             self.islands[statement] = "loses-precision"
         self.asked.inference.forget()
+        for expr in raised_operands(self.asked, statement) if lowered else ():
+            self.cast(expr, "loses-precision")
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
         """`expr` becomes `expr.float()`, unless it is float already."""

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers, ops
 
 _PLAIN = frozenset(
@@ -46,6 +46,25 @@ def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
     if found is None:
         return not _is_plain_layer(asked, node, scope)
     return found.policy in ("lower", "banned")
+
+
+def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:
+    """What operators of a statement get in half precision that autocast would compute in float32,
+    and no longer does where it is off.
+    """
+    scope = asked.inference.program.module.scope_of(statement)
+    found: list[ast.expr] = []
+    for node in nodes_in(statement):
+        made = (
+            spelled(asked.inference, node, scope)
+            if isinstance(node, ast.Call)
+            else None
+        )
+        if made is not None and made.policy == "fp32":
+            assert isinstance(node, ast.Call)
+            given = operands(made, node)
+            found += [one for one in given if asked.fact(one, scope).seen_half]
+    return found
 
 
 def _is_plain_layer(asked: Asked, call: ast.Call, scope: Scope) -> bool:

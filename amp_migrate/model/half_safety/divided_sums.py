@@ -1,0 +1,226 @@
+"""Products that are summed up before something divides: by how many there are, by their own sum,
+by the lengths of the vectors. Float16 ends at 65504, and what is infinite stays infinite.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.distances import root_name, squared
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import method_name, values_of
+from amp_migrate.model.half_safety.second_moments import (
+    TURNED,
+    factors,
+    kept_apart,
+    origins,
+)
+from amp_migrate.model.literals import number
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts.ops import Spelling
+
+_COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})
+_DIVISIONS = ("div", "divide", "true_divide")
+_LENGTHS = ("norm", "linalg.norm", "linalg.vector_norm")
+_GUARDS = ("clamp", "clamp_min", "maximum")
+_PRODUCTS = ("einsum", "outer", "nn.functional.linear")
+_DEEP = 6
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Products that a division follows."""
+    found = division(asked, node, scope) if asked.float16 else None
+    if found is None:
+        return
+    above, below = found
+    if _is_count(asked, below, scope, _DEEP):
+        yield from _products(asked, above, below, scope, None)
+        return
+    lengths = set(_lengths(asked, below, scope, _DEEP))
+    of_these = list(_products(asked, above, below, scope, lengths))
+    yield from of_these
+    if of_these:
+        yield from _products(asked, below, below, scope, None)
+
+
+def division(
+    asked: Asked, node: ast.AST, scope: Scope
+) -> tuple[ast.expr, ast.expr] | None:
+    """What is divided, and by what."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return node.left, node.right
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
+        return node.target, node.value
+    if not isinstance(node, ast.Call):
+        return None
+    found = spelled(asked.inference, node, scope)
+    if found is None or found.op.name not in _DIVISIONS:
+        return None
+    given = operands(found, node)
+    return (given[0], given[1]) if len(given) == 2 else None
+
+
+def _products(
+    asked: Asked,
+    expr: ast.expr,
+    divisor: ast.expr,
+    scope: Scope,
+    wanted: set[str] | None,
+) -> Iterator[Hazard]:
+    """The products that an expression is made of, of vectors that are `wanted`, before they are
+    divided.
+    """
+    for one, home in summands(asked, expr, scope, _DEEP):
+        given = _factors(asked, one, home)
+        roots = {root_name(side) for side in given}
+        if len(given) == 2 and (wanted is None or roots & wanted):
+            what = f"`{ast.unparse(one)}` is summed up before `{ast.unparse(divisor)}` divides"
+            yield from kept_apart(asked, one, given, home, what)
+
+
+def summands(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What an expression is, and what it is the sum or product of."""
+    seen: set[ast.expr] = set()
+    wanted = [(expr, scope, deep)]
+    while wanted:
+        inner, where, left = wanted.pop(0)
+        for one, home in origins(asked, inner, where, _DEEP):
+            if one in seen:
+                continue
+            seen.add(one)
+            sides = _sides(asked, one, home) if left else []
+            wanted += [(side, home, left - 1) for side in sides]
+            if not sides:
+                yield one, home
+
+
+def _sides(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
+    """The terms of a sum, the factors of a product, what a guard lets through."""
+    if isinstance(expr, ast.BinOp):
+        plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
+        return [expr.left, expr.right] if plain else []
+    if not isinstance(expr, ast.Call):
+        return []
+    found = spelled(asked.inference, expr, scope)
+    is_guard = found is not None and found.op.name in _GUARDS
+    return operands(found, expr)[:1] if found is not None and is_guard else []
+
+
+def _factors(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """The two sides of a product of activations that autocast computes in half precision."""
+    given = factors(asked, node, scope)
+    if given or not isinstance(node, ast.Call):
+        return given
+    found = spelled(asked.inference, node, scope)
+    if found is None or found.form == "in-place" or found.policy != "lower":
+        return []
+    if found.op.name in _PRODUCTS:
+        return operands(found, node)
+    words = {one.arg: one.value for one in node.keywords}
+    both = [words.get("input"), words.get("weight")]
+    plain = [one for one in node.args if not isinstance(one, ast.Starred)]
+    both = [one or (plain.pop(0) if plain else None) for one in both]
+    is_batch_summed = found.op.name.startswith("nn.functional.conv") and any(
+        _is_turned(asked, one, scope, _DEEP) for one in both[1:] if one
+    )
+    return [one for one in both if one] if is_batch_summed else []
+
+
+def _is_turned(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
+    """`x.permute(1, 0, 2, 3)`: a kernel of activations, whose batch is summed over."""
+    if deep == 0:
+        return False
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        return method_name(expr) in TURNED or _is_turned(
+            asked, expr.func.value, scope, deep - 1
+        )
+    return any(
+        _is_turned(asked, one, home, deep - 1)
+        for one, home in values_of(asked, expr)
+    )
+
+
+# -- divisors
+
+
+def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
+    """A number of values: a size, a length, a sum of weights."""
+    if deep == 0:
+        return False
+    if isinstance(expr, ast.BinOp):
+        sides = [
+            one for one in (expr.left, expr.right) if number(one, scope) is None
+        ]
+        is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
+        return is_plain and bool(sides) and all(_is_count(asked, one, scope, deep - 1)
+                                               for one in sides)  # fmt: skip
+    if isinstance(expr, ast.Call):
+        if isinstance(expr.func, ast.Name):
+            return (
+                expr.func.id == "len"
+                or expr.func.id in ("float", "int")
+                and any(
+                    _is_count(asked, one, scope, deep - 1) for one in expr.args
+                )
+            )
+        return method_name(expr) in _COUNTS
+    if isinstance(expr, ast.Subscript):
+        return _is_count(asked, expr.value, scope, deep - 1)
+    if isinstance(expr, ast.Attribute) and expr.attr == "shape":
+        return True
+    found = values_of(asked, expr, parts=True)
+    return bool(found) and all(
+        _is_count(asked, one, home, deep - 1) for one, home in found
+    )
+
+
+def _lengths(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[str]:
+    """Whose lengths a divisor is made of: `x` and `y` of `x.norm(dim=1) * y.norm(dim=1)`."""
+    if deep <= 0:
+        return
+    for one, home in summands(asked, expr, scope, deep):
+        found = (
+            spelled(asked.inference, one, home)
+            if isinstance(one, ast.Call)
+            else None
+        )
+        if found is None or not isinstance(one, ast.Call):
+            inner = factors(asked, one, home)
+        elif found.op.name in _LENGTHS:
+            name = root_name(operands(found, one)[0])
+            yield from [name] if name is not None else []
+            continue
+        elif found.op.name == "sqrt":
+            for side in operands(found, one):
+                yield from _squared_up(asked, side, home)
+            continue
+        else:
+            inner = operands(found, one) if _is_product(found) else []
+        for side in inner:
+            yield from _lengths(asked, side, home, deep - 1)
+
+
+def _is_product(found: Spelling) -> bool:
+    return found.policy == "lower" or found.op.name in ("outer", "mul")
+
+
+def _squared_up(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[str]:
+    """`x` of `(x ** 2).sum(1)`."""
+    for one, home in summands(asked, expr, scope, _DEEP):
+        found = (
+            spelled(asked.inference, one, home)
+            if isinstance(one, ast.Call)
+            else None
+        )
+        if found is None or found.op.name != "sum":
+            continue
+        assert isinstance(one, ast.Call)
+        square = squared(asked, operands(found, one)[0], home)
+        name = root_name(square) if square is not None else None
+        yield from [name] if name is not None else []
