@@ -1,5 +1,5 @@
 """The calls that run an `__init__`: of its class and the heirs that have no other, of variables
-that hold one of these, and of an heir's own `__init__` that calls it.
+and tables that hold one of these, and of an heir's own `__init__` that calls it.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ class ConstructionSites:
         found: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
         for scope in self.module.scopes.values():
             for call in scope.calls:
-                if isinstance(call.func, ast.Name) and not self._named(
-                    call.func, scope
-                ):
+                is_held = isinstance(call.func, (ast.Name, ast.Subscript))
+                if is_held and not self._named(call.func, scope):
                     for cls in set(self._held(call.func, scope, _HOPS)):
                         found.setdefault(cls, []).append((call, scope))
         return found
@@ -80,6 +79,8 @@ class ConstructionSites:
         elif isinstance(expr, ast.IfExp):
             yield from self._held(expr.body, scope, hops, index)
             yield from self._held(expr.orelse, scope, hops, index)
+        elif hops and isinstance(expr, ast.Subscript) and index is None:
+            yield from self._in_table(expr.value, scope, hops)
         elif hops and isinstance(expr, ast.Call):
             function = self.graph.function_at(expr.func, scope)
             if function is not None:
@@ -88,6 +89,24 @@ class ConstructionSites:
                     yield from self._held(value, inner, hops - 1, index)
         elif index is None:
             yield from self._of_name(expr, scope, hops)
+
+    def _in_table(
+        self, table: ast.expr, scope: Scope, hops: int
+    ) -> Iterator[ast.ClassDef]:
+        """`FACTORY[name]` of `FACTORY = {"mot": MotTrainer}`, here or in the file that it is
+        imported from.
+        """
+        dotted = dotted_name(table)
+        if isinstance(table, ast.Dict):
+            for value in table.values:
+                yield from self._held(value, scope, hops - 1)
+        elif dotted is not None:
+            home = scope.lookup(dotted)
+            here = (home, dotted) if home is not None else None
+            for at in (here, self.module.elsewhere(dotted, scope)):
+                for one in at[0].bindings.get(at[1], ()) if at else ():
+                    if at and isinstance(one.value, ast.Dict):
+                        yield from self._in_table(one.value, at[0], hops)
 
     def _of_name(
         self, expr: ast.expr, scope: Scope, hops: int

@@ -42,6 +42,36 @@ def asks_cuda(program: Program, test: ast.expr) -> bool:
     )
 
 
+def asked_of_tensor(program: Program, expr: ast.expr) -> bool:
+    """Whether a device is that of a tensor, `"cuda" if x.is_cuda else "cpu"`: what is moved there
+    follows the tensor, and chooses nothing.
+    """
+    if isinstance(expr, ast.IfExp):
+        test = expr.test
+        return isinstance(test, ast.Attribute) and test.attr == "is_cuda"
+    if isinstance(expr, ast.Call):
+        return (
+            isinstance(expr.func, ast.Attribute)
+            and expr.func.attr == "get_device"
+            and program.canonical(expr.func) is None
+        )
+    dotted = dotted_name(expr)
+    if dotted is None or expr not in program.module.parents:
+        return False
+    reach = program.reaching.at(expr, dotted)
+    values = [b.value for b in reach.bindings if b.how == "assign"]
+    whole = reach.complete and len(values) == len(reach.bindings)
+    return (
+        bool(values)
+        and whole
+        and all(
+            isinstance(one, (ast.IfExp, ast.Call))
+            and asked_of_tensor(program, one)
+            for one in values
+        )
+    )
+
+
 def _is_question(program: Program, value: ast.expr | None) -> bool:
     return (
         isinstance(value, ast.Call) and program.canonical(value.func) == _ASKED

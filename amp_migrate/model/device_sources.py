@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax import Binding, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -30,6 +30,30 @@ def of_class_abroad(
     held = foreign[0].module.scopes[foreign[1]].bindings
     found = (*held.get(expr.attr, ()), *held.get(f"self.{expr.attr}", ()))
     return (foreign[0], found) if found else None
+
+
+def returned_parts(
+    program: Program, binding: Binding, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    """`device, ids = prepare(n)`: what functions in sight return there, each with its scope;
+    nothing where one of them returns something else.
+    """
+    value, index = binding.value, binding.index
+    if binding.how != "assign" or not isinstance(value, ast.Call):
+        return []
+    whole = [
+        (one, program.scope(function))
+        for function in program.values.callees(value, scope)
+        for one in returned(function)
+    ]
+    parts = [
+        (one.elts[index], inner)
+        for one, inner in whole
+        if isinstance(one, ast.Tuple)
+        and index is not None
+        and index < len(one.elts)
+    ]
+    return parts if len(parts) == len(whole) else []
 
 
 def stored_values(program: Program, name: str) -> Iterator[ast.expr | None]:

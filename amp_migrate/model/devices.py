@@ -13,6 +13,7 @@ from amp_migrate.model.call_values import is_property
 from amp_migrate.model.command_line import option_of
 from amp_migrate.model.device_sources import (
     of_class_abroad,
+    returned_parts,
     spawned,
     stored_values,
 )
@@ -239,8 +240,11 @@ class Devices:
                     for one in returned(method)
                 ]
             )
-        if binding.value is None or binding.index is not None:
+        if binding.value is None:
             return UNKNOWN
+        if binding.index is not None:
+            parts = returned_parts(self.program, binding, where)
+            return either([self.of(one, inner) for one, inner in parts])
         if binding.how == "for":
             return self._element(binding.value, where)
         if binding.how in ("assign", "walrus"):

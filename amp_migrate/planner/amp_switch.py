@@ -11,7 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from amp_migrate.config import Settings
-from amp_migrate.model.device_choices import asks_cuda, follows_cuda
+from amp_migrate.model.device_choices import (
+    asked_of_tensor,
+    asks_cuda,
+    follows_cuda,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -20,6 +24,7 @@ from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.device_questions import DeviceQuestions
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
+from amp_migrate.planner.moved_models import moved_here
 from amp_migrate.planner.own_options import (
     truth_value,
     unset_switch,
@@ -213,6 +218,7 @@ class SwitchFinder:
             m
             for m in moves
             if not self._follows_cuda(m) and (m.device or m.of_model)
+            if m.device is None or not asked_of_tensor(self.program, m.device)
         )
         return asked, next(unread, None)
 
@@ -243,7 +249,10 @@ class SwitchFinder:
         is moved when that is made.
         """
         for model in (
-            m for m in models if self.trained.owner(m, here.scope) is None
+            m
+            for m in models
+            if self.trained.owner(m, here.scope) is None
+            or moved_here(self.program, m, here.scope)
         ):
             name = dotted_name(model) or ""
             bound = (

@@ -321,18 +321,36 @@ class TrainedModels:
         *,
         after: bool,
     ) -> bool:
-        """Whether all that moves a model has run; where nothing in sight does, whether no model is
-        moved later: it may be the same, in a list or under another name.
+        """Whether all that moves a model to another device has run; where nothing in sight does,
+        whether no model is moved later: it may be the same, in a list or under another name.
         """
         its = [m for m in moves if self.is_moved(m, model, scope)]
         if its:
-            return all(
-                self.order.runs_before(m, scope, place, after=after)
+            run = [
+                m
                 for m in its
-            )
+                if self.order.runs_before(m, scope, place, after=after)
+            ]
+            return all(m in run or self._repeats(m, run) for m in its)
         others = (m for m in moves if self._may_be_of_model(m))
         return not any(
             self.order.runs_later(m, scope, place, after=after) for m in others
+        )
+
+    def _repeats(self, move: Move, others: Sequence[Move]) -> bool:
+        """Whether one of some moves went to the same variable's device."""
+        return any(
+            self._is_same(one, other)
+            for earlier in others
+            for one in self._to(earlier)
+            for other in self._to(move)
+        )
+
+    def _to(self, move: Move) -> tuple[tuple[object, str], ...]:
+        return (
+            self._called(move.device, move.scope)
+            if move.device is not None
+            else ()
         )
 
     def _may_be_of_model(self, move: Move) -> bool:

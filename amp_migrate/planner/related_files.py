@@ -62,8 +62,8 @@ def company(
     if refusal.above or refusal.reason in _ABOVE:
         users = [
             user
-            for name in _names(scope, program)
-            for user in project.users(here, name)
+            for file, name in _handed_out(scope, program)
+            for user in project.users(file, name)
         ]
         found += users
         if refusal.above and linked.issuperset(
@@ -319,6 +319,32 @@ def _names(scope: Scope, program: Program) -> list[str]:
             return [here.node.name]
         here = here.parent
     return []
+
+
+def _handed_out(scope: Scope, program: Program) -> Iterator[tuple[str, str]]:
+    """The files and names by which others get at a scope: its own, those of heirs of its class,
+    and tables that hold one of these.
+    """
+    here = resolved(scope.module.path)
+    yield from ((here, name) for name in _names(scope, program))
+    cls = program.graph.class_around(scope)
+    heirs = program.graph.heirs(cls) if cls is not None else []
+    for heir in heirs:
+        if heir is not cls:
+            inner = program.module.scopes[heir]
+            yield resolved(inner.module.path), heir.name
+    for name, file in _tables({one.name for one in heirs}, program):
+        yield file, name
+
+
+def _tables(names: set[str], program: Program) -> Iterator[tuple[str, str]]:
+    """`FACTORY = {"mot": MotTrainer}` of a module, and its file."""
+    for file in program.module.files if names else ():
+        for name, bindings in file.root.bindings.items():
+            made = (one.value for one in bindings)
+            tables = (one for one in made if isinstance(one, ast.Dict))
+            if any(names & names_in(one) for one in tables):
+                yield name, resolved(file.path)
 
 
 def _factories(name: str, program: Program) -> list[str]:

@@ -205,7 +205,8 @@ class Demands:
             return not op.sequence and _takes(op, call, expr, named)
         if self._is_scaled(call):
             return True
-        if self.program.canonical(call.func) is not None:
+        abroad = self.program.values.abroad(call.func, scope)
+        if abroad is None and self.program.canonical(call.func) is not None:
             return False
         if self.layer(call, scope) is not None or self._first_is_layer(
             call, scope
@@ -320,6 +321,13 @@ class Demands:
             yield from (
                 (self, one) for one in functions if one.name != "__init__"
             )
+            return
+        other, definition = program.values.abroad(call.func, scope) or (
+            None,
+            None,
+        )
+        if other is not None and isinstance(definition, FUNCTIONS):
+            yield demands_of(other), definition
             return
         value = program.values.of(call.func, scope)
         home, cls = value.foreign or (program, value.cls)

@@ -1,0 +1,34 @@
+"""Models that the body that trains them has moved itself."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+
+
+def moved_here(program: Program, model: ast.expr, scope: Scope) -> bool:
+    """`self.model` after `self.model = to_device(self.model)` in the same body: what moves the
+    object that it is a part of has nothing to do with that.
+    """
+    dotted = dotted_name(model)
+    reach = program.reaching.own(model, dotted) if dotted is not None else None
+    if reach is None or not (reach.bindings and reach.certain):
+        return False
+    return all(
+        isinstance(one.value, ast.Call)
+        and one.index is None
+        and program.module.scope_of(one.statement) is scope
+        and dotted in _taken(one.value)
+        for one in reach.bindings
+    )
+
+
+def _taken(call: ast.Call) -> set[str | None]:
+    """What a call is given, and the object whose method it is."""
+    given = [*call.args, *(one.value for one in call.keywords)]
+    if isinstance(call.func, ast.Attribute):
+        given.append(call.func.value)
+    return {dotted_name(one) for one in given}
