@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.syntax import Function
 
 if TYPE_CHECKING:
@@ -44,6 +45,17 @@ def method_of(
         if method is not None:
             return where, method
     return None
+
+
+def constructor(
+    home: Program, cls: ast.ClassDef
+) -> tuple[Program, Function] | None:
+    """What makes an object of a class. That of a module sets its layers up, and computes nothing
+    of what a forward is given.
+    """
+    if home.values.class_kind(cls) in (Kind.MODEL, Kind.CRITERION):
+        return None
+    return method_of(home, cls, "__init__")
 
 
 def inherited_method(

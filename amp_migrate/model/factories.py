@@ -1,5 +1,6 @@
 """The classes that a factory of another file may make: those of its file, those that it names or
-the factories make which it calls, and those that a registry was given by decorators.
+looks up by name or the factories make which it calls, and those that a registry was given by
+decorators.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.found_by_name import found_by_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.queries import nodes_in
@@ -48,6 +50,7 @@ def _parts(home: Program, made: Function) -> Iterator[Iterator[Definition]]:
         if isinstance(node, FUNCTIONS):
             yield called(home, home.scope(node))
     yield _given(home, made)
+    yield found_by_name(home, made, home.scope(made))
 
 
 def _given(program: Program, function: Function) -> Iterator[Definition]:

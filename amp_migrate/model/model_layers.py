@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.found_by_name import found_by_name
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.sources import held, put_into
 from amp_migrate.model.syntax import FUNCTIONS, Scope
@@ -63,6 +64,8 @@ def _named(home: Program, place: ast.AST, scope: Scope) -> Iterator[Place]:
         elif isinstance(node, (ast.Name, ast.Attribute)):
             yield from _defined(home, node, scope, (ast.ClassDef,))
             yield from _tables(home, node, scope)
+    for where, found in found_by_name(home, place, scope):
+        yield where, found, where.module.scopes[found]
 
 
 def _defined(

@@ -17,11 +17,11 @@ from amp_migrate.model.classes_by_text import (
 )
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.factories import behind, called
+from amp_migrate.model.found_by_name import found_by_name
 from amp_migrate.model.kinds import Kind, criterion_name, library_kind
 from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
-from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import Function, Module, Scope, is_abstract
 from amp_migrate.model.targets import forwards, kept_functions, makers
@@ -241,12 +241,8 @@ def _imported_classes(
         named += [
             one
             for file in program.module.files
-            for one in _in_modules(program, file)
-        ]
-        named += [
-            one
-            for file in program.module.files
-            for one in _evaluated(program, file)
+            for one in found_by_name(program, file.tree, file.root)
+            if one[0] is not program
         ]
         named += _by_text(program, [one[0] for one in named])
         return list(
@@ -320,48 +316,6 @@ def _is_computed_module(program: Program, expr: ast.expr) -> bool:
 
 
 _IMPORTERS = ("importlib.import_module", "importlib.__import__")
-
-
-def _in_modules(program: Program, file: Module) -> Iterator[Definition]:
-    """What the modules hold in which a file looks up names: `getattr(models, name)()`. What the
-    program holds itself is not abroad.
-    """
-    own = {resolved(one.path) for one in program.module.files}
-    for node in nodes_in(file.tree):
-        searched = (
-            module_searched(node)
-            if isinstance(node, (ast.Call, ast.Attribute))
-            else None
-        )
-        if searched is not None:
-            scope = program.module.scope_of(node)
-            found = program.reaching.imported.exported(searched, scope)
-            yield from (
-                one for one in found if resolved(one[0].module.path) not in own
-            )
-
-
-def _evaluated(program: Program, file: Module) -> Iterator[Definition]:
-    """What `eval(name)` and `globals()[name]` may be: any name that the file imports, and what
-    imported modules hold.
-    """
-    calls = (call for scope in file.own_scopes for call in scope.calls)
-    if file.neighbours is None or not any(
-        dotted_name(call.func) in _BY_NAME for call in calls
-    ):
-        return
-    own = {resolved(one.path) for one in program.module.files}
-    for origin in (*file.imports.names.values(), *file.imports.stars):
-        found = file.neighbours.find(origin)
-        several = (
-            [found] if found is not None else file.neighbours.exported(origin)
-        )
-        yield from (
-            one for one in several if resolved(one[0].module.path) not in own
-        )
-
-
-_BY_NAME = ("eval", "globals")
 
 
 def _in_tables(file: Module) -> Iterator[Definition]:

@@ -24,13 +24,19 @@ from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.introduced import introduced
 from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
 from amp_migrate.planner.loop_planner import LoopPlanner
+from amp_migrate.planner.open_calls import (
+    OpenCall,
+    is_guessed,
+    open_calls,
+    waits_for,
+)
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.related_files import (
     callers,
     company,
-    device_callers,
     makers,
     savers,
+    that_show,
 )
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.shared_forwards import shared
@@ -77,6 +83,8 @@ class Planner:
         self.company: dict[str, None] = {}
         """Files that the program would have to hold for a loop that was refused."""
         self.planned: list[LoopPlan] = []
+        self.opened: dict[OpenCall, None] = {}
+        """What the planned loops run and nothing was found of."""
         self.conflicts: dict[tuple[str, str], Refusal] = {}
         """Loops to block, as `blocked` does, and to plan all again."""
         self.left: list[Group] = []
@@ -102,7 +110,7 @@ class Planner:
             return plans
         if self.planned:
             self._collect(plans)
-            hidden = device_callers(
+            hidden = that_show(
                 self.switches.unresolved, self.program, self.project
             )
             self.company |= dict.fromkeys(hidden)
@@ -159,6 +167,7 @@ class Planner:
             self.company |= dict.fromkeys(
                 files_that_may_switch(self.program, self.project, scope)
             )
+            self._ask_for_open(plan)
             self.planned.append(plan)
         except Refusal as refusal:
             self.wiring.restore(before)
@@ -172,6 +181,18 @@ class Planner:
             self.left += [] if isinstance(refusal, Skip) else [group]
             return self._refused(refusal, scope, backwards)
         return LoopOutcome(backwards[0].lineno, scope.qualname, "migrated")
+
+    def _ask_for_open(self, plan: LoopPlan) -> None:
+        """Models and losses of which no code is found may be made in other files."""
+        own = ((plan.loop.scope, one) for one in plan.regions.regions)
+        opened = open_calls(
+            self.program,
+            [(where, one.statements()) for where, one in (*own, *plan.above)],
+        )
+        self.opened |= dict.fromkeys(opened)
+        waiting = dict.fromkeys(waits_for(self.program, opened))
+        shown = that_show(waiting, self.program, self.project)
+        self.company |= dict.fromkeys(shown)
 
     def _refused(
         self, refusal: Refusal, scope: Scope, backwards: list[ast.Call]
@@ -249,6 +270,8 @@ class Planner:
             edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
             for file, note in [*checkpoints.notes, *self._optional_notes()]:
                 plans[file.path].notes.append(note)
+        for file, note in self._open_notes():
+            plans[file.path].notes.append(note)
         edits.update(loops)
         if self.settings.eval:
             edits.update(dict.fromkeys(self.edits.evaluation(self.planned)))
@@ -268,6 +291,18 @@ class Planner:
 
     def _names_torch(self, edit: Edit, file: Module) -> bool:
         return f"{self.spellings.of(file.root).torch}." in repr(edit)
+
+    def _open_notes(self) -> Iterator[tuple[Module, Note]]:
+        for call, scope in self.opened:
+            if not is_guessed(self.program, (call, scope)):
+                message = (
+                    f"nothing in sight shows what `{ast.unparse(call.func)}` runs: it was not "
+                    "looked at for what half precision breaks. Run `amp-migrate verify`"
+                )
+                yield (
+                    scope.module,
+                    Note(call.lineno, call.col_offset + 1, message),
+                )
 
     def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
         for key, one in self.wiring.optional.items():

@@ -208,11 +208,11 @@ def _chooses(scope: Scope, program: Program) -> bool:
     )
 
 
-def device_callers(
+def that_show(
     scopes: Iterable[Scope], program: Program, project: Project
 ) -> Iterator[str]:
-    """Files that call functions whose device nothing in sight tells, or hold a base class that
-    may set it.
+    """Files that call functions of which nothing in sight tells the device or the model, or hold a
+    base class that may set it.
     """
     linked = {resolved(f.path) for f in program.module.files}
     for scope in scopes if project.imports else ():

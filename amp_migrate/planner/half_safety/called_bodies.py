@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.bases_abroad import constructor
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
@@ -36,6 +37,11 @@ def _called(
     definition = program.values.abroad(call.func, scope)
     if definition is not None and not isinstance(definition[1], ast.ClassDef):
         return definition[0], definition[0].scope(definition[1])
+    own = program.graph.class_named(call.func, scope)
+    made = (program, own) if own is not None else definition
+    if made is not None and isinstance(made[1], ast.ClassDef):
+        found = constructor(made[0], made[1])
+        return (found[0], found[0].scope(found[1])) if found else None
     return _forward_of(program, call, scope)
 
 
@@ -43,11 +49,6 @@ def _forward_of(
     program: Program, call: ast.Call, scope: Scope
 ) -> tuple[Program, Scope] | None:
     """`penalty(scores, labels)` of a module in sight runs its `forward`."""
-    if (
-        isinstance(call.func, ast.Name)
-        and program.graph.class_named(call.func, scope) is not None
-    ):
-        return None  # the class itself
     value = program.values.of(call.func, scope)
     other, cls = value.foreign or (program, value.cls)
     forward = other.graph.method(cls, "forward") if cls is not None else None

@@ -8,7 +8,11 @@ import ast
 from collections import deque
 from collections.abc import Iterator
 
-from amp_migrate.model.bases_abroad import method_of, with_bases
+from amp_migrate.model.bases_abroad import (
+    constructor,
+    method_of,
+    with_bases,
+)
 from amp_migrate.model.factories import behind
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.model_layers import layers
@@ -49,6 +53,7 @@ def _reachable(
                 for function in [
                     *targets(program, node, where),
                     *possible(program, node, where),
+                    *_constructors(program, node, where),
                 ]:
                     if id(function) not in seen:
                         seen.add(id(function))
@@ -94,27 +99,52 @@ def _next_abroad(
 ) -> Iterator[tuple[Program, Function, ast.Call | None]]:
     """One import further: imported functions that are called, and `forward` of imported classes."""
     for node, where in reachable(program, statements, scope):
-        if not isinstance(node, ast.Call):
-            continue
-        definition = program.values.abroad(node.func, where)
-        if definition is not None and not isinstance(
-            definition[1], ast.ClassDef
-        ):
-            yield definition[0], definition[1], node
-        yield from (
-            (*found, None) for found in methods_abroad(program, node, where)
-        )
-        if definition is None and program.canonical(node.func) is None:
-            kept = kept_functions(program, node.func, where)
-            yield from ((*one, None) for one in kept if one[0] is not program)
-        for value in _run(program, node, where):
-            for home, cls in _with_bases_abroad(program, value):
-                yield from _forwards_abroad(program, home, cls)
-        for home, cls in (
-            *_made_abroad(program, node, where),
-            *_part_abroad(program, node, where),
-        ):
+        if isinstance(node, ast.Call):
+            yield from leads_to(program, node, where)
+            yield from (
+                (*found, None) for found in methods_abroad(program, node, where)
+            )
+
+
+def leads_to(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function, ast.Call | None]]:
+    """The functions of other files that a call runs for all that is known of it, with the call
+    where it names them itself.
+    """
+    definition = program.values.abroad(call.func, scope)
+    run = _runs_of(definition) if definition is not None else None
+    if run is not None:
+        yield *run, call
+    if definition is None and program.canonical(call.func) is None:
+        kept = kept_functions(program, call.func, scope)
+        yield from ((*one, None) for one in kept if one[0] is not program)
+    for value in _run(program, call, scope):
+        for home, cls in _with_bases_abroad(program, value):
             yield from _forwards_abroad(program, home, cls)
+    for home, cls in (
+        *_made_abroad(program, call, scope),
+        *_part_abroad(program, call, scope),
+    ):
+        yield from _forwards_abroad(program, home, cls)
+
+
+def _runs_of(found: Definition) -> tuple[Program, Function] | None:
+    """What a call of a definition runs: of a class, what makes its objects."""
+    home, one = found
+    return (
+        constructor(home, one) if isinstance(one, ast.ClassDef) else (home, one)
+    )
+
+
+def _constructors(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[Function]:
+    """`Mixture(logits, means)` of a class in sight."""
+    cls = program.graph.class_named(call.func, scope)
+    found = constructor(program, cls) if cls is not None else None
+    if found is not None and found[0] is program:
+        yield found[1]
 
 
 def _forwards_abroad(
