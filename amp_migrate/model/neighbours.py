@@ -7,7 +7,9 @@ from __future__ import annotations
 import ast
 import os
 import re
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -96,15 +98,24 @@ class Neighbours:
 
     def _home(self, canonical: str) -> tuple[Program, str] | None:
         """The file that a dotted name leads to, and the name there."""
-        places = (
-            one
-            for find in (candidates, in_subfolders)
-            for one in find(self.path, canonical)
-        )
-        for file, attributes in places:
+        for file, attributes in self._places(canonical):
             program = program_of(file) if len(attributes) == 1 else None
             if program is not None:
                 return program, attributes[0]
+        return None
+
+    def _places(self, canonical: str) -> Iterator[tuple[str, list[str]]]:
+        for find in (candidates, in_subfolders):
+            yield from find(self.path, canonical)
+
+    def unparsed(self, canonical: str) -> Unparsed | None:
+        """The file that a dotted name leads to, as a module or by what it holds, if Python cannot
+        parse it.
+        """
+        for name in (f"{canonical}.{_ANY}", canonical):
+            for file, attributes in self._places(name):
+                if len(attributes) == 1 and nearby.changed(file) is not None:
+                    return _unparsed(file)
         return None
 
     def definers(self, name: str) -> list[Definition]:
@@ -169,6 +180,29 @@ class Neighbours:
             (str(Path(os.path.relpath(file, here.parent))) for file in users),
             None,
         )
+
+
+@dataclass(frozen=True)
+class Unparsed:
+    """A file that is no Python, or Python of another version."""
+
+    path: str
+    line: int
+    said: str
+
+
+def _unparsed(file: str) -> Unparsed | None:
+    if program_of(file) is not None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(nearby.text_of(file) or b"")
+    except SyntaxError as error:
+        return Unparsed(file, error.lineno or 1, error.msg)
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return None
 
 
 def program_of(file: str) -> Program | None:

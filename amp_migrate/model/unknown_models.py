@@ -159,7 +159,7 @@ def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
         return False
     made = makers(program, expr, scope)
     return all(
-        isinstance(one, ast.expr) and _says_no_class(program, one)
+        isinstance(one, ast.expr) and says_no_class(program, one)
         for one in made
     ) or _is_by_factory(program, expr, scope, _HOPS)
 
@@ -190,7 +190,7 @@ def _maker_of(value: ast.expr) -> ast.expr:
     return value
 
 
-def _says_no_class(program: Program, name: ast.expr) -> bool:
+def says_no_class(program: Program, name: ast.expr) -> bool:
     """A table or a factory of another file says no more than that it is one; `torch.device(0)` and
     what the standard library holds are no class of a model either.
     """

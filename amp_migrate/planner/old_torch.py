@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.config import OLDEST_TORCH, Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.scalars import is_scalar
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.refusal import Refusal
@@ -39,6 +39,47 @@ def refuse_old_loop(program: Program, scope: Scope) -> None:
                 f"`{ast.unparse(read)}` raises IndexError since torch 0.5, where a loss has no "
                 "dimensions (mixed precision came with 1.6)",
             )
+
+
+def refuse_python_2(program: Program, scope: Scope) -> None:
+    """A loop that uses a builtin of Python 2, whatever is chosen before: no torch that has mixed
+    precision runs on it.
+    """
+    if scope.module.imports.stars:
+        return
+    for node in nodes_in(scope.node):
+        if _is_of_python_2(program, node, scope):
+            said = ast.unparse(node)
+            raise Refusal(
+                "removed-api",
+                node,
+                f"`{said}` was a builtin of Python 2, which no torch with mixed precision runs "
+                "on: in Python 3 it raises NameError",
+            )
+
+
+_BUILTINS = frozenset(
+    ("basestring", "raw_input", "unichr", "unicode", "xrange")
+)
+_CHOICES = (ast.If, ast.IfExp, ast.Try)
+
+
+def _is_of_python_2(program: Program, node: ast.AST, scope: Scope) -> bool:
+    if not isinstance(node, ast.Name) or node.id not in _BUILTINS:
+        return False
+    if program.module.scope_of(node) is not scope or scope.lookup(node.id):
+        return False
+    above = program.module.ancestors(node)
+    return not any(
+        isinstance(one, _CHOICES) and not _is_main(one) for one in above
+    )
+
+
+def _is_main(statement: ast.AST) -> bool:
+    """`if __name__ == "__main__":`"""
+    return isinstance(statement, ast.If) and "__name__" in names_in(
+        statement.test
+    )
 
 
 def _indexed_data(scope: Scope) -> Iterator[ast.Subscript]:

@@ -15,7 +15,11 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.model.targets import makers, targets
-from amp_migrate.model.unknown_models import methods_abroad, possible
+from amp_migrate.model.unknown_models import (
+    methods_abroad,
+    possible,
+    says_no_class,
+)
 from amp_migrate.planner.half_safety.reach import leads_to, reachable
 from amp_migrate.torch_facts import layers
 
@@ -87,21 +91,12 @@ def _is_of_library(program: Program, func: ast.expr, scope: Scope) -> bool:
     """Whether something that makes the model, or holds it, is a library's."""
     owner = func.value if isinstance(func, ast.Attribute) else func
     return any(
-        isinstance(one, ast.expr) and _names_library(program, one)
+        isinstance(one, ast.expr)
+        and one in program.module.parents
+        and not says_no_class(program, one)
         for expr in (func, owner)
         for one in makers(program, expr, scope)
     )
-
-
-def _names_library(program: Program, name: ast.expr) -> bool:
-    canonical = program.canonical(name)
-    if canonical is None or name not in program.module.parents:
-        return False
-    scope = program.module.scope_of(name)
-    is_own = program.values.abroad(name, scope) is not None or (
-        program.module.elsewhere(dotted_name(name) or "", scope) is not None
-    )
-    return not is_own and canonical not in _SAYS_NO_CLASS
 
 
 def unfilled(

@@ -42,6 +42,7 @@ from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.shared_forwards import shared
 from amp_migrate.planner.shared_steps import shared_step
 from amp_migrate.planner.spelling import Spellings, free_name
+from amp_migrate.planner.unparsed_imports import refuse_unparsed_imports
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import (
     AddImport,
@@ -183,12 +184,13 @@ class Planner:
         return LoopOutcome(backwards[0].lineno, scope.qualname, "migrated")
 
     def _ask_for_open(self, plan: LoopPlan) -> None:
-        """Models and losses of which no code is found may be made in other files."""
+        """Models and losses of which no code is found may be made in other files. Raises Refusal
+        where their files do not parse.
+        """
         own = ((plan.loop.scope, one) for one in plan.regions.regions)
-        opened = open_calls(
-            self.program,
-            [(where, one.statements()) for where, one in (*own, *plan.above)],
-        )
+        held = [(where, one.statements()) for where, one in (*own, *plan.above)]
+        refuse_unparsed_imports(self.program, held)
+        opened = open_calls(self.program, held)
         self.opened |= dict.fromkeys(opened)
         waiting = dict.fromkeys(waits_for(self.program, opened))
         shown = that_show(waiting, self.program, self.project)

@@ -1,0 +1,71 @@
+"""A model of which nothing is found is told; one of a library, or in sight, is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from amp_migrate.config import Settings
+from amp_migrate.pipeline.whole_program import rewrite_program
+
+PROGRAM = """\
+import sys
+
+import torch
+import torch.nn.functional as F
+{imports}
+
+
+def train(model, loader, device):
+    optimizer = torch.optim.Adam(model.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+
+
+device = torch.device("cuda")
+train({model}.to(device), [], device)
+"""
+TOLD = "nothing in sight shows what `model` runs"
+NET = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x
+"""
+
+
+def notes(folder: Path, imports: str, model: str) -> list[str]:
+    main, net = folder / "main.py", folder / "net.py"
+    main.write_text(PROGRAM.format(imports=imports, model=model), encoding="utf-8")
+    net.write_text(NET, encoding="utf-8")
+    outcome = rewrite_program([main, net], Settings())[main].outcome
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    return [note.message for note in outcome.notes]
+
+
+@pytest.mark.parametrize(
+    ("imports", "model"),
+    [("", "torch.load(sys.argv[1])"), ("import pickle", 'pickle.load(open("m", "rb"))')],
+)
+def test_a_model_that_is_loaded_whole_is_told(tmp_path: Path, imports: str, model: str) -> None:
+    assert any(TOLD in note for note in notes(tmp_path, imports, model))
+
+
+@pytest.mark.parametrize(
+    ("imports", "model"),
+    [
+        ("", "torch.nn.Linear(4, 4)"),
+        ("import torchvision", "torchvision.models.resnet18()"),
+        ("import timm", "timm.create_model(sys.argv[1])"),
+        ("from net import Net", "Net()"),
+        ("import net", "getattr(net, sys.argv[1])()"),
+    ],
+)
+def test_a_model_of_a_library_or_in_sight_is_not(tmp_path: Path, imports: str, model: str) -> None:
+    assert notes(tmp_path, imports, model) == []
