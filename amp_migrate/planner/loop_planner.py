@@ -26,11 +26,7 @@ from amp_migrate.planner.loop import Loop, Stepper, find_loop
 from amp_migrate.planner.loop_edits import LoopPlan
 from amp_migrate.planner.loss_flow import flow_of
 from amp_migrate.planner.notebook_cells import check_cells
-from amp_migrate.planner.old_torch import (
-    refuse_old_loop,
-    refuse_old_torch,
-    refuse_python_2,
-)
+from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
 from amp_migrate.planner.order import check_order
 from amp_migrate.planner.refusal import Refusal, Skip, place_of, what_was_read
 from amp_migrate.planner.regions import Region, Regions, forwards_before
@@ -265,7 +261,6 @@ class LoopPlanner:
         self.switches.check_device(backwards[0])
         refuse_old_torch(self.settings, backwards[0])
         refuse_old_loop(self.program, scope)
-        refuse_python_2(self.program, scope)
         return loop, marked
 
     def _regions(

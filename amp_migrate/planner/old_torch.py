@@ -28,8 +28,9 @@ def refuse_old_torch(settings: Settings, node: ast.AST) -> None:
 
 def refuse_old_loop(program: Program, scope: Scope) -> None:
     """A loop that indexes a loss ran up to torch 0.4: later, the loss has no dimensions, and
-    indexing it raises IndexError.
+    indexing it raises IndexError. One that uses a builtin of Python 2 runs there alone.
     """
+    _refuse_python_2(program, scope)
     for read in _indexed_data(scope):
         assert isinstance(read.value, ast.Attribute)
         if is_scalar(program, read.value.value, scope):
@@ -41,10 +42,7 @@ def refuse_old_loop(program: Program, scope: Scope) -> None:
             )
 
 
-def refuse_python_2(program: Program, scope: Scope) -> None:
-    """A loop that uses a builtin of Python 2, whatever is chosen before: no torch that has mixed
-    precision runs on it.
-    """
+def _refuse_python_2(program: Program, scope: Scope) -> None:
     if scope.module.imports.stars:
         return
     for node in nodes_in(scope.node):

@@ -216,9 +216,9 @@ def test_without_callers_the_scaler_is_optional(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["def f(:\n", "\x00"])
-def test_a_neighbour_that_does_not_parse_is_passed_over(broken: str, tmp_path: Path) -> None:
+def test_a_neighbour_that_does_not_parse_is_told(broken: str, tmp_path: Path) -> None:
     outcome = project(tmp_path, {"models.py": broken, "train.py": train("from models import Net")})
-    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert [(loop.status, loop.reason) for loop in outcome.loops] == [("refused", "syntax")]
 
 
 METHOD = """
