@@ -36,6 +36,8 @@ def note(
     for target in statement.targets:
         if isinstance(target, ast.Name):
             (known.add if half else known.discard)(target.id)
+        elif isinstance(target, ast.Tuple) and half:
+            known |= names_in(target)  # the parts of what a model gives
         else:
             known -= names_in(target)
 

@@ -7,7 +7,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.contexts import is_autocast, is_partial, opened
+from amp_migrate.model.contexts import (
+    SWITCH,
+    is_autocast,
+    is_partial,
+    opened,
+)
 from amp_migrate.model.decisions import runs_where_false
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.dtype_choices import dtype_choices
@@ -114,6 +119,8 @@ class Region(NamedTuple):
     @property
     def device(self) -> str | None:
         """The device type, where it is written out."""
+        if self.canonical == SWITCH:
+            return "cuda"
         if self.canonical not in _POSITIONS:
             return self.canonical.split(".")[1]
         value = self.argument("device_type")

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -64,6 +65,53 @@ def is_stepped_by_scaler(
         ):
             return True
     return False
+
+
+def handed_over(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[CallSite, ast.expr]]:
+    """The calls that give a parameter its value, or an attribute through the constructor, and the
+    argument of each.
+    """
+    function = scope.node
+    if isinstance(expr, ast.Name) and isinstance(function, FUNCTIONS):
+        if scope.lookup(expr.id) is not scope:
+            return
+        if {b.how for b in scope.bindings[expr.id]} != {"parameter"}:
+            return
+        for site in program.graph.sites(function):
+            given = argument(site.call, scope, expr.id, site.bound)
+            if (
+                given is not None
+                and program.values.callee(site.call, site.scope) is function
+            ):
+                yield site, given
+    elif isinstance(expr, ast.Attribute):
+        yield from _constructed_with(program, expr, scope)
+
+
+def _constructed_with(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> Iterator[tuple[CallSite, ast.expr]]:
+    cls = program.graph.class_around(scope)
+    if cls is None or dotted_name(expr.value) != scope.self_name:
+        return
+    for owner in program.graph.lineage(cls):
+        held = program.module.scopes[owner].bindings.get(f"self.{expr.attr}")
+        if held:
+            break
+    begin = program.graph.method(cls, "__init__")
+    value = held[0].value if held and len(held) == 1 else None
+    if begin is None or not isinstance(value, ast.Name):
+        return
+    inner = program.scope(begin)
+    if program.module.scope_of(value) is not inner:
+        return
+    for one in program.graph.heirs(cls):
+        for call, caller in program.graph.constructions(one):
+            given = argument(call, inner, value.id, True)
+            if given is not None:
+                yield CallSite(call, caller, True), given
 
 
 def _parameters_of(

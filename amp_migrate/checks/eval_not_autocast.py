@@ -49,7 +49,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 def _runs_model(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether a call runs a model itself, again and again without gradients."""
-    if not without_gradients(program, call) or not _in_loop(program, call):
+    if not _is_repeated(program, call):
         return False
     if _is_half_itself(program, call.func, scope):
         return False  # autocast would cast nothing: the weights are half
@@ -135,6 +135,28 @@ def _trains(program: Program, scope: object) -> bool:
         for s in program.module.scopes.values()
         if s is scope
         for c in s.calls
+    )
+
+
+def _is_repeated(
+    program: Program,
+    node: ast.Call,
+    is_free: bool = False,
+    loops: bool = False,
+    hops: int = 3,
+) -> bool:
+    """Whether `node` runs again and again without gradients, here or at every caller."""
+    is_free = is_free or without_gradients(program, node)
+    loops = loops or _in_loop(program, node)
+    if is_free and loops:
+        return True
+    function = program.module.scope_of(node).node
+    if not hops or not isinstance(function, FUNCTIONS):
+        return False
+    sites = program.graph.sites(function)
+    return bool(sites) and all(
+        _is_repeated(program, site.call, is_free, loops, hops - 1)
+        for site in sites
     )
 
 

@@ -16,6 +16,7 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.config import Settings
+from amp_migrate.model.decisions import are_exclusive
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
@@ -31,14 +32,15 @@ _LOSSES = (
     "binary_cross_entropy_with_logits",
     "kl_div",
 )
+_MESSAGE = (
+    "the loss runs in half precision here, which rounds or overflows; compute it in the "
+    "autocast block, or cast with `.float()`"
+)
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find losses of a region's outputs in the statements behind it."""
-    message = (
-        "the loss runs in half precision here, which rounds or overflows; compute it in the "
-        "autocast block, or cast with `.float()`"
-    )
     for region in regions(program):
         if (
             region.off
@@ -48,30 +50,56 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         ):
             continue
         names = half_names(program, region)
-        code = Code(program, region.node)
         outer = region_of(program, region.node)
-        for statement in (
-            code.after(region.node)
-            if names and (outer is None or outer.off)
-            else ()
-        ):
-            losses = [
-                *_losses(program, statement, region.scope),
-                *_losses_with_autocast_off(program, statement, region.scope),
-            ]
-            made = names - _rebound(statement)
-            for call in losses:
-                if any(bare_uses(argument, made) for argument in call.args[:1]):
-                    yield finding_at(
-                        program,
-                        call,
-                        RULE,
-                        message,
-                        related=[(region.node, "the autocast block")],
-                        fix=_fix(code, region, statement),
-                    )
-            note(program, statement, region.scope, names, may_start=False)
-            names -= _rebound(statement)
+        if names and (outer is None or outer.off):
+            yield from _told(program, region, region.node, names)
+
+
+def _told(
+    program: Program, region: Region, node: ast.With, names: set[str]
+) -> Iterator[Finding]:
+    code = Code(program, node)
+    for statement in _behind(program, node):
+        losses = [
+            *(
+                call
+                for call in _losses(program, statement, region.scope)
+                if not _is_apart(program, call, region)
+            ),
+            *_losses_with_autocast_off(program, statement, region.scope),
+        ]
+        made = names - _rebound(statement)
+        for call in losses:
+            if any(bare_uses(argument, made) for argument in call.args[:1]):
+                yield finding_at(
+                    program,
+                    call,
+                    RULE,
+                    _MESSAGE,
+                    related=[(node, "the autocast block")],
+                    fix=_fix(code, region, statement),
+                )
+        note(program, statement, region.scope, names, may_start=False)
+        names -= _rebound(statement)
+
+
+def _behind(program: Program, node: ast.stmt) -> Iterator[ast.stmt]:
+    """What runs behind a statement: to the end of its block and, of the arm of an `if`, what comes
+    behind that.
+    """
+    block = program.module.block_of(node)
+    yield from block[next(i for i, s in enumerate(block) if s is node) + 1 :]
+    above = program.module.parents[node]
+    if isinstance(above, ast.If) and not isinstance(block[-1], _LEAVES):
+        yield from _behind(program, above)
+
+
+def _is_apart(program: Program, call: ast.Call, region: Region) -> bool:
+    """Whether a call runs in a region of its own, or only where the region is left out."""
+    own = region_of(program, call)
+    return (own is not None and not own.off) or are_exclusive(
+        program, region.node, call
+    )
 
 
 def _losses(

@@ -9,6 +9,7 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
+from amp_migrate.model.assumptions import cases, runs_in
 from amp_migrate.model.decisions import (
     conditions_of,
     grounds,
@@ -17,8 +18,9 @@ from amp_migrate.model.decisions import (
 )
 from amp_migrate.model.dtype_choices import keys_of
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.rewrite.edits import AddArgument
 
 RULE = Rule("scaler-for-bf16", severity="info")
@@ -57,17 +59,61 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             given = next(
                 (k.value for k in call.keywords if k.arg == "enabled"), None
             )
-            if not sure and _follows_dtype(program, call, enabled):
+            if not _is_made_for(program, call, given, enabled) and (
+                (not sure and _follows_dtype(program, call, enabled))
+                or not _is_on(program, given, scope, enabled)
+            ):
                 continue
-            if _is_on(program, given, scope, enabled):
-                yield finding_at(
-                    program,
-                    call,
-                    RULE,
-                    _ALWAYS if sure else _SOMETIMES,
-                    related=[(enabled[0].place, "bfloat16 here")],
-                    fix=_fix(program, call, given) if sure else None,
-                )
+            yield finding_at(
+                program,
+                call,
+                RULE,
+                _ALWAYS if sure else _SOMETIMES,
+                related=[(enabled[0].place, "bfloat16 here")],
+                fix=_fix(program, call, given) if sure else None,
+            )
+
+
+def _is_made_for(
+    program: Program,
+    call: ast.Call,
+    given: ast.expr | None,
+    enabled: list[Region],
+) -> bool:
+    """Whether a setting that asks for bfloat16 in each region makes the scaler as well."""
+    asked = [
+        set(
+            cases(program, dtype, program.module.scope_of(one.call), "bfloat16")
+        )
+        for one in enabled
+        if (dtype := one.argument("dtype")) is not None
+    ]
+    if not asked or _asks_for_dtype(program, call, given, enabled):
+        return False
+    common = set.intersection(*asked)
+    return any(runs_in(program, call, given, case) for case in common)
+
+
+def _asks_for_dtype(
+    program: Program,
+    call: ast.Call,
+    given: ast.expr | None,
+    enabled: list[Region],
+) -> bool:
+    """Whether what makes the scaler asks for the chosen dtype itself."""
+    names = {
+        ast.unparse(dtype).rpartition(".")[2]
+        for one in enabled
+        if (dtype := one.argument("dtype")) is not None
+    }
+    tests = [test for test, _ in conditions_of(program, call)]
+    return any(
+        (dotted_name(node) or "").rpartition(".")[2] in names
+        for test in (*tests, given)
+        if test is not None
+        for node in shallow(test)
+        if isinstance(node, ast.expr)
+    )
 
 
 def _choices(region: Region) -> frozenset[str]:

@@ -8,24 +8,25 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scaler_bindings import made_before, may_be_none
+from amp_migrate.checks._scaler_states import (
+    calls_on_scaler,
+    is_handled,
+    steps_at_callers,
+)
 from amp_migrate.checks._states import (
     entry_of,
     holds_optimizer,
     is_lent,
     is_object_of,
     is_own,
-    is_stepped_by_scaler,
     is_written,
     kept_as,
 )
 from amp_migrate.config import Settings
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import Scope
 from amp_migrate.model.whole_reads import reader_of, reader_of_files
 from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
@@ -79,8 +80,8 @@ def _left_out(
     """
     assert isinstance(call.func, ast.Attribute)
     method = call.func.attr
-    is_given = scaler is not None or _steps_at_callers(program, call, scope)
-    if not is_given or _handled(program, scope, method):
+    is_given = scaler is not None or steps_at_callers(program, call, scope)
+    if not is_given or is_handled(program, scope, method):
         return None
     if is_lent(program, call.func.value, scope):
         return None
@@ -100,7 +101,7 @@ def _stays_unsaved(program: Program) -> bool:
     """Whether an optimizer's state is saved in sight where the scaler's cannot be, and that is
     saved nowhere: a restore would never find it.
     """
-    if _calls_on_scaler(program, "state_dict"):
+    if calls_on_scaler(program, "state_dict"):
         return False
     found = [
         saved
@@ -121,64 +122,14 @@ def _is_state(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def _steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
-    """Whether the optimizer is a parameter, and a caller with a scaler of its own gives one that it
-    steps with: to a function that is not given the scaler.
-    """
-    func = call.func
-    if not isinstance(func, ast.Attribute) or not isinstance(
-        func.value, ast.Name
-    ):
-        return False
-    home = scope.lookup(func.value.id)
-    if home is not scope or not isinstance(scope.node, FUNCTIONS):
-        return False
-    if {b.how for b in scope.bindings[func.value.id]} != {"parameter"}:
-        return False
-    return any(
-        program.values.callee(site.call, site.scope) is scope.node
-        and _gives_scaled(program, site, scope, func.value.id)
-        and not _handled(program, site.scope, func.attr)
-        for site in program.graph.sites(scope.node)
-    )
-
-
-def _gives_scaled(
-    program: Program, site: CallSite, inner: Scope, name: str
-) -> bool:
-    """Whether a call gives an optimizer that a scaler steps where it stands, and nothing that may
-    hold the scaler's state.
-    """
-    given = argument(site.call, inner, name, site.bound)
-    rest = [*site.call.args, *(k.value for k in site.call.keywords)]
-    if given is None or any(isinstance(a, ast.Starred) for a in rest):
-        return False
-    words = [ast.unparse(a).lower() for a in rest if a is not given]
-    words += [(k.arg or "**").lower() for k in site.call.keywords]
-    if any("scal" in word or "amp" in word or "*" in word for word in words):
-        return False
-    own = dotted_name(given)
-    return own is not None and is_stepped_by_scaler(program, site.scope, own)
-
-
 def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
     """An optimizer's state is loaded where no scaler is at hand, though the scaler's is saved in
     this file, and loaded nowhere in it.
     """
     return (
         _is_restored(program, call, scope)
-        and _calls_on_scaler(program, "state_dict")
-        and not _calls_on_scaler(program, "load_state_dict")
-    )
-
-
-def _calls_on_scaler(program: Program, method: str) -> bool:
-    return any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == method
-        and "scal" in (dotted_name(call.func.value) or "").lower()
-        for scope in program.module.scopes.values()
-        for call in scope.calls
+        and calls_on_scaler(program, "state_dict")
+        and not calls_on_scaler(program, "load_state_dict")
     )
 
 
@@ -227,44 +178,6 @@ def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
         parent.targets[0]
         if is_live and isinstance(parent, ast.Assign)
         else None
-    )
-
-
-def _handled(program: Program, scope: Scope, method: str) -> bool:
-    """Whether the same method of something called a scaler is used in this scope, or around it; to
-    load, in another method of the object as well.
-    """
-    node = scope.node
-    if method == "load_state_dict" and _loads_elsewhere(program, scope):
-        return True
-    for inner in (
-        nodes_in(node) if isinstance(node, FUNCTIONS) else list(scope.calls)
-    ):
-        if isinstance(inner, ast.Attribute) and inner.attr in {
-            "loss_scale",
-            "grad_scaler_state",
-        }:
-            return True
-        func = inner.func if isinstance(inner, ast.Call) else None
-        if (
-            isinstance(func, ast.Attribute)
-            and func.attr == method
-            and "scal" in (dotted_name(func.value) or "").lower()
-        ):
-            return True
-    return False
-
-
-def _loads_elsewhere(program: Program, scope: Scope) -> bool:
-    """Whether a method of the same class loads the state of a scaler that the object keeps."""
-    cls = program.graph.class_around(scope)
-    return cls is not None and any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == "load_state_dict"
-        and "scal" in (dotted_name(call.func.value) or "").lower()
-        for other in program.module.scopes.values()
-        if program.graph.class_around(other) is cls
-        for call in other.calls
     )
 
 
@@ -326,7 +239,7 @@ def _stays_unread(program: Program) -> bool:
     """Whether an optimizer's state is loaded in sight where the scaler's cannot be, and that is
     loaded nowhere.
     """
-    if _calls_on_scaler(program, "load_state_dict"):
+    if calls_on_scaler(program, "load_state_dict"):
         return False
     for scope in program.module.scopes.values():
         for call in scope.calls:

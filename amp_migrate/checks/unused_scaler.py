@@ -15,7 +15,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.scalers import is_disabled
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 
 RULE = Rule("unused-scaler", severity="warning")
 _MESSAGE = (
@@ -49,6 +49,8 @@ def _is_idle(program: Program, call: ast.Call, scope: Scope) -> bool:
     it. One of a module that trains nothing itself may be imported.
     """
     statement = program.module.parents[call]
+    if isinstance(statement, ast.IfExp):
+        statement = program.module.parents[statement]
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     name = dotted_name(statement.targets[0])
@@ -78,28 +80,51 @@ def _takers(program: Program, name: str, scope: Scope) -> list[Scope]:
         where = program.module.scope_of(read)
         if where.lookup(name) is not home:
             continue  # another variable of that name
-        taker = _taker(program, read, where)
-        if taker is None:
+        takers = _taking(program, read, where)
+        if not takers:
             return []
-        found.append(taker)
+        found += takers
     return found
 
 
-def _taker(program: Program, read: ast.Name, scope: Scope) -> Scope | None:
-    """The function whose parameter gets it and is read nowhere."""
+def _taking(program: Program, read: ast.Name, scope: Scope) -> list[Scope]:
+    """The functions whose parameter gets it and is read nowhere, those of heirs included; none
+    where one reads it.
+    """
     above = program.module.parents[read]
     call = (
         program.module.parents[above]
         if isinstance(above, ast.keyword)
         else above
     )
-    function = (
-        program.values.callee(call, scope)
-        if isinstance(call, ast.Call) and call.func is not read
-        else None
+    if not isinstance(call, ast.Call) or call.func is read:
+        return []
+    found = [
+        _passes_over(program, call, read, function)
+        for function in _run(program, call, scope)
+    ]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else []
+
+
+def _run(program: Program, call: ast.Call, scope: Scope) -> list[Function]:
+    """What a call runs; of a method of its own, those of the heirs in sight."""
+    callee = program.values.callee(call, scope)
+    if callee is None:
+        return []
+    owner = program.scope(callee).owner
+    if owner is None or not isinstance(owner.node, ast.ClassDef):
+        return [callee]
+    made = (
+        program.graph.method(heir, callee.name)
+        for heir in program.graph.heirs(owner.node)
     )
-    if function is None or not isinstance(call, ast.Call):
-        return None
+    return list(dict.fromkeys([callee, *(one for one in made if one)]))
+
+
+def _passes_over(
+    program: Program, call: ast.Call, read: ast.Name, function: Function
+) -> Scope | None:
     inner = program.scope(function)
     own = [
         one.arg

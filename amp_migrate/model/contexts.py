@@ -29,6 +29,8 @@ AUTOCAST = {
     "torch.cpu.amp.autocast",
     "torch.xpu.amp.autocast",
 }
+SWITCH = "torch.set_autocast_enabled"
+"""What contexts of old projects call on their way in."""
 _HOPS = 3
 
 
@@ -74,8 +76,11 @@ def autocast_behind(
     program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
 ) -> ast.Call | None:
     """The autocast call that makes the context `expr`, on some path at least."""
-    if is_autocast(program, expr) or is_partial(program, expr):
-        assert isinstance(expr, ast.Call)
+    if isinstance(expr, ast.Call) and (
+        is_autocast(program, expr)
+        or is_partial(program, expr)
+        or program.canonical(expr.func) == SWITCH
+    ):
         return expr
     for one, where in _meant(program, expr, scope) if hops else ():
         found = autocast_behind(program, one, where, hops - 1)
@@ -104,12 +109,62 @@ def _meant(
     elif isinstance(expr, ast.Call):
         function = program.values.callee(expr, scope)
         if function is not None:
-            for value in returned(function):
-                yield value, program.scope(function)
+            for value in (*returned(function), *_around_yields(function)):
+                if not _is_switched_off(program, expr, function, value):
+                    yield value, program.scope(function)
+            return
+        cls = program.values.of(expr, scope).cls
+        if cls is not None:
+            yield from _entered(program, cls)
         elif not expr.args and not expr.keywords:
             for value, home in _meant(program, expr.func, scope):
                 if is_partial(program, value):
                     yield value, home
+
+
+def _around_yields(function: Function) -> Iterator[ast.expr]:
+    """The contexts in which a context manager that is written as a generator gives way."""
+    for statement in function.body:
+        for node in shallow(statement):
+            if isinstance(node, (ast.With, ast.AsyncWith)) and any(
+                isinstance(inner, ast.Yield)
+                for one in node.body
+                for inner in shallow(one)
+            ):
+                yield from (item.context_expr for item in node.items)
+
+
+def _is_switched_off(
+    program: Program, call: ast.Call, function: Function, made: ast.expr
+) -> bool:
+    """Whether autocast obeys a parameter here that the call sets to False."""
+    inner = program.scope(function)
+    given = [one.value for one in getattr(made, "keywords", ())]
+    given += getattr(made, "args", [])
+    passed = (
+        argument(call, inner, one.id, inner.self_name is not None)
+        for one in given
+        if isinstance(one, ast.Name)
+    )
+    return any(
+        isinstance(one, ast.Constant) and one.value is False for one in passed
+    )
+
+
+def _entered(
+    program: Program, cls: ast.ClassDef
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """The contexts that `__enter__` of a class enters in turn."""
+    method = program.graph.method(cls, "__enter__")
+    if method is None:
+        return
+    inner = program.scope(method)
+    for call in inner.calls:
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "__enter__":
+            yield func.value, inner
+        elif program.canonical(func) == SWITCH:
+            yield call, inner
 
 
 def _handed(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.dtype_choices import property_values
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -139,6 +140,13 @@ def _causes(
                 if callee is not None and callee not in functions:
                     functions.add(callee)
                     wanted += _returned(program, callee)
+            elif isinstance(node, ast.Attribute):
+                for _, where in property_values(program, node, scope) or ():
+                    if where.node not in functions and isinstance(
+                        where.node, FUNCTIONS
+                    ):
+                        functions.add(where.node)
+                        wanted += _returned(program, where.node)
             variable = _variable(program, node, scope)
             if variable not in {None, left_out, *found}:
                 assert variable is not None
@@ -186,8 +194,16 @@ def _variable(program: Program, node: ast.AST, scope: Scope) -> Variable | None:
         else None
     )
     if cls is not None:
-        return program.module.scopes[cls], f"self.{rest}"
+        return _keeper(program, cls, rest), f"self.{rest}"
     return scope.lookup(head), canonical or name
+
+
+def _keeper(program: Program, cls: ast.ClassDef, dotted: str) -> Scope:
+    """The scope of the class, of this one and its bases, that sets an attribute first."""
+    name = f"self.{dotted.partition('.')[0]}"
+    homes = [program.module.scopes[one] for one in program.graph.lineage(cls)]
+    holding = [one for one in homes if name in one.bindings]
+    return (holding or homes[:1])[-1]
 
 
 def _given(program: Program, variable: Variable) -> Iterator[Asked]:
@@ -228,11 +244,23 @@ def runs_where_false(
     asked = ast.unparse(expr)
     if not any(
         ast.unparse(test) == asked and not holds
-        for test, holds in _arms(program, node, outer)
+        for test, holds in arms(program, node, outer)
     ):
         return False
     read, changed = _variables(expr), _variables(outer, changed=True)
     return not read & changed
+
+
+def are_exclusive(program: Program, first: ast.AST, second: ast.AST) -> bool:
+    """Whether two nodes of a function stand under one test that must hold for the one and fail
+    for the other.
+    """
+    function = program.module.scope_of(first).node
+    ours = {ast.unparse(t): h for t, h in arms(program, first, function)}
+    return any(
+        ours.get(ast.unparse(test), holds) is not holds
+        for test, holds in arms(program, second, function)
+    )
 
 
 def _variables(node: ast.AST, *, changed: bool = False) -> set[str]:
@@ -247,22 +275,35 @@ def _variables(node: ast.AST, *, changed: bool = False) -> set[str]:
     }
 
 
-def _arms(
+def arms(
     program: Program, node: ast.AST, outer: ast.AST
 ) -> Iterator[tuple[ast.expr, bool]]:
-    """The tests between `node` and `outer`, and whether they hold where `node` runs."""
+    """The tests between `node` and `outer`, and whether they hold where `node` runs; those of
+    statements that leave before it as well.
+    """
     inner = node
     for above in program.module.ancestors(node):
+        if isinstance(inner, ast.stmt) and inner in program.module.block_lists:
+            for before in program.module.block_of(inner):
+                if before is inner:
+                    break
+                if isinstance(before, ast.If) and isinstance(
+                    before.body[-1], _LEAVES
+                ):
+                    yield _plain(before.test, False)
         if above is outer:
             return
         if isinstance(above, ast.If) and inner is not above.test:
-            test, holds = above.test, inner in above.body
-            while isinstance(test, ast.UnaryOp) and isinstance(
-                test.op, ast.Not
-            ):
-                test, holds = test.operand, not holds
-            yield test, holds
+            yield _plain(above.test, inner in above.body)
+        elif isinstance(above, ast.IfExp) and inner is not above.test:
+            yield _plain(above.test, inner is above.body)
         inner = above
+
+
+def _plain(test: ast.expr, holds: bool) -> tuple[ast.expr, bool]:
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, holds = test.operand, not holds
+    return test, holds
 
 
 def never_runs(program: Program, node: ast.AST) -> bool:
@@ -272,7 +313,7 @@ def never_runs(program: Program, node: ast.AST) -> bool:
     scope = program.module.scope_of(node)
     return any(
         holds and _is_left_false(program, test, scope)
-        for test, holds in _arms(program, node, scope.node)
+        for test, holds in arms(program, node, scope.node)
     )
 
 

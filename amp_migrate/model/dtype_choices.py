@@ -44,7 +44,7 @@ def _looked_up(
         return None
     text = call.args[1]
     if isinstance(text, ast.Subscript):
-        tables = _bound(program, text.value, scope) or []
+        tables = bound(program, text.value, scope) or []
         entries = [
             value
             for table, _ in tables
@@ -53,7 +53,7 @@ def _looked_up(
             if key is not None and ast.dump(key) == ast.dump(text.slice)
         ]
     else:
-        entries = [one for one, _ in _bound(program, text, scope) or []]
+        entries = [one for one, _ in bound(program, text, scope) or []]
         entries = entries or [text]
     names = [
         one.value
@@ -69,11 +69,11 @@ def keys_of(
     program: Program, expr: ast.expr, scope: Scope, dtype: str
 ) -> tuple[ast.expr, frozenset[object]] | None:
     """What a dtype is looked up by in a table, and the keys that name `dtype` there."""
-    bound = _bound(program, expr, scope) or [(expr, scope)]
-    one, where = bound[0]
-    if len(bound) > 1 or not isinstance(one, ast.Subscript):
+    held = bound(program, expr, scope) or [(expr, scope)]
+    one, where = held[0]
+    if len(held) > 1 or not isinstance(one, ast.Subscript):
         return None
-    tables = _bound(program, one.value, where) or [(one.value, where)]
+    tables = bound(program, one.value, where) or [(one.value, where)]
     table, home = tables[0]
     if len(tables) > 1 or not isinstance(table, ast.Dict):
         return None
@@ -106,7 +106,7 @@ def _parts(
             table = _table(program, expr.func.value, scope)
             rest = [(one, scope) for one in expr.args[1:]]
             return [*table, *rest] if table else None
-    return _bound(program, expr, scope)
+    return bound(program, expr, scope) or property_values(program, expr, scope)
 
 
 def _table(
@@ -114,18 +114,38 @@ def _table(
 ) -> list[tuple[ast.expr, Scope]] | None:
     if isinstance(expr, ast.Dict):
         return [(value, scope) for value in expr.values]
-    bound = _bound(program, expr, scope)
-    if bound is None or not all(isinstance(one, ast.Dict) for one, _ in bound):
+    held = bound(program, expr, scope)
+    if held is None or not all(isinstance(one, ast.Dict) for one, _ in held):
         return None
     return [
         (value, where)
-        for one, where in bound
+        for one, where in held
         if isinstance(one, ast.Dict)
         for value in one.values
     ]
 
 
-def _bound(
+def property_values(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]] | None:
+    """What a property of the own class gives."""
+    if (
+        not isinstance(expr, ast.Attribute)
+        or dotted_name(expr.value) != scope.self_name
+    ):
+        return None
+    cls = program.graph.class_around(scope)
+    method = program.graph.method(cls, expr.attr) if cls is not None else None
+    if method is None or not any(
+        (dotted_name(one) or "").endswith("property")
+        for one in method.decorator_list
+    ):
+        return None
+    home = program.scope(method)
+    return [(value, home) for value in returned(method)] or None
+
+
+def bound(
     program: Program, expr: ast.expr, scope: Scope
 ) -> list[tuple[ast.expr, Scope]] | None:
     """Everything that is assigned to a name or to an attribute of `self`."""

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.contexts import opened
+from amp_migrate.model.contexts import SWITCH, opened
 from amp_migrate.model.dtype_choices import dtype_choices
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import targets
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NEW = ("torch.autocast", "torch.amp.autocast")
 OLD = {"torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}
+_SWITCHES = {**OLD, SWITCH: "cuda"}
 HALVES = {
     "torch.float16": "float16",
     "torch.half": "float16",
@@ -61,7 +62,7 @@ class RegionIndex:
         self.program = program
         self.module = program.module
         self._around: dict[ast.AST, Region] = {}
-        if program.uses.of(*NEW, *OLD):
+        if program.uses.of(*NEW, *_SWITCHES):
             for place, call in opened(program):
                 self._around[place] = self.region(
                     program.canonical(call.func) or "", call
@@ -71,7 +72,7 @@ class RegionIndex:
 
     def region(self, name: str, call: ast.Call) -> Region:
         """The facts in the call `call` of the autocast called `name`."""
-        old = OLD.get(name)
+        old = _SWITCHES.get(name)
         places = (
             {"enabled": 0, "dtype": 1, "cache_enabled": 2}
             if old

@@ -132,7 +132,7 @@ def _ways(here: str, files: Iterable[str], project: Project) -> Iterator[str]:
     for file in files:
         yield from (
             one
-            for one in project.between(here, file)
+            for one in project.between(here, [file])
             if one in project.writable
         )
 

@@ -123,21 +123,22 @@ class Project:
                     waiting.append(file)
         return list(seen)[1 : most + 1]
 
-    def between(self, path: str, file: str) -> list[str]:
-        """The files on a shortest way of imports from `path` to `file`, both left out."""
+    def between(self, path: str, files: Iterable[str]) -> dict[str, None]:
+        """The files on shortest ways of imports from `path` to `files`, the ends left out."""
         came: dict[str, str] = {path: path}
-        waiting = deque([path])
-        while waiting and file not in came:
+        waiting, wanted = deque([path]), set(files) - {path}
+        while waiting and not wanted <= came.keys():
             here = waiting.popleft()
             for one in self.imports.get(here, ()):
                 if one not in came:
                     came[one] = here
                     waiting.append(one)
-        found: list[str] = []
-        step = came.get(file, path)
-        while step != path:
-            found.append(step)
-            step = came[step]
+        found: dict[str, None] = {}
+        for file in files:
+            step = came.get(file, path)
+            while step != path:
+                found[step] = None
+                step = came[step]
         return found
 
 

@@ -77,6 +77,7 @@ def _fits(held: Iterable[str], more: Iterable[str], around: Around) -> bool:
 def _near(seed: str, around: Around) -> Iterator[str]:
     """The file itself, its users, what it imports and what they import, nearest first."""
     left = _MOST_BYTES
+    taken = {seed: None}
     yield seed
     users = list(_users(seed, around))[:_MOST_USERS]
     helpers = around.project.helpers(seed, _MOST_HELPERS)
@@ -94,11 +95,13 @@ def _near(seed: str, around: Around) -> Iterator[str]:
             and file in around.arrays
         )
         if wanted:
+            taken[file] = None
             left -= size
             yield file
-    for file in _carriers(seed, helpers, around):
+    ways = around.project.between(seed, taken)
+    for file in {**ways, **_carriers(seed, helpers, around)}:
         size = around.sizes.get(file)
-        if size is not None and size <= left and not around.matters(file):
+        if size is not None and size <= left and file not in taken:
             left -= size
             yield file
 
@@ -110,9 +113,7 @@ def _carriers(
     is imported, and those that define modules.
     """
     broken = [file for file in helpers if around.breaks(file)]
-    ways = [
-        one for file in broken for one in around.project.between(seed, file)
-    ]
+    ways = around.project.between(seed, broken)
     modules = [file for file in helpers if around.carries(file)]
     return dict.fromkeys([*ways, *modules] if broken else [])
 

@@ -1,0 +1,119 @@
+"""Whether a scaler's state is saved or loaded, and whether an optimizer that somebody hands over is
+one that a scaler steps.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.checks._states import handed_over, is_stepped_by_scaler
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import FUNCTIONS, Scope
+
+_HOPS = 4
+
+
+def steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether the optimizer was handed over, as an argument or to the constructor of the object,
+    by a caller that steps it with a scaler: to what is not given the scaler.
+    """
+    func = call.func
+    if not isinstance(func, ast.Attribute):
+        return False
+    if isinstance(func.value, ast.Attribute) and calls_on_scaler(
+        program, "state_dict"
+    ):
+        return False  # another object may save it
+    return _is_given_scaled(program, func.value, scope, func.attr, _HOPS)
+
+
+def _is_given_scaled(
+    program: Program, expr: ast.expr, scope: Scope, method: str, hops: int
+) -> bool:
+    for site, given in handed_over(program, expr, scope) if hops else ():
+        if _hands_scaler(site.call, given) or is_handled(
+            program, site.scope, method
+        ):
+            continue
+        name = dotted_name(given)
+        if name is not None and _is_scaled(program, given, site.scope, name):
+            return True
+        if _is_given_scaled(program, given, site.scope, method, hops - 1):
+            return True
+    return False
+
+
+def _is_scaled(
+    program: Program, given: ast.expr, scope: Scope, name: str
+) -> bool:
+    """Whether a scaler steps an optimizer where it stands, or in a method of the same object."""
+    if is_stepped_by_scaler(program, scope, name):
+        return True
+    cls = program.graph.class_around(scope)
+    if cls is None or not isinstance(given, ast.Attribute):
+        return False
+    return name.partition(".")[0] == scope.self_name and any(
+        is_stepped_by_scaler(program, one, name)
+        for one in program.module.scopes.values()
+        if program.graph.class_around(one) is cls
+    )
+
+
+def _hands_scaler(call: ast.Call, given: ast.expr) -> bool:
+    """Whether a call may hand over the scaler, or what holds its state, beside the optimizer."""
+    rest = [*call.args, *(k.value for k in call.keywords)]
+    if any(isinstance(one, ast.Starred) for one in rest):
+        return True
+    words = [ast.unparse(one).lower() for one in rest if one is not given]
+    words += [(k.arg or "**").lower() for k in call.keywords]
+    return any("scal" in word or "amp" in word or "*" in word for word in words)
+
+
+def calls_on_scaler(program: Program, method: str) -> bool:
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == method
+        and "scal" in (dotted_name(call.func.value) or "").lower()
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    )
+
+
+def is_handled(program: Program, scope: Scope, method: str) -> bool:
+    """Whether the same method of something called a scaler is used in this scope, or around it; to
+    load, in another method of the object as well.
+    """
+    node = scope.node
+    if method == "load_state_dict" and _loads_elsewhere(program, scope):
+        return True
+    for inner in (
+        nodes_in(node) if isinstance(node, FUNCTIONS) else list(scope.calls)
+    ):
+        if isinstance(inner, ast.Attribute) and inner.attr in {
+            "loss_scale",
+            "grad_scaler_state",
+        }:
+            return True
+        func = inner.func if isinstance(inner, ast.Call) else None
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == method
+            and "scal" in (dotted_name(func.value) or "").lower()
+        ):
+            return True
+    return False
+
+
+def _loads_elsewhere(program: Program, scope: Scope) -> bool:
+    """Whether a method of the same class loads the state of a scaler that the object keeps."""
+    cls = program.graph.class_around(scope)
+    return cls is not None and any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "load_state_dict"
+        and "scal" in (dotted_name(call.func.value) or "").lower()
+        for other in program.module.scopes.values()
+        if program.graph.class_around(other) is cls
+        for call in other.calls
+    )
