@@ -29,7 +29,17 @@ def is_leaf(program: Program, expr: ast.expr) -> bool:
 def _is_made(program: Program, value: ast.expr | None) -> bool:
     if not isinstance(value, ast.Call):
         return False
-    asked = (one.value for one in value.keywords if one.arg == "requires_grad")
+    if _sets(value.func) and not (value.args or value.keywords):
+        return True
+    asked = (
+        *(one.value for one in value.keywords if one.arg == "requires_grad"),
+        *(value.args if _sets(value.func) else ()),
+    )
     return program.canonical(value.func) in PARAMETERS or any(
         isinstance(one, ast.Constant) and one.value is True for one in asked
     )
+
+
+def _sets(func: ast.expr) -> bool:
+    """`x.clone().requires_grad_`"""
+    return isinstance(func, ast.Attribute) and func.attr == "requires_grad_"

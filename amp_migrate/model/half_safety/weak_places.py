@@ -18,6 +18,11 @@ from amp_migrate.model.half_safety.given_values import (
     values_returned,
 )
 from amp_migrate.model.half_safety.hazard import Asked
+from amp_migrate.model.half_safety.held_activations import (
+    Activations,
+    Construction,
+    saturates,
+)
 from amp_migrate.model.half_safety.lost_guards import (
     guards_by_write,
     inner_number,
@@ -25,7 +30,6 @@ from amp_migrate.model.half_safety.lost_guards import (
     made_like,
     vanishes,
 )
-from amp_migrate.model.kinds import Value
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import numbers
@@ -70,9 +74,13 @@ class Demand(NamedTuple):
 class Search:
     """Follows one operand back."""
 
-    def __init__(self, asked: Asked, trait: Trait) -> None:
+    def __init__(
+        self, asked: Asked, trait: Trait, made: Construction | None = None
+    ) -> None:
+        """`made`: what made the object of which a method is searched."""
         self.asked = asked
         self.trait = trait
+        self.activations = Activations(asked.inference, made)
         self.parameters: list[tuple[Binding, Demand]] = []
         """Those that were met, with what is done to them."""
         self._seen: set[ast.expr] = set()
@@ -235,7 +243,7 @@ class Search:
         if found is None:
             return self._of_object(call, scope, deep, complemented)
         given = operands(found, call)
-        if _saturates(found) and given:
+        if saturates(found.op) and given:
             return self._saturated(call, given[0], scope, complemented)
         if found.op.name in (*_BOUNDS_ABOVE, "clamp_min", "maximum"):
             return self._clamped(call, found, scope, deep, complemented)
@@ -307,7 +315,9 @@ class Search:
         if row is not None and row.op is not None and call.args:
             if Trait.SATURATES in row.op.traits and row.op.policy == "keeps":
                 return self._saturated(call, call.args[0], scope, complemented)
-        if self._ends_saturated(value):
+        if call.args and self.activations.may_saturate(call.func, scope):
+            return self._saturated(call, call.args[0], scope, complemented)
+        if self.activations.ends_saturated(value):
             return self._sequence(call, complemented)
         return [
             weak
@@ -316,26 +326,6 @@ class Search:
                 one, home, deep - 1, complemented=complemented
             )
         ] or self._abroad(call, scope, deep, complemented)
-
-    def _ends_saturated(self, value: Value) -> bool:
-        """`nn.Sequential(..., nn.Sigmoid())`"""
-        program, made = self.asked.inference.program, value.origin
-        if not isinstance(made, ast.Call) or not made.args:
-            return False
-        if value.name in layers.WRAPPERS:
-            return self._ends_saturated(
-                program.values.of(made.args[0], program.module.scope_of(made))
-            )
-        if not (value.name or "").endswith(".Sequential"):
-            return False
-        last = program.values.of(made.args[-1], program.module.scope_of(made))
-        row = layers.layer(last.name)
-        op = row.op if row is not None else None
-        return (
-            op is not None
-            and Trait.SATURATES in op.traits
-            and op.policy == "keeps"
-        )
 
     def _sequence(self, call: ast.Call, complemented: bool) -> list[WeakPlace]:
         """The last layer gets float32 where the sequence has a name; else nothing helps there."""
@@ -375,7 +365,14 @@ class Search:
             return []
         dtype = inference.where(call)
         there = Inference(program, lambda node: dtype, lambda node: None)
-        search = Search(Asked(there, self.asked.float16), self.trait)
+        origin = inference.program.values.of(call.func, scope).origin
+        made = (
+            Construction(origin, scope, self.activations)
+            if isinstance(origin, ast.Call)
+            else None
+        )
+        asked = Asked(there, self.asked.float16)
+        search = Search(asked, self.trait, made)
         inner = program.scope(function)
         weak = [
             one
@@ -389,7 +386,3 @@ class Search:
             one._replace(cast=None, split=None, file=one.file or file)
             for one in weak[:1]
         ]
-
-
-def _saturates(found: Spelling) -> bool:
-    return Trait.SATURATES in found.op.traits and found.op.policy == "keeps"

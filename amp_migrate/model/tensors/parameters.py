@@ -30,7 +30,7 @@ _RUN = (Kind.MODEL, Kind.CRITERION)
 def passed(inference: Inference, binding: Binding) -> Fact:
     """What a parameter may be; unknown where a caller is out of sight."""
     program = inference.program
-    found = _parameter(program, binding)
+    found = parameter_of(program, binding)
     if found is None:
         return UNKNOWN
     function, scope, name = found
@@ -114,7 +114,7 @@ def _arguments(
     program: Program, binding: Binding
 ) -> list[tuple[ast.expr | None, Scope]]:
     def given() -> list[tuple[ast.expr | None, Scope]]:
-        found = _parameter(program, binding)
+        found = parameter_of(program, binding)
         if found is None:
             return []
         function, scope, name = found
@@ -126,9 +126,10 @@ def _arguments(
     return program.remembered((_arguments, binding), given)
 
 
-def _parameter(
+def parameter_of(
     program: Program, binding: Binding
 ) -> tuple[Function, Scope, str] | None:
+    """The function that a parameter belongs to, its scope, and the name."""
     function = _function_of(program, binding)
     if function is None:
         return None

@@ -50,7 +50,7 @@ from amp_migrate.planner.half_safety.other_files import (
 )
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.half_safety.saturated_arguments import hazards_of
-from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
+from amp_migrate.planner.half_safety.sequential import is_sequential
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
@@ -272,7 +272,7 @@ class Hazards:
         call = hazard.split
         where = self.program.module.scope_of(call) if call is not None else None
         if call is not None and where is not None:
-            sequence = ends_in_sigmoid(self.program, call, where)
+            sequence = is_sequential(self.program, call, where)
             if sequence is not None:
                 self.split(call, sequence)
                 return

@@ -47,6 +47,27 @@ def ends_in_sigmoid(
     )
 
 
+def is_sequential(program: Program, call: ast.Call, scope: Scope) -> str | None:
+    """The name of the Sequential that a call runs, whatever it ends in; None where it may be
+    something else.
+    """
+    name = dotted_name(call.func)
+    if name is None or len(call.args) != 1 or call.keywords:
+        return None
+    if isinstance(call.args[0], ast.Starred) or _is_changed(program, name):
+        return None
+    made = [
+        _unkept(program, one) for one in _made(program, call.func, name, scope)
+    ]
+    plain = all(
+        isinstance(one, ast.Call)
+        and not one.keywords
+        and program.canonical(one.func) == "torch.nn.Sequential"
+        for one in made
+    )
+    return name if made and plain else None
+
+
 def _is_changed(program: Program, name: str) -> bool:
     """Whether the text says that layers come, go or are listened to."""
     last = re.escape(name.rpartition(".")[2])
@@ -81,7 +102,8 @@ def _made(
         yield binding.value if plain else None
 
 
-def _has_last_sigmoid(program: Program, made: ast.expr | None) -> bool:
+def _unkept(program: Program, made: ast.expr | None) -> ast.expr | None:
+    """`nn.Sequential(...)` of `nn.Sequential(...).to(device)`."""
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
         if (
             made.func.attr not in _KEEP
@@ -89,6 +111,11 @@ def _has_last_sigmoid(program: Program, made: ast.expr | None) -> bool:
         ):
             break
         made = made.func.value
+    return made
+
+
+def _has_last_sigmoid(program: Program, made: ast.expr | None) -> bool:
+    made = _unkept(program, made)
     if (
         not isinstance(made, ast.Call)
         or made not in program.module.parents

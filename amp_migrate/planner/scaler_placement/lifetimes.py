@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.leaves import is_leaf
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import LOOPS, Binding, Scope
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.scaler_placement.epochs import Epochs
@@ -66,4 +68,48 @@ def _refusal(
         call,
         f"`{cls.name}` is made anew in each turn of the loop at {place_of(program, loop)}, and a "
         "scaler in it would lose what it learned: make the object once, before the loop",
+    )
+
+
+def refuse_fitting(program: Program, home: Scope, made: list[Binding]) -> None:
+    """Refuse a scaler in a method that fits copies of what it is handed: with each call it would
+    begin anew, and skip the first of a few steps.
+    """
+    for binding in made if home.self_name is not None else ():
+        call = binding.value
+        if not isinstance(call, ast.Call) or not call.args:
+            continue
+        trained = _displayed(program, call.args[0])
+        if trained and all(_is_copy(program, one, home) for one in trained):
+            names = ", ".join(f"`{ast.unparse(one)}`" for one in trained)
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"`{home.qualname}` fits {names}, copies of what each call hands it, with an "
+                "optimizer of that call: a scaler made beside it would begin with its first scale "
+                "each time, and skip steps of a short fitting until that fits",
+            )
+
+
+def _displayed(program: Program, expr: ast.expr) -> list[ast.expr]:
+    """The elements of a list, as it is written or under a name."""
+    if isinstance(expr, (ast.List, ast.Tuple)):
+        return expr.elts
+    name = dotted_name(expr)
+    bindings = program.reaching.at(expr, name).bindings if name else ()
+    values = [one.value for one in bindings]
+    if len(values) == 1 and isinstance(values[0], (ast.List, ast.Tuple)):
+        return values[0].elts
+    return []
+
+
+def _is_copy(program: Program, expr: ast.expr, home: Scope) -> bool:
+    """Whether a name holds a leaf that was made of a parameter of the function."""
+    if not isinstance(expr, ast.Name) or not is_leaf(program, expr):
+        return False
+    given = {one.arg for one in home.parameters()} - {home.self_name}
+    bindings = program.reaching.at(expr, expr.id).bindings
+    return bool(bindings) and all(
+        one.value is not None and given & set(names_in(one.value))
+        for one in bindings
     )

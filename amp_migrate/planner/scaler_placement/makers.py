@@ -20,6 +20,7 @@ from amp_migrate.model.syntax import (
 )
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
+from amp_migrate.planner.scaler_placement.lifetimes import refuse_fitting
 from amp_migrate.project.module_graph import Project
 
 
@@ -40,6 +41,7 @@ def makers(
     bindings = (
         here or bindings
     )  # rebound elsewhere under `global`: the scaler made here serves that optimizer too
+    refuse_fitting(program, home, here)
     if not bindings or any(b.how not in ("assign", "with") for b in bindings):
         raise Refusal(
             "optimizer-not-in-sight",

@@ -1,0 +1,153 @@
+"""Activations that an object is given: `self.act(h)` of `Net(act=nn.Sigmoid())`, `nn.Sequential` of
+a list that ends in what the constructor was handed. Of several objects one that saturates suffices.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.kinds import Value
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.model.tensors.parameters import parameter_of
+from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts.ops import Op, Trait
+
+_DEEP = 8
+Held: TypeAlias = "tuple[ast.expr, Scope, Activations]"
+
+
+class Construction(NamedTuple):
+    """The call that makes an object of another file's class, and where it stands."""
+
+    call: ast.Call
+    scope: Scope
+    activations: Activations
+
+
+class Activations:
+    """What the callables of one program may be."""
+
+    def __init__(
+        self, inference: Inference, made: Construction | None = None
+    ) -> None:
+        self.inference = inference
+        self.program = inference.program
+        self.made = made
+
+    def may_saturate(
+        self, expr: ast.expr, scope: Scope, deep: int = _DEEP
+    ) -> bool:
+        """Whether a callable may be a sigmoid, as a function or as a layer."""
+        if deep == 0:
+            return False
+        if isinstance(expr, ast.IfExp):
+            return any(
+                self.may_saturate(one, scope, deep - 1)
+                for one in (expr.body, expr.orelse)
+            )
+        if isinstance(expr, ast.Call):
+            return self.makes_saturating(expr.func, scope, deep - 1)
+        found = ops.function(self.program.canonical(expr))
+        if found is not None:
+            return saturates(found.op)
+        return any(
+            act.may_saturate(one, home, deep - 1)
+            for one, home, act in self._held(expr, scope)
+        )
+
+    def makes_saturating(self, cls: ast.expr, scope: Scope, deep: int) -> bool:
+        """Whether a class may be `nn.Sigmoid`."""
+        row = layers.layer(self.program.canonical(cls))
+        if row is not None:
+            return row.op is not None and saturates(row.op)
+        if isinstance(cls, ast.IfExp):
+            return any(
+                self.makes_saturating(one, scope, deep)
+                for one in (cls.body, cls.orelse)
+            )
+        return deep > 0 and any(
+            act.makes_saturating(one, home, deep - 1)
+            for one, home, act in self._held(cls, scope)
+        )
+
+    def ends_saturated(self, value: Value) -> bool:
+        """`nn.Sequential(..., nn.Sigmoid())`"""
+        made = value.origin
+        if not isinstance(made, ast.Call) or not made.args:
+            return False
+        if made not in self.program.module.parents:
+            return False
+        scope = self.program.module.scope_of(made)
+        if value.name in layers.WRAPPERS:
+            return self.ends_saturated(
+                self.program.values.of(made.args[0], scope)
+            )
+        if not (value.name or "").endswith(".Sequential"):
+            return False
+        last = made.args[-1]
+        if isinstance(last, ast.Starred):
+            ends = list(self._ends_of(last.value, scope))
+            return any(self.may_saturate(one, home) for one, home in ends)
+        return self.may_saturate(last, scope)
+
+    def _ends_of(
+        self, expr: ast.expr, scope: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """The layers that a list may end in."""
+        if isinstance(expr, (ast.List, ast.Tuple)):
+            yield from ((one, scope) for one in expr.elts[-1:])
+        name = dotted_name(expr)
+        home = scope.lookup(name.partition(".")[0]) if name else None
+        if name is None or home is None:
+            return
+        for binding in home.bindings.get(name, ()):
+            if isinstance(binding.value, (ast.List, ast.Tuple)):
+                yield from ((one, home) for one in binding.value.elts[-1:])
+        for call in home.calls:
+            func = call.func
+            is_append = isinstance(func, ast.Attribute) and (
+                func.attr == "append" and dotted_name(func.value) == name
+            )
+            if is_append and call.args:
+                yield call.args[0], home
+
+    def _held(self, expr: ast.expr, scope: Scope) -> Iterator[Held]:
+        """What a name or an attribute may hold, whoever passes it."""
+        dotted = dotted_name(expr)
+        if dotted is None:
+            return
+        for binding in self.program.reaching.at(expr, dotted).bindings:
+            if binding.how == "parameter":
+                yield from self._passed(binding)
+            elif binding.value is not None and binding.index is None:
+                if binding.value in self.program.module.parents:
+                    where = self.program.module.scope_of(binding.value)
+                    yield binding.value, where, self
+
+    def _passed(self, binding: Binding) -> Iterator[Held]:
+        for one, home in self.inference.passed(binding):
+            yield one, home, self
+        found = parameter_of(self.program, binding)
+        if found is None:
+            return
+        function, scope, name = found
+        is_made = self.made is not None and function.name == "__init__"
+        if self.made is not None and is_made:
+            given = argument(self.made.call, scope, name, bound=True)
+            if given is not None:
+                yield given, self.made.scope, self.made.activations
+                return
+        default = default_of(function, name)
+        if default is not None:
+            yield default, scope, self
+
+
+def saturates(op: Op) -> bool:
+    """Whether an operator rounds to the edge of its bounds in half precision."""
+    return Trait.SATURATES in op.traits and op.policy == "keeps"
