@@ -365,14 +365,8 @@ class Search:
             return []
         dtype = inference.where(call)
         there = Inference(program, lambda node: dtype, lambda node: None)
-        origin = inference.program.values.of(call.func, scope).origin
-        made = (
-            Construction(origin, scope, self.activations)
-            if isinstance(origin, ast.Call)
-            else None
-        )
         asked = Asked(there, self.asked.float16)
-        search = Search(asked, self.trait, made)
+        search = Search(asked, self.trait, self._construction(call, scope))
         inner = program.scope(function)
         weak = [
             one
@@ -386,3 +380,12 @@ class Search:
             one._replace(cast=None, split=None, file=one.file or file)
             for one in weak[:1]
         ]
+
+    def _construction(
+        self, call: ast.Call, scope: Scope
+    ) -> Construction | None:
+        """What made the object that a call runs."""
+        made = self.asked.inference.program.values.of(call.func, scope).origin
+        if not isinstance(made, ast.Call):
+            return None
+        return Construction(made, scope, self.activations)
