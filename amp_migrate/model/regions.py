@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.contexts import SWITCH, opened
 from amp_migrate.model.dtype_choices import dtype_choices
+from amp_migrate.model.framework_regions import lightning_regions
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import targets
 from amp_migrate.model.uses import argument_of
@@ -67,6 +68,8 @@ class RegionIndex:
                 self._around[place] = self.region(
                     program.canonical(call.func) or "", call
                 )
+        for method, call, dtypes in lightning_regions(program):
+            self._around.setdefault(method, _of_lightning(call, dtypes))
         self.regions: list[Region] = list(self._around.values())
         self._inherited: dict[ast.AST, list[Region]] | None = None
 
@@ -194,6 +197,14 @@ class RegionIndex:
             for call in self.program.scope(function).calls
             if self.at(call) is None
         )
+
+
+def _of_lightning(call: ast.Call, dtypes: frozenset[str]) -> Region:
+    """The region of a Trainer, which is off where its precision may be float32."""
+    half = dtypes - {"float32"}
+    dtype = next(iter(half)) if len(half) == 1 else None
+    enabled = None if "float32" in dtypes else True
+    return Region(call, "Trainer", "cuda", dtype, half, enabled, True)
 
 
 def _literal(expr: ast.expr | None) -> str | None:

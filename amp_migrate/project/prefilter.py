@@ -57,7 +57,7 @@ _HAZARD = pattern(
 # A buffer that is written by a name, a mask or a list of indices; a dtype that others ask for.
 _BUFFER = pattern(rb"\b(?:new_)?(?:zeros|ones|empty|full)\(")
 _WRITE = pattern(
-    rb"^[ \t]+[\w.]+\[(?:[^\]\n]*,)?[ \t]*[~a-z_][^\]:\n]*\][ \t]*=[^=]",
+    rb"^[ \t]+[\w.]+\[(?:[^\]\n]*,)?[ \t]*[~a-z_][^\],:\n]*(?:,[^\]\n]*)?\][ \t]*=[^=]",
     re.MULTILINE,
 )
 _HALF = pattern(rb"\btorch\.(?:bfloat16|float16|half)\b")
@@ -122,6 +122,8 @@ def hides_words(data: bytes, notebook: bool = False) -> bool:
 
 def trains_with_amp(data: bytes) -> bool:
     """Tell whether these bytes can hold a step, or a part of one, in mixed precision."""
+    if b"ightning" in data and b"Trainer(" in data and b"precision" in data:
+        return True
     if not names_amp(data):
         return False
     regions = b"autocast" in data and any(

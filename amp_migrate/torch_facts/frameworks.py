@@ -191,3 +191,19 @@ WORDS = (
     "fastai",
     "deepspeed.init",
 )
+
+LIGHTNING_TRAINERS = _of(_LIGHTNING, "Trainer")
+LIGHTNING_PRECISIONS = {
+    "16": "float16",
+    "16-mixed": "float16",
+    "bf16": "bfloat16",
+    "bf16-mixed": "bfloat16",
+}
+"""What `precision` may be, as text, and the dtype of autocast."""
+LIGHTNING_STEPS = (
+    "training_step",
+    "validation_step",
+    "test_step",
+    "predict_step",
+)
+"""Methods of a module that a Trainer runs under autocast."""

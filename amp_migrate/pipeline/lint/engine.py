@@ -29,7 +29,9 @@ _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 def names_amp(text: str) -> bool:
     """Whether a module can hold a word of AMP at all; a byte search, since most files do not."""
-    return any(word in text for word in AMP_WORDS)
+    return any(word in text for word in AMP_WORDS) or (
+        "ightning" in text and "precision" in text
+    )
 
 
 def concerns(text: str) -> bool:
