@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.answers import any_open
 from amp_migrate.model.bases_abroad import inherited_method, method_of
+from amp_migrate.model.held_functions import held_function
 from amp_migrate.model.kinds import (
     OTHER,
     UNKNOWN,
@@ -240,6 +241,8 @@ class CallValues:
         ):
             return linked
         called = self._call_method(func, scope)
+        if called is None and isinstance(func, ast.Name):
+            return held_function(self.graph, func, scope)
         if called is not None or isinstance(func, ast.Name):
             return called
         if (

@@ -57,6 +57,10 @@ class CallGraph:
         """Every call of the module whose function has a name."""
         return (site for sites in self._calls.values() for site in sites)
 
+    def calls_of(self, name: str) -> list[Site]:
+        """The calls of whatever is called so."""
+        return list(self._calls.get(name, ()))
+
     def classes(self) -> Iterator[ast.ClassDef]:
         """Every class of the module."""
         return (

@@ -15,8 +15,10 @@ from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.sources import Part, held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.project.import_paths import resolved
 
 if TYPE_CHECKING:
+    from amp_migrate.model.neighbours import Neighbours
     from amp_migrate.model.program import Program
 
 _HOPS = 4
@@ -68,13 +70,78 @@ def _classes_in(part: Part, hops: int) -> Iterator[Definition]:
             continue
         own = program.graph.class_named(node, scope)
         found = program.values.abroad(node, scope) if own is None else None
+        near = program.graph.function_at(node, scope)
         if own is not None:
             yield program, own
+        elif near is not None:
+            for value in returned(near):
+                inner = program.scope(near)
+                yield from _classes_in((program, value, inner), hops - 1)
         elif found is not None and isinstance(found[1], ast.ClassDef):
             yield found
         elif found is None:
             for one in held(program, node, scope):
                 yield from _classes_in(one, hops - 1)
+            yield from _put_by_decorators(program, node, scope)
+
+
+def out_of_tables(program: Program) -> Iterator[Definition]:
+    """The classes of other files that functions of the program hand back out of a table."""
+    own = {resolved(one.path) for one in program.module.files}
+    for function, scope in list(program.module.scopes.items()):
+        if not isinstance(function, FUNCTIONS):
+            continue
+        for value in returned(function):
+            if isinstance(value, ast.Subscript):
+                for one in _classes_in((program, value, scope), _HOPS):
+                    if resolved(one[0].module.path) not in own:
+                        yield one
+
+
+def _put_by_decorators(
+    program: Program, table: ast.expr, scope: Scope
+) -> Iterator[Definition]:
+    """`@register("net")` in the files beside one whose `register` puts what it marks in a table:
+    `MODELS[name] = cls`.
+    """
+    near, root = scope.module.neighbours, scope.module.root
+    key = dotted_name(table) or ""
+    if near is None or scope.lookup(key) is not root:
+        return
+    for where in list(program.module.scopes.values()):
+        stored = where.stored.get(key, ()) if where.is_function else ()
+        if where.lookup(key) is root and any(
+            _is_parameter(one.value, where) for one in stored
+        ):
+            yield from _marked(near, _outermost(where))
+
+
+def _is_parameter(value: ast.expr, scope: Scope) -> bool:
+    home = scope.lookup(value.id) if isinstance(value, ast.Name) else None
+    return (
+        home is not None
+        and isinstance(value, ast.Name)
+        and any(one.how == "parameter" for one in home.bindings[value.id])
+    )
+
+
+def _outermost(scope: Scope) -> str:
+    """The name of the function of the module around a scope."""
+    while scope.parent is not None and scope.parent.parent is not None:
+        scope = scope.parent
+    return scope.node.name if isinstance(scope.node, FUNCTIONS) else ""
+
+
+def _marked(near: Neighbours, name: str) -> Iterator[Definition]:
+    for other in near.decorated(name) if name else ():
+        for cls in other.graph.classes():
+            marks = (_mark(one) for one in cls.decorator_list)
+            if any(mark.rpartition(".")[2] == name for mark in marks):
+                yield other, cls
+
+
+def _mark(mark: ast.expr) -> str:
+    return dotted_name(mark.func if isinstance(mark, ast.Call) else mark) or ""
 
 
 def called(program: Program, scope: Scope) -> Iterator[Definition]:
@@ -101,9 +168,6 @@ def _registered(
         return
     for other in near.decorated(name):
         for cls in other.graph.classes():
-            marks = (
-                dotted_name(one.func if isinstance(one, ast.Call) else one)
-                for one in cls.decorator_list
-            )
-            if any((mark or "").partition(".")[0] == name for mark in marks):
+            marks = (_mark(one) for one in cls.decorator_list)
+            if any(mark.partition(".")[0] == name for mark in marks):
                 yield other, cls

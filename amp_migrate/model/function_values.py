@@ -14,8 +14,15 @@ from typing import Literal, TypeAlias
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.held_functions import held_function
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Function, Scope
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+)
 
 _READERS = {"get", "__getitem__", "pop"}
 
@@ -29,6 +36,8 @@ class Followed:
 
     sites: tuple[CallSite, ...]
     peers: tuple[Function, ...]
+    factories: tuple[Function, ...] = ()
+    """Functions that give it back: who calls these calls it."""
 
 
 class _LostError(Exception):
@@ -45,6 +54,7 @@ def follow(program: Program, function: Function) -> Followed | None:
     return Followed(
         tuple(walk.sites.values()),
         tuple(p for p in walk.peers if p is not function),
+        tuple(walk.factories),
     )
 
 
@@ -55,6 +65,7 @@ class _Walk:
         self.peers: dict[Function, None] = {}
         self._waiting: list[Function] = []
         self._variables: set[tuple[int, str]] = set()
+        self.factories: dict[Function, None] = {}
 
     def all_of(self, function: Function) -> None:
         """Follow a function and those that it shares calls with. Raises _LostError."""
@@ -96,9 +107,12 @@ class _Walk:
             self._peer(expr.body)
             self._peer(expr.orelse)
             return
-        found = self.program.graph.function_at(
-            expr, self.program.module.scope_of(expr)
-        )
+        scope = self.program.module.scope_of(expr)
+        found = self.program.graph.function_at(expr, scope)
+        if found is None and isinstance(expr, ast.Name):
+            if self._is_followed(expr.id, scope):
+                return
+            found = held_function(self.program.graph, expr, scope)
         if found is None:
             raise _LostError
         self._waiting.append(found)
@@ -136,12 +150,28 @@ class _Walk:
             self._variable(parent.targets[0].id, scope, table)
         elif isinstance(parent, (ast.Call, ast.keyword)):
             self._passed(node, parent, scope, table)
+        elif isinstance(parent, ast.Return) and not table:
+            self._given_back(scope)
         elif table == "sequence" and isinstance(parent, ast.For):
             self._each(parent, scope)
-        elif not (
-            table and isinstance(parent, (ast.Compare, ast.For))
-        ):  # the keys of a mapping
+        elif not (table and isinstance(parent, (ast.Compare, ast.For))):
+            raise _LostError  # else the keys of a mapping
+
+    def _given_back(self, scope: Scope) -> None:
+        """`return step_fn`: what each call of the factory gives is followed."""
+        factory = scope.node
+        graph = self.program.graph
+        if not isinstance(factory, FUNCTIONS) or scope.owner is not None:
             raise _LostError
+        if factory.decorator_list or graph.escapes(factory):
+            raise _LostError
+        if factory in self.factories:
+            return
+        self.factories[factory] = None
+        for value in returned(factory):
+            self._peer(value)
+        for site in graph.sites(factory):
+            self._value(site.call, "")
 
     def _elements(self, display: ast.Dict | ast.List | ast.Tuple) -> None:
         for element in (

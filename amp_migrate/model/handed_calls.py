@@ -30,6 +30,9 @@ def handed_calls(graph: CallGraph, function: Function) -> Iterator[CallSite]:
         if not is_method or _is_own(node, scope):
             for call in _through(graph, node, scope):
                 yield CallSite(call, scope, bound=is_method)
+        if isinstance(graph.module.parents[node], ast.Return):
+            for name, home in _given_back(graph, scope):
+                yield from _called_by(graph, name, home)
 
 
 def all_followed(graph: CallGraph, function: Function) -> bool:
@@ -39,8 +42,35 @@ def all_followed(graph: CallGraph, function: Function) -> bool:
     )
 
 
+def _given_back(graph: CallGraph, scope: Scope) -> Iterator[tuple[str, Scope]]:
+    """The variables that get what a factory returns: `step = make_step(model)`."""
+    factory = scope.node
+    if not isinstance(factory, FUNCTIONS) or scope.owner is not None:
+        return
+    for site in graph.sites(factory):
+        kept = graph.module.parents[site.call]
+        if isinstance(kept, ast.Assign) and len(kept.targets) == 1:
+            target = kept.targets[0]
+            home = (
+                site.scope.lookup(target.id)
+                if isinstance(target, ast.Name)
+                else None
+            )
+            if home is not None and isinstance(target, ast.Name):
+                yield target.id, home
+
+
+def _called_by(graph: CallGraph, name: str, home: Scope) -> Iterator[CallSite]:
+    """The calls of a variable, which stand in the text."""
+    for call, caller in graph.calls_of(name):
+        if isinstance(call.func, ast.Name) and caller.lookup(name) is home:
+            yield CallSite(call, caller, bound=False)
+
+
 def _is_only_called(graph: CallGraph, node: ast.expr) -> bool:
     holder = graph.module.parents[node]
+    if isinstance(holder, ast.Return):
+        return _is_given_to_callers(graph, graph.module.scope_of(node))
     outer = (
         graph.module.parents[holder]
         if isinstance(holder, ast.keyword)
@@ -66,6 +96,30 @@ def _is_only_called(graph: CallGraph, node: ast.expr) -> bool:
     ]
     calls = {call.func for call in inner.calls}
     return bool(names) and all(read in calls for read in reads)
+
+
+def _is_given_to_callers(graph: CallGraph, scope: Scope) -> bool:
+    """Whether all that call a factory keep what it returns in variables, and only call these."""
+    factory = scope.node
+    if not isinstance(factory, FUNCTIONS) or scope.owner is not None:
+        return False
+    kept = list(_given_back(graph, scope))
+    if graph.escapes(factory) or len(kept) < len(graph.sites(factory)):
+        return False
+    reads = [
+        read
+        for name, home in kept
+        for read in graph.module.parents
+        if isinstance(read, ast.Name)
+        and isinstance(read.ctx, ast.Load)
+        and read.id == name
+        and graph.module.scope_of(read).lookup(name) is home
+    ]
+    parents = graph.module.parents
+    return bool(kept) and all(
+        isinstance(call := parents[read], ast.Call) and call.func is read
+        for read in reads
+    )
 
 
 def _is_own(node: ast.expr, scope: Scope) -> bool:

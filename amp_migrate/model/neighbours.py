@@ -137,8 +137,12 @@ class Neighbours:
         return [one for one in found if one is not None]
 
     def decorated(self, name: str) -> list[Program]:
-        """The files near this one in which `@name` or `@name.method(...)` marks something."""
-        pattern = re.compile(rb"(?m)^@" + re.escape(name.encode()) + rb"\b")
+        """The files near this one in which `@name`, `@name.method(...)` or `@module.name` marks
+        something.
+        """
+        pattern = re.compile(
+            rb"(?m)^@(?:[\w.]+\.)?" + re.escape(name.encode()) + rb"\b"
+        )
         holders = (
             file for file, text in self._beside() if pattern.search(text)
         )

@@ -106,11 +106,29 @@ def _kept_functions(
         ]
         values += _added_to(program, expr, scope)
     elif isinstance(expr, ast.Call):
+        yield from _given_back(program, expr, scope)
         values = [(one, scope) for one in expr.args if _hands_on(expr, scope)]
     else:
         values = list(parts(program, expr, scope))
     for value, where in values:
         yield from _kept_functions(program, value, where, deep - 1)
+
+
+def _given_back(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """`loss_fn` of `get_loss_fn(sde)`: the functions of its own body that a factory returns."""
+    home, factory = program.values.abroad(call.func, scope) or (
+        program,
+        program.graph.function_at(call.func, scope),
+    )
+    if not isinstance(factory, FUNCTIONS):
+        return
+    for value in returned(factory):
+        name = value.id if isinstance(value, ast.Name) else ""
+        for one in home.scope(factory).bindings.get(name, ()):
+            if isinstance(one.statement, FUNCTIONS):
+                yield home, one.statement
 
 
 def _added_to(

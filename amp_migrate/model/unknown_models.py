@@ -16,7 +16,7 @@ from amp_migrate.model.classes_by_text import (
     imports_by_text,
 )
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.factories import behind, called
+from amp_migrate.model.factories import behind, called, out_of_tables
 from amp_migrate.model.found_by_name import found_by_name
 from amp_migrate.model.kinds import Kind, criterion_name, library_kind
 from amp_migrate.model.looked_up import module_searched
@@ -235,15 +235,15 @@ def _imported_classes(
             for scope in program.module.scopes.values()
             for one in _named(program, scope)
         ]
-        named += [
-            one for file in program.module.files for one in _in_tables(file)
-        ]
+        files = program.module.files
+        named += [one for file in files for one in _in_tables(file)]
         named += [
             one
             for file in program.module.files
             for one in found_by_name(program, file.tree, file.root)
             if one[0] is not program
         ]
+        named += out_of_tables(program)
         named += _by_text(program, [one[0] for one in named])
         return list(
             dict.fromkeys(

@@ -82,7 +82,7 @@ def _of_call(
         what = _trainer(program, call, scope)
     if what is None or not _is_out_of_sight(program, call, scope):
         return None
-    return _refusal(call, what)
+    return _refusal(call, what, above=_is_parameter(call.func, scope))
 
 
 def own_method(
@@ -106,13 +106,23 @@ def own_method(
     )
 
 
-def _refusal(call: ast.Call, what: str) -> Refusal:
+def _refusal(call: ast.Call, what: str, *, above: bool = False) -> Refusal:
     return Refusal(
         "optimizer-passed-on",
         call,
         f"`{ast.unparse(call.func)}` takes {what} while its gradients are scaled, and nothing in "
         "sight says what it does with them",
+        above=above,
     )
+
+
+def _is_parameter(func: ast.expr, scope: Scope) -> bool:
+    """Whether callers say what a function is."""
+    home = scope.lookup(func.id) if isinstance(func, ast.Name) else None
+    bindings = (
+        home.bindings[func.id] if home and isinstance(func, ast.Name) else []
+    )
+    return any(one.how == "parameter" for one in bindings)
 
 
 def _in_file(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.divided_sums import division, summands
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
+from amp_migrate.model.half_safety.second_moments import origins
 from amp_migrate.model.literals import number
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
@@ -27,6 +28,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     above, below = found
     size = number(below, scope)
     if size is not None and abs(size) >= _STEP:
+        return
+    if not _subtracts(asked, above, scope):
         return
     calls = [
         (one, home)
@@ -54,6 +57,15 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             return
 
 
+def _subtracts(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+    """Whether one output is taken from another anywhere in a sum."""
+    return any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+        for one, _ in origins(asked, expr, scope, _DEEP)
+        for node in nodes_in(one)
+    )
+
+
 def _is_half_output(asked: Asked, call: ast.Call, scope: Scope) -> bool:
     """What a model or a function gives, which may be half."""
     if spelled(asked.inference, call, scope) is not None:
@@ -65,10 +77,15 @@ def _steps(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int
 ) -> Iterator[str]:
     """The names and numbers that a step is made of."""
+    parents = asked.inference.program.module.parents
     for one in nodes_in(expr):
+        above = parents.get(one)
+        is_called = isinstance(above, ast.Call) and above.func is one
+        if is_called or isinstance(above, ast.Attribute):
+            continue  # `np` of `np.sqrt(2.0)` is no step
         if isinstance(one, ast.Name):
             yield one.id
-            for value, home in values_of(asked, one) if deep else ():
+            for value, home in values_of(asked, one) if deep > 0 else ():
                 yield from _steps(asked, value, home, deep - 2)
         elif isinstance(one, ast.Attribute):
             yield ast.unparse(one)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.decorators import strict_wrapper
-from amp_migrate.model.function_values import follow
+from amp_migrate.model.function_values import Followed, follow
 from amp_migrate.model.name_lookups import lookup_from, name_lookup
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import program_of
@@ -94,7 +94,20 @@ def callers_of(
     if followed is None:
         why = f"`{function.name}` is passed around as a value"
         return Callers(tuple(sites), family, unknown=why, handed=True)
+    _refuse_out_of_reach(program, project, function, followed)
     return Callers((*sites, *followed.sites), followed.peers)
+
+
+def _refuse_out_of_reach(
+    program: Program, project: Project, function: Function, followed: Followed
+) -> None:
+    """Raise Refusal where who calls a factory that gives the function back is still to be linked,
+    or may not change.
+    """
+    for factory in followed.factories:
+        refuse_unlinked(program, project, factory)
+    for site in followed.sites:
+        refuse_locked(project, site.scope.module, function)
 
 
 def _unseen(

@@ -117,8 +117,25 @@ class _Uses:
                 call = self.module.parents[parent]
                 assert isinstance(call, ast.expr)
                 self._waiting.append(call)
+        elif isinstance(parent, ast.Return):
+            yield from self._given_back(node)
         elif not isinstance(parent, _ENDS) and not self._is_kept(node, parent):
             yield from self._lost(node)
+
+    def _given_back(self, node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+        """`return step`: whoever calls the function that gives it back holds it then."""
+        scope, graph = self.module.scope_of(node), self.program.graph
+        factory = scope.node
+        if (
+            not isinstance(factory, FUNCTIONS)
+            or scope.owner is not None
+            or factory.decorator_list
+            or graph.escapes(factory)
+        ):
+            yield from self._lost(node)
+        else:
+            calls = [site.call for site in graph.sites(factory)]
+            self._waiting += [one for one in calls if one not in self._waiting]
 
     def _passes_up(self, node: ast.expr, parent: ast.AST) -> bool:
         if isinstance(parent, ast.Subscript):
