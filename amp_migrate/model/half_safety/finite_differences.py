@@ -77,12 +77,12 @@ def _steps(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int
 ) -> Iterator[str]:
     """The names and numbers that a step is made of."""
-    parents = asked.inference.program.module.parents
+    canonical = asked.inference.program.canonical
     for one in nodes_in(expr):
-        above = parents.get(one)
-        is_called = isinstance(above, ast.Call) and above.func is one
-        if is_called or isinstance(above, ast.Attribute):
-            continue  # `np` of `np.sqrt(2.0)` is no step
+        if isinstance(one, (ast.Name, ast.Attribute)) and canonical(one):
+            continue  # `np.sqrt` is no step
+        if isinstance(one, ast.Name) and one.id == scope.self_name:
+            continue
         if isinstance(one, ast.Name):
             yield one.id
             for value, home in values_of(asked, one) if deep > 0 else ():

@@ -28,12 +28,27 @@ def is_island(
         scope.node, FUNCTIONS
     ):
         return False
+    made = _made_for(asked, wanted)
     for inner in nodes_in(statement):
         if isinstance(inner, (ast.Lambda, ast.Yield, ast.Await)):
             return False
-        if inner not in wanted and is_lowered(asked, inner, scope):
+        if inner in wanted or inner in made:
+            continue
+        if is_lowered(asked, inner, scope):
             return False
     return True
+
+
+def _made_for(asked: Asked, wanted: Collection[ast.AST]) -> list[ast.Call]:
+    """`nn.BCELoss()` of `nn.BCELoss()(p, y)`: making a layer of torch computes nothing."""
+    found = (one.func for one in wanted if isinstance(one, ast.Call))
+    canonical = asked.inference.program.canonical
+    return [
+        one
+        for one in found
+        if isinstance(one, ast.Call)
+        and layers.layer(canonical(one.func)) is not None
+    ]
 
 
 def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:

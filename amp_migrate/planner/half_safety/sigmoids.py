@@ -316,7 +316,9 @@ def _is_empty(value: ast.expr) -> bool:
 
 def _is_wrapper(name: str) -> bool:
     """A function or class of torch that hands back, or runs, the model that it is given."""
-    is_layer = name == "torch.nn.Sequential" or layers.layer(name) is not None
+    row = layers.layer(name)
+    is_layer = row is not None and row.role != "wrapper"
+    is_layer = is_layer or name == "torch.nn.Sequential"
     return name.startswith(("torch.", "copy.")) and not is_layer
 
 
