@@ -8,6 +8,7 @@ process that has used it. Whether that holds is tried by a child before any othe
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import select
@@ -20,6 +21,9 @@ from pathlib import Path
 
 READY = "ready"
 _PATIENCE = 0.02
+_MALLOC = {-4: 0, -1: 2**31 - 1, -2: 2**26, -8: 1}
+"""M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD and M_ARENA_MAX of malloc.h: nothing is mapped by itself
+or given back, and all threads share one heap."""
 
 
 def main(device: str) -> int:
@@ -32,6 +36,7 @@ def main(device: str) -> int:
     torch.optim.SGD([torch.zeros(1)], lr=0.1)
     if device == "cpu":
         import_module("amp_migrate.runtime.simulated_gpu").install()
+        _keep_freed_memory()
     elif not _works_in_a_child(torch.cuda.init):
         return 1
     import_module("amp_migrate.runtime.session")
@@ -65,6 +70,16 @@ def _kill(pid: int) -> None:
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
+
+
+def _keep_freed_memory() -> None:
+    """Large blocks are not given back to the system to be cleared and mapped again: a model's
+    temporary tensors come and go at every step. glibc's; others are left as they are.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        change = ctypes.CDLL(None).mallopt
+        for parameter, value in _MALLOC.items():
+            change(parameter, value)
 
 
 def _works_in_a_child(function: Callable[[], object]) -> bool:

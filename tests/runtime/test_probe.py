@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from amp_migrate.runtime.events import Event
+from amp_migrate.runtime.gradients import load
 from amp_migrate.runtime.instrument import Instrument
 from amp_migrate.runtime.measured import elapsed
+from amp_migrate.runtime.probe import _is_finite
 from amp_migrate.runtime.supervise import Supervisor
 from tests.runtime.programs import BEFORE
 from tests.runtime.test_supervise import job
@@ -70,3 +72,23 @@ def test_nothing_of_the_measuring_goes_into_a_graph(
     instrument = Instrument([SimpleNamespace(on=heard.append)])
     instrument._emit("backward")
     assert (len(heard), instrument.captured) == ((0, 1) if capturing else (1, 0))
+
+
+def test_a_sum_that_is_too_long_is_no_infinite_parameter() -> None:
+    largest = torch.finfo(torch.float32).max
+    assert _is_finite(torch.full((3,), largest))
+    assert not _is_finite(torch.tensor([1.0, math.inf, -math.inf]))
+    assert not _is_finite(torch.tensor([1.0, math.nan]))
+
+
+@pytest.mark.parametrize("changes", [{"perturb": 2.0**-10}, {"left_out": ((0, 1),)}])
+def test_parameters_that_are_compared_with_nothing_are_not_kept(
+    supervisor: Supervisor, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    kept = {}
+    for name, more in (("plain", {}), ("changed", changes)):
+        folder = tmp_path / name
+        folder.mkdir()
+        supervisor.run(job(folder, BEFORE, **more))
+        kept[name] = len(load(folder / "out" / "rank0")["parameters"])
+    assert kept == {"plain": 4, "changed": 0}

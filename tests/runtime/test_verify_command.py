@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -266,3 +267,12 @@ def test_a_gpu_that_is_not_there_is_told_before_the_runs(
     assert result.exit_code == 2
     assert "torch sees no GPU here" in result.output
     assert "running" not in result.output
+
+
+def test_torch_is_imported_by_the_runs_alone() -> None:
+    code = (
+        "import sys; from amp_migrate.runtime.needs import device_of; "
+        "print(device_of('cpu'), 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "cpu False\n"
