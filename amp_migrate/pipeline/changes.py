@@ -136,6 +136,7 @@ _PARAMETER = Construct(
     "parameter added",
     "the scaler goes wherever its optimizer goes",
 )
+_STATEMENTS = re.compile(r";\s+")
 _OLD_NAMES = re.compile(
     r"\b(torch\.(cuda|cpu)\.amp|apex)\b|\bamp\.(initialize|scale_loss)\b"
 )
@@ -261,8 +262,14 @@ def _known(line: str, was: str) -> Iterator[Construct]:
     ):
         yield _PARAMETER
         return
+    for statement in _STATEMENTS.split(line):
+        yield from _explaining(statement, line, was)
+
+
+def _explaining(statement: str, line: str, was: str) -> Iterator[Construct]:
     for one in CONSTRUCTS:
-        if len(one.form.findall(line)) > len(one.form.findall(was)):
+        more = len(one.form.findall(line)) > len(one.form.findall(was))
+        if more and one.form.search(statement):
             yield one
             if not one.beside:
                 return

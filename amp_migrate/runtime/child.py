@@ -80,14 +80,23 @@ def _run(job: Job, compiler: Compiler) -> tuple[str, str, str]:
             return "finished", "", ""
         return "raised", f"SystemExit: {stop.code}", _place(stop)
     except BaseException as error:  # whatever the program raises is its result
-        shown = "".join(
-            traceback.format_exception(
-                type(error), error, user_frames(error.__traceback__)
-            )
-        )
+        shown = _shown(error)
         sys.stderr.write(shown)
         return "raised", shown, _place(error)
     return "finished", "", ""
+
+
+def _shown(error: BaseException) -> str:
+    """As Python shows it, without the frames in which torch's functions are watched."""
+    told = traceback.TracebackException(
+        type(error), error, user_frames(error.__traceback__)
+    )
+    one: traceback.TracebackException | None = told
+    while one is not None:
+        frames = [x for x in one.stack if not x.filename.startswith(_OURS)]
+        one.stack[:] = frames or one.stack
+        one = one.__cause__ or one.__context__
+    return "".join(told.format())
 
 
 def _end_as_usual() -> None:

@@ -17,6 +17,7 @@ from amp_migrate.runtime.saves import dicts, is_optimizer
 
 _AT = 2
 _STAYS = "after an overflow all later steps overflow, too: its gradients are not cleared"
+_STAYED = "the steps before the overflow of the drill had inf gradients already, as all later ones"
 Result = dict[str, Any]
 
 
@@ -45,6 +46,8 @@ class Overflow:
         self._scale = 0.0
         self._changed: bool | None = None
         self._after: float | None = None
+        self._finite = True
+        """Whether the gradients that it struck were."""
         self._later: list[bool] = []
         """Whether the gradients of each attempt after it are finite."""
 
@@ -79,16 +82,13 @@ class Overflow:
 
     def _look(self, optimizer: Any) -> None:
         if optimizer is self._optimizer:
-            finite = all(
-                bool(torch.isfinite(gradient).all())
-                for gradient in map(_values, _gradients(optimizer))
-            )
-            self._later.append(finite)
+            self._later.append(_are_finite(_gradients(optimizer)))
 
     def _strike(self, event: Event) -> None:
         gradients = _gradients(event.optimizer)
         if not gradients:
             return
+        self._finite = _are_finite(gradients)
         first = _values(gradients[0])
         with torch.no_grad():
             first[(0,) * first.dim()] = torch.inf  # of any layout
@@ -116,7 +116,8 @@ class Overflow:
             message = "a step with inf gradients changed the parameters"
             return result("fail", "changed", "unchanged", message)
         if len(self._later) > 1 and not any(self._later):
-            return result("fail", len(self._later), 0, _STAYS)
+            message = _STAYS if self._finite else _STAYED
+            return result("fail", len(self._later), 0, message)
         return self._scale_result()
 
     def _scale_result(self) -> Result:
@@ -133,6 +134,10 @@ class Overflow:
             expected,
             f"after an overflow the scale is {self._after}, not {expected:g}",
         )
+
+
+def _are_finite(gradients: list[torch.Tensor]) -> bool:
+    return all(bool(torch.isfinite(_values(one)).all()) for one in gradients)
 
 
 def _gradients(optimizer: Any) -> list[torch.Tensor]:

@@ -12,6 +12,7 @@ from amp_migrate.runtime.compare import (
     curves,
 )
 from amp_migrate.runtime.runs import Runs
+from amp_migrate.runtime.trace import Trace
 
 
 def base_of(runs: Runs, name: str) -> str:
@@ -36,12 +37,19 @@ def bands(runs: Runs, name: str, limits: Limits) -> list[Band]:
             base[site],
             [run[site] for run in noise if site in run],
             amp[site],
-            limits.loss_factor,
+            limits.loss_factor * _coarseness(runs[name]),
             limits.loss_floor,
         )
         for site in original
         if site in amp and site in base
     ]
+
+
+def _coarseness(trace: Trace) -> int:
+    """How much more a run's precision rounds than the limits are for, which are float16's: bfloat16
+    has three bits less, two of them count.
+    """
+    return 4 if trace.dtype == "bfloat16" else 1
 
 
 def loss_curve(runs: Runs, name: str, limits: Limits) -> Check:
@@ -86,7 +94,7 @@ def first_loss(runs: Runs, name: str, limits: Limits) -> Check:
     }
     label, limit = (
         f"{name}: first loss",
-        limits.first_loss * (4 if runs[name].dtype == "bfloat16" else 1),
+        limits.first_loss * _coarseness(runs[name]),
     )
     if not known:
         return Check(label, "skip", None, None, _why_unknown(runs, name))

@@ -362,5 +362,5 @@ def _digest(tensor: torch.Tensor) -> str:
     )
     told = f"{value.dtype}{tuple(value.shape)}".encode()
     found = hashlib.sha1(told, usedforsecurity=False)
-    found.update(raw.numpy())
+    found.update(raw.numpy().data)
     return found.hexdigest()

@@ -71,3 +71,14 @@ def test_an_argument_in_a_list_on_several_lines_is_no_parameter() -> None:
     before = "train(model,\n      ewc, importance)\n"
     after = before.replace("importance)", "importance, scaler=scaler)")
     assert kinds(before, after) == ["argument"]
+
+
+def test_each_statement_of_a_line_is_explained() -> None:
+    before = "optimizer.zero_grad(); loss.backward(); optimizer.step()\n"
+    after = (
+        "optimizer.zero_grad(); scaler.scale(loss).backward(); scaler.step(optimizer)\n"
+        "scaler.update()\n"
+    )
+    found = [(one.line, one.kind) for one in changes(before, after)]
+    assert found == [(1, "scale"), (1, "step"), (2, "update")]
+    assert changes("a(); b()\n", "a(); c()\n")[0].kind == "other"

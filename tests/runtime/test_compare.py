@@ -17,7 +17,7 @@ from amp_migrate.runtime.compare import (
     spread,
 )
 from amp_migrate.runtime.endings import completed
-from amp_migrate.runtime.loss_checks import first_loss
+from amp_migrate.runtime.loss_checks import first_loss, loss_curve
 from amp_migrate.runtime.runs import Runs
 from amp_migrate.runtime.settling import scale_checks, settle
 from amp_migrate.runtime.speed import speed_checks
@@ -230,3 +230,17 @@ def test_a_first_loss_that_is_not_finite_is_said_to_be_the_reason() -> None:
     )
     found = first_loss(runs, "amp", Limits())
     assert (found.verdict, "inf or NaN in the run amp" in found.message) == ("skip", True)
+
+
+@pytest.mark.parametrize(("dtype", "verdict"), [("float16", "fail"), ("bfloat16", "pass")])
+def test_the_noise_of_bfloat16_is_coarser_than_the_disturbance(dtype: str, verdict: str) -> None:
+    """It is measured with a run that is disturbed as float16 rounds."""
+    factors = {"original": 1.0, "perturbed": 1.02, "amp": 1.15}
+    sites = ["train.py:3"] * len(FALLING)
+    runs = Runs(
+        {
+            name: Trace(losses=[factor * x for x in FALLING], loss_sites=sites, dtype=dtype)
+            for name, factor in factors.items()
+        }
+    )
+    assert loss_curve(runs, "amp", Limits()).verdict == verdict

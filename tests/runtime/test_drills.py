@@ -59,6 +59,24 @@ def test_an_inf_that_stays_in_the_gradients_is_found(cleared: bool, verdict: str
     assert ("not cleared" in found["message"]) == (not cleared)
 
 
+def test_steps_that_overflow_by_themselves_are_not_laid_to_the_drill() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    drill = Overflow()
+    for _ in range(6):
+        optimizer.zero_grad()
+        scaler.scale(parameter.sum() * torch.inf).backward()
+        drill.on(Event("step", HERE, scaler, optimizer))
+        scaler.step(optimizer)
+        drill.on(Event("stepped", HERE, scaler, optimizer))
+        scaler.update()
+        drill.on(Event("updated", HERE, scaler))
+    [(_, found)] = drill.results("")
+    assert found["verdict"] == "fail"
+    assert "had inf gradients already" in found["message"]
+
+
 def test_a_drill_that_breaks_is_no_drill_that_was_skipped() -> None:
     skipped = {"overflow drill": {"verdict": "skip", "measured": 0, "limit": 0, "message": ""}}
     for unmeasured, verdicts in (([], ["skip"]), (["RuntimeError"], ["fail", "skip"])):

@@ -55,6 +55,20 @@ def test_an_error_is_told_with_the_line_of_the_user(short: Supervisor, tmp_path:
     assert "inconsistent tensor size" in trace.error
 
 
+def test_what_watches_is_not_in_the_traceback_of_an_error(
+    short: Supervisor, tmp_path: Path
+) -> None:
+    text = (
+        "import torch\ntry:\n    torch.ones(2, requires_grad=True).backward()\n"
+        "except RuntimeError as error:\n    raise ValueError('no scalar') from error\n"
+    )
+    (trace,) = short.run(job(tmp_path, text))
+    assert 'program.py", line 3, in <module>' in trace.error
+    assert 'program.py", line 5, in <module>' in trace.error
+    assert "_tensor.py" in trace.error
+    assert "amp_migrate" not in trace.error
+
+
 def test_a_program_that_catches_everything_is_stopped_all_the_same(
     short: Supervisor, tmp_path: Path
 ) -> None:
