@@ -111,6 +111,8 @@ class Region(NamedTuple):
     def off_at(self, node: ast.AST) -> bool:
         """Switched off where `node` runs: for good, or where a branch says so."""
         enabled = self.argument("enabled")
+        if self.canonical == SWITCH and _is_other_arm(self.program, node):
+            return True
         return self.off or (
             enabled is not None
             and runs_where_false(self.program, node, enabled, self.node)
@@ -145,6 +147,24 @@ class Region(NamedTuple):
     def blocks(self) -> list[ast.stmt]:
         """The statements inside."""
         return self.node.body
+
+
+def _is_other_arm(program: Program, node: ast.AST) -> bool:
+    """Whether a node stands in the arm of an `if` whose other arm scales the loss: the one for the
+    case that AMP is off.
+    """
+    inner = node
+    for above in program.module.ancestors(node):
+        if isinstance(above, ast.If) and inner is not above.test:
+            other = above.orelse if inner in above.body else above.body
+            scope = program.module.scope_of(above)
+            return any(
+                isinstance(one, ast.Call)
+                and program.events.what(one, scope) is EventKind.SCALE
+                for one in nodes(other)
+            )
+        inner = above
+    return False
 
 
 def dtype_name(program: Program, expr: ast.expr, scope: Scope) -> str | None:

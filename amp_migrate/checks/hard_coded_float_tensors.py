@@ -21,9 +21,11 @@ _MESSAGE = (
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Uses of the types in functions that run under autocast."""
     for use in program.uses.of("torch.FloatTensor", "torch.cuda.FloatTensor"):
-        if program.regions.enabled_around(
-            use.node
-        ) is not None and not _is_annotation(program, use.node):
+        if (
+            program.regions.enabled_around(use.node) is not None
+            and not _is_annotation(program, use.node)
+            and not _is_converted(program, use.node)
+        ):
             yield finding_at(program, use.node, RULE, _MESSAGE)
 
 
@@ -37,3 +39,22 @@ def _is_annotation(program: Program, node: ast.AST) -> bool:
             return around.returns is inner
         inner = around
     return False
+
+
+def _is_converted(program: Program, node: ast.AST) -> bool:
+    """Whether the next statement gives the tensor the type of another: `x = x.type(y.type())`."""
+    made = program.module.statement_of(node)
+    if not isinstance(made, ast.Assign) or not isinstance(
+        made.targets[0], ast.Name
+    ):
+        return False
+    block = program.module.block_of(made)
+    behind = block[next(i for i, s in enumerate(block) if s is made) + 1 :]
+    value = getattr(behind[0], "value", None) if behind else None
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in ("type", "type_as")
+        and isinstance(value.func.value, ast.Name)
+        and value.func.value.id == made.targets[0].id
+    )

@@ -201,9 +201,11 @@ def _saved(
     if isinstance(parent, ast.keyword):
         holder = program.module.parents[parent]
         assert isinstance(holder, ast.Call)
+        above = program.module.parents[holder]
         return (
             None
-            if any(k.arg and "scal" in k.arg.lower() for k in holder.keywords)
+            if _is_load(above)
+            or any(k.arg and "scal" in k.arg.lower() for k in holder.keywords)
             else (holder, None)
         )
     if (
@@ -217,6 +219,15 @@ def _saved(
     if entry is not None and is_written(program, entry):
         return call, None
     return None
+
+
+def _is_load(node: ast.AST) -> bool:
+    """`optimizer.load_state_dict(packed(flat, like=optimizer.state_dict()))`"""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "load_state_dict"
+    )
 
 
 def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
