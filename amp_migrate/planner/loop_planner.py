@@ -14,6 +14,7 @@ from amp_migrate.planner.gradient_uses import check_gradients
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.bce_islands import set_apart
+from amp_migrate.planner.half_safety.gradients_inside import refuse_in_callers
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
@@ -73,7 +74,7 @@ class LoopPlanner:
             ProbabilityLosses(self.program, scope, backwards, hazards).late()
             | penalties.late()
         )
-        regions, before = self._regions(group, loop, late, hazards)
+        regions, before = self._regions(group, loop, late)
         check_cells(regions.regions)
         before = self._entered(loop, regions, before, hazards)
         penalties.casts(
@@ -180,6 +181,7 @@ class LoopPlanner:
         scope = loop.scope
         before = [*before, *self._forwards_before(loop)]
         before = list({id(r.first): (where, r) for where, r in before}.values())
+        refuse_in_callers(self.program, before)
         hazards.enter(
             (region.statements(), scope) for region in regions.regions
         )
@@ -192,8 +194,11 @@ class LoopPlanner:
             refuse_cached(
                 self.program, self.settings, region.statements(), where
             )
-        for region in regions.regions:
-            _check(hazards, region.statements(), scope)
+        for where, region in (
+            *before,
+            *((scope, one) for one in regions.regions),
+        ):
+            _check(hazards, region.statements(), where)
         for hoist in regions.hoists:
             _check(hazards, [hoist.statement], scope)
         return before
@@ -264,11 +269,7 @@ class LoopPlanner:
         return loop, marked
 
     def _regions(
-        self,
-        group: Group,
-        loop: Loop,
-        late: frozenset[ast.stmt],
-        hazards: Hazards,
+        self, group: Group, loop: Loop, late: frozenset[ast.stmt]
     ) -> tuple[Regions, list[tuple[Scope, Region]]]:
         """The regions of a scope; where it is handed its losses, those of its callers."""
         outputs = self._outputs(loop)
@@ -283,11 +284,6 @@ class LoopPlanner:
             above = _regions_above(self.program, group, refusal)
             if not above:
                 raise
-        hazards.enter(
-            (region.statements(), scope) for scope, region, _ in above
-        )
-        for scope, region, _ in above:
-            _check(hazards, region.statements(), scope)
         return Regions((), (), frozenset()), [
             (scope, region) for scope, region, _ in above
         ]

@@ -120,7 +120,7 @@ def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
     if not head or head in sys.stdlib_module_names:
         return []
     top = _root_above(os.path.dirname(resolved(path)))  # noqa: PTH120 - asked for each name
-    holders = _holders(top).get(head, ()) if top is not None else ()
+    holders = _holders(top).get(head, ())
     if len(holders) != 1:
         return []
     parts = canonical.split(".")
@@ -135,10 +135,13 @@ def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
 
 
 @lru_cache(maxsize=4096)
-def _root_above(folder: str) -> str | None:
-    """The root of the project that a folder lies in, where it shows itself as one."""
+def _root_above(folder: str) -> str:
+    """The root of the project that a folder lies in, where it shows itself as one; in an archive
+    that was unpacked, the folder itself.
+    """
     top = absolute_starts(Path(folder))[-1]
-    return str(top) if any((top / name).exists() for name in _ROOTS) else None
+    shown = any((top / name).exists() for name in _ROOTS)
+    return str(top) if shown else folder
 
 
 @lru_cache(maxsize=64)

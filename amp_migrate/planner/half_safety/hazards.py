@@ -20,6 +20,7 @@ from amp_migrate.model.half_safety import (
     overflow,
 )
 from amp_migrate.model.half_safety.weak_places import Search
+from amp_migrate.model.index_uses import counts
 from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope
@@ -313,8 +314,9 @@ class Hazards:
             self.cast(expr, "loses-precision")
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
-        """`expr` becomes `expr.float()`, unless it is float already."""
-        if not says_float(expr):
+        """`expr` becomes `expr.float()`, unless it is float already, or no float at all."""
+        home = self.program.module.scope_of(expr)
+        if not says_float(expr) and not counts(self.program, expr, home):
             span = self.program.module.span(expr)
             self.casts.setdefault(
                 ReplaceExpression(span, Template("$0.float()", (span,))), rule

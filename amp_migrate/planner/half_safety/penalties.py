@@ -18,14 +18,16 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.planner.half_safety.called_bodies import run_by
+from amp_migrate.planner.half_safety.gradients_inside import (
+    GRAD,
+    must_be_float,
+    refuse_inside_models,
+)
 from amp_migrate.planner.half_safety.half_values import Halves, runs_forward
 from amp_migrate.planner.half_safety.hazards import Hazards
-from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.loss_flow import Step, flow_of, header, tokens
-from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import Regions
 
-_GRAD = "torch.autograd.grad"
 _HOPS = 3
 """How many calls deep a helper may take gradients."""
 
@@ -60,7 +62,8 @@ class Penalties:
         """Statements that must stay in float32, outside of autocast. Raises Refusal where no
         statement of this scope bounds them.
         """
-        self._refuse_inside_models()
+        known = {id(site.leaf) for site in self.sites}
+        refuse_inside_models(self.program, self.scope, known)
         return frozenset(s for site in self.sites for s in self._island(site))
 
     def casts(
@@ -77,7 +80,7 @@ class Penalties:
         if not self.sites:
             return
         if not regions.regions and not regions.hoists and not elsewhere:
-            raise self._refuse(self.sites[0].call, self._why_all())
+            raise must_be_float(self.sites[0].call, self._why_all())
         given = frozenset(
             n
             for scope, made in elsewhere
@@ -97,13 +100,6 @@ class Penalties:
         for site in self.sites:
             self._refuse_hidden(site, halves)
 
-    def _refuse(self, node: ast.AST, why: str) -> Refusal:
-        return Refusal(
-            "double-backward",
-            node,
-            f"gradients that the loop takes itself must be float32; {why}",
-        )
-
     def _why_all(self) -> str:
         site = self.sites[0]
         left = "so nothing is left to put under autocast"
@@ -111,35 +107,6 @@ class Penalties:
             return f"all of the loss depends on them, {left}"
         called = ast.unparse(site.call.func)
         return f"the loss comes out of the call that takes them, `{called}`, {left}"
-
-    def _refuse_inside_models(self) -> None:
-        """Forces, flows, energies: the derivative is part of the forward, and no statement of the
-        loop parts them.
-        """
-        files = self.program.module.files
-        if not self.sites and not any("autograd" in one.text for one in files):
-            return
-        known = {id(site.leaf) for site in self.sites}
-        for node, where in reachable(self.program, self.scope.body, self.scope):
-            if (
-                isinstance(node, ast.Call)
-                and id(node) not in known
-                and self._keeps_graph(node, where)
-            ):
-                taken = where.qualname.rpartition(".")[2]
-                is_forward = taken == "forward"
-                who = "the model's forward" if is_forward else f"`{taken}`"
-                why = f"here {who} takes them"
-                raise self._refuse(node, why)
-
-    def _keeps_graph(self, call: ast.Call, scope: Scope) -> bool:
-        graph = next(
-            (k.value for k in call.keywords if k.arg == "create_graph"), None
-        )
-        kept = graph is not None and not (
-            isinstance(graph, ast.Constant) and not graph.value
-        )
-        return kept and scope.module.canonical(call.func) == _GRAD
 
     def _island(self, site: Site) -> list[ast.stmt]:
         """The statement that takes the gradients, and those on the way from its inputs to what it
@@ -214,7 +181,7 @@ class Penalties:
                 or len(made.targets) > 1
                 or isinstance(made.targets[0], ast.Tuple)
             ):
-                raise self._refuse(
+                raise must_be_float(
                     made,
                     "their input is made here in half precision, together with other values",
                 )
@@ -232,7 +199,7 @@ class Penalties:
         for function in self._functions(site.call):
             for name in self._free_names(function):
                 if halves.holds(name, order):
-                    raise self._refuse(
+                    raise must_be_float(
                         site.call,
                         f"`{function.name}` reads `{name}`, which autocast makes half",
                     )
@@ -286,7 +253,7 @@ def sites(program: Program, scope: Scope, hops: int = _HOPS) -> list[Site]:
 
 def _sites(program: Program, scope: Scope, hops: int) -> Iterator[Site]:
     for call in scope.calls:
-        if scope.module.canonical(call.func) == _GRAD:
+        if scope.module.canonical(call.func) == GRAD:
             yield Site(
                 call,
                 _given(call, 0, "outputs"),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
+from amp_migrate.model.index_uses import counts
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
@@ -48,6 +49,10 @@ class AddedCasts(RewrittenFile):
         assert isinstance(node.func, ast.Attribute)
         if is_taken_apart(self.program, node, scope):
             return "it is taken apart, as a tuple is"
+        if counts(self.program, node, scope) or counts(
+            self.program, node.func.value, scope
+        ):
+            return "it is used as an index, and is no floating-point tensor"
         fact = self.program.precision.of(node.func.value, scope)
         if fact.dtypes & DType.COMPLEX or fact.dtypes == DType.INTEGER:
             return "it may be no floating-point tensor"

@@ -1,0 +1,80 @@
+"""Gradients that are taken within a forward, or within what a caller's region runs: no statement
+that can be left out of autocast bounds them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.regions import Region
+
+GRAD = "torch.autograd.grad"
+
+
+def must_be_float(node: ast.AST, why: str) -> Refusal:
+    """Why gradients that are taken here keep a loop from mixed precision."""
+    return Refusal(
+        "double-backward",
+        node,
+        f"gradients that the loop takes itself must be float32; {why}",
+    )
+
+
+def refuse_inside_models(
+    program: Program, scope: Scope, known: Collection[int]
+) -> None:
+    """Forces, flows, energies: the derivative is part of the forward, and no statement of the loop
+    parts them. `known`: the calls that are kept in float32.
+    """
+    if not known and not _mentions_gradients(program):
+        return
+    for node, where in reachable(program, scope.body, scope):
+        if (
+            isinstance(node, ast.Call)
+            and id(node) not in known
+            and _keeps_graph(node, where)
+        ):
+            raise must_be_float(node, _taken_in(where))
+
+
+def refuse_in_callers(
+    program: Program, regions: Iterable[tuple[Scope, Region]]
+) -> None:
+    """Inner steps and perturbations in what a caller's region runs: what is planned for the
+    function that goes backward takes nothing out of it.
+    """
+    if not _mentions_gradients(program):
+        return
+    for scope, region in regions:
+        for node, where in reachable(program, region.statements(), scope):
+            if (
+                isinstance(node, ast.Call)
+                and where.module.canonical(node.func) == GRAD
+            ):
+                raise must_be_float(node, _taken_in(where))
+
+
+def _mentions_gradients(program: Program) -> bool:
+    return any("autograd" in one.text for one in program.module.files)
+
+
+def _keeps_graph(call: ast.Call, scope: Scope) -> bool:
+    """A call with a `create_graph` that is no constant False."""
+    graph = next(
+        (k.value for k in call.keywords if k.arg == "create_graph"), None
+    )
+    kept = graph is not None and not (
+        isinstance(graph, ast.Constant) and not graph.value
+    )
+    return kept and scope.module.canonical(call.func) == GRAD
+
+
+def _taken_in(scope: Scope) -> str:
+    taken = scope.qualname.rpartition(".")[2]
+    who = "the model's forward" if taken == "forward" else f"`{taken}`"
+    return f"here {who} takes them"
