@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.ancestry import ancestry
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.command_line import declares
+from amp_migrate.model.entries import Open
+from amp_migrate.model.followed_once import FollowedOnce
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.reach import ASSUMED, Reach
 from amp_migrate.model.syntax import (
@@ -48,7 +50,7 @@ class BodyEntry:
         self.module = reaching.module
         self.graph = reaching.graph
         self.uses = TopLevelUses(reaching.module)
-        self._busy: set[tuple[Binding, str]] = set()
+        self._objects = FollowedOnce(self._circle)
 
     def of(self, scope: Scope, key: str) -> Reach:
         """What `key` holds where the body of `scope` begins."""
@@ -160,17 +162,15 @@ class BodyEntry:
             or binding.how != "assign"
         ):
             return self._answer((), False, False)
-        if (
-            binding,
-            rest,
-        ) in self._busy:  # `a, b = b, a` over the turns of a loop
-            self.reaching.entries.cut()
-            return self._answer((), False, False)
-        self._busy.add((binding, rest))
-        try:
-            return self.of_value(binding.value, rest)
-        finally:
-            self._busy.discard((binding, rest))
+        value = binding.value
+        return self._objects.of(
+            (binding, rest), Open.frame, lambda: self.of_value(value, rest)
+        )
+
+    def _circle(self) -> Reach:
+        """Nothing new: `a, b = b, a` over the turns of a loop."""
+        self.reaching.entries.cut()
+        return self._answer((), False, False)
 
     # -- attributes of objects
 

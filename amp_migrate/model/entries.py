@@ -38,6 +38,24 @@ class Open:
     """What is being answered, in any file; it ends what leads back to it."""
 
     questions = 0
+    frame = 0
+    """The number of the innermost of them that is about the beginning of a body, 0 for none."""
+    frames = 0
+    """How many of these there were."""
+
+    @classmethod
+    def enter(cls) -> int:
+        """Begin such a question; the number of the one around it."""
+        outer = cls.frame
+        cls.questions += 1
+        cls.frame = cls.frames = cls.frames + 1
+        return outer
+
+    @classmethod
+    def leave(cls, outer: int) -> None:
+        """End it."""
+        cls.questions -= 1
+        cls.frame = outer
 
 
 class Entries:
@@ -101,14 +119,14 @@ class Entries:
         outside, self._lowest = self._lowest, _NONE
         self._busy[question] = depth
         self._kinds.append(kind)
-        Open.questions += 1
+        around = Open.enter()
         try:
             found = self._find(*question)
         except BaseException:  # a rule fails, and others ask on
             self._drop(since)
             raise
         finally:
-            Open.questions -= 1
+            Open.leave(around)
             del self._busy[question]
             self._kinds.pop()
         if self._lowest >= depth:  # it rests on no question that is still open

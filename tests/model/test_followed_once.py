@@ -1,0 +1,75 @@
+"""Objects that functions make and hand on in circles: what may be bound in them, and what asking
+costs.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable
+
+import pytest
+
+from amp_migrate.model.program import Program
+from amp_migrate.model.reach import Reach
+from tests.cost import growth
+from tests.model.test_entries import Calls, circles, reached
+
+
+def made_round(calls: Calls, made: set[int]) -> Program:
+    """Functions that each return an object of their own, those of `made` with `x`, or what another
+    function does, as `calls` says.
+    """
+    lines = ["class C:\n    pass\n"]
+    for one, others in calls.items():
+        bound = f"    c.x = {one}\n" if one in made else ""
+        lines.append(f"def f{one}(kind):\n    c = C()\n{bound}")
+        lines += [f"    if kind == {k}:\n        c = f{k}(kind)\n" for k in others]
+        lines.append("    return c\n")
+    lines += [f"c{one} = f{one}(0)\nprint(c{one}.x)\n" for one in calls]
+    return Program("".join(lines), "round.py")
+
+
+def attribute(program: Program, one: int) -> Reach:
+    reads = (n for n in ast.walk(program.module.tree) if isinstance(n, ast.Attribute))
+    read = next(n for n in reads if ast.unparse(n) == f"c{one}.x")
+    return program.reaching.at(read, f"c{one}.x")
+
+
+def values(found: Reach) -> set[str]:
+    return {ast.unparse(b.value) for b in found.bindings if b.value is not None}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_all_that_a_circle_may_have_bound_is_told(seed: int) -> None:
+    calls, made = circles(seed)
+    program = made_round(calls, made)
+    order = list(calls)
+    random.Random(seed).shuffle(order)
+    for one in order:
+        found = attribute(program, one)
+        assert values(found) == {str(k) for k in reached(calls, {one}) & made}, (calls, made)
+        assert not found.certain or reached(calls, {one}) <= made
+
+
+def test_without_a_circle_it_is_certain() -> None:
+    program = made_round({0: [1, 2], 1: [2], 2: []}, {0, 1, 2})
+    assert attribute(program, 0).certain
+    assert values(attribute(program, 0)) == {"0", "1", "2"}
+    assert not attribute(made_round({0: [1], 1: []}, {0}), 0).certain
+
+
+def each_calls_all(count: int) -> Callable[[], object]:
+    """There are more ways through the circle than can be gone."""
+    program = made_round({one: list(range(count)) for one in range(count)}, {0})
+    return lambda: attribute(program, 0)
+
+
+def test_each_object_of_a_circle_is_followed_once() -> None:
+    assert growth(each_calls_all, 3) < 5  # there are four times as many calls
+
+
+def test_what_is_handed_on_too_often_is_not_followed_to_its_end() -> None:
+    line = {one: [one + 1] for one in range(200)} | {200: []}
+    assert "0" in values(attribute(made_round(line, {0, 200}), 0))
+    assert not attribute(made_round(line, set(line)), 0).certain
