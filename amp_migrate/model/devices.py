@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import argument, default_of
@@ -45,17 +45,24 @@ _DEEP = 12
 _INDICES = frozenset(
     {"torch.cuda.current_device", "torch.distributed.get_rank", "int"}
 )
+_FORMS = {
+    "torch.device": Form.DEVICE,
+    "str": Form.STRING,
+    "int": Form.INDEX,
+}
 
 
 class Devices:
     """Answers `of` for expressions and `at` for names at a place."""
 
     def __init__(
-        self, program: Program, busy: set[Binding] | None = None
+        self, program: Program, busy: set[Binding | ast.AST] | None = None
     ) -> None:
-        """`busy`: the bindings that are being followed, in whatever file."""
+        """`busy`: the bindings, stored values and properties that are being followed, in whatever
+        file.
+        """
         self.program = program
-        self._busy: set[Binding] = set() if busy is None else busy
+        self._busy: set[Binding | ast.AST] = set() if busy is None else busy
         self._known: dict[Binding, DeviceValue] = {}
 
     def of(self, expr: ast.expr, scope: Scope) -> DeviceValue:
@@ -151,12 +158,13 @@ class Devices:
 
     def _read(self, home: Program, method: Function) -> DeviceValue | None:
         """What a property gives."""
-        inner, asked = (
-            home.scope(method),
-            self if home is self.program else Devices(home),
+        asked = self if home is self.program else Devices(home, self._busy)
+        values, inner = list(returned(method)), home.scope(method)
+        if not values or not is_property(method):
+            return None
+        return self._once(
+            method, lambda: either([asked.of(one, inner) for one in values])
         )
-        given = [asked.of(one, inner) for one in returned(method)]
-        return either(given) if is_property(method) and given else None
 
     def _of_other_file(self, dotted: str, scope: Scope) -> DeviceValue | None:
         """What a variable or a class of another file of the project holds there; what this program
@@ -183,34 +191,41 @@ class Devices:
             if value is None:
                 yield UNKNOWN
             else:
-                yield self.of(value, self.program.module.scope_of(value))
+                yield self._once(value, partial(self._stored, value))
+
+    def _stored(self, value: ast.expr) -> DeviceValue:
+        return self.of(value, self.program.module.scope_of(value))
 
     def _there(
         self, home: Program, binding: Binding, value: ast.expr
     ) -> DeviceValue:
-        """What a binding of another file holds; nothing where that is the question itself."""
-        if binding in self._busy or len(self._busy) > _DEEP:
+        """What a binding of another file holds."""
+        asked, scope = (
+            Devices(home, self._busy),
+            home.module.scope_of(binding.statement),
+        )
+        return self._once(binding, lambda: asked.of(value, scope))
+
+    def _once(
+        self, key: Binding | ast.AST, ask: Callable[[], DeviceValue]
+    ) -> DeviceValue:
+        """The answer; nothing where it is the question itself, or too far away."""
+        if key in self._busy or len(self._busy) > _DEEP:
             return DeviceValue(Form(0))
-        self._busy.add(binding)
+        self._busy.add(key)
         try:
-            return Devices(home, self._busy).of(
-                value, home.module.scope_of(binding.statement)
-            )
+            return ask()
         finally:
-            self._busy.discard(binding)
+            self._busy.discard(key)
 
     def _bound(
         self, binding: Binding, scope: Scope, dotted: str
     ) -> DeviceValue:
         if binding in self._known:
             return self._known[binding]
-        if binding in self._busy or len(self._busy) > _DEEP:
-            return DeviceValue(Form(0))
-        self._busy.add(binding)
-        try:
-            found = self._value_of(binding, scope, dotted)
-        finally:
-            self._busy.discard(binding)
+        found = self._once(
+            binding, partial(self._value_of, binding, scope, dotted)
+        )
         if not self._busy:  # it rests on no question that is still open
             self._known[binding] = found
         return found
@@ -311,12 +326,9 @@ class Devices:
         if annotation is None:
             return None
         name = self.program.canonical(annotation) or dotted_name(annotation)
-        forms = {
-            "torch.device": Form.DEVICE,
-            "str": Form.STRING,
-            "int": Form.INDEX,
-        }
-        return DeviceValue(forms[name], closed=False) if name in forms else None
+        return (
+            DeviceValue(_FORMS[name], closed=False) if name in _FORMS else None
+        )
 
     def _option(self, option: ast.Call, scope: Scope) -> DeviceValue:
         """What `--device` of a command line may be: by its type, default and choices."""
@@ -338,14 +350,9 @@ class Devices:
             return either(
                 [value, *(self.of(choice, scope) for choice in choices.elts)]
             )
-        forms = {
-            "torch.device": Form.DEVICE,
-            "str": Form.STRING,
-            "int": Form.INDEX,
-        }
-        if named not in forms or "action" in given:
+        if named not in _FORMS or "action" in given:
             return UNKNOWN
-        form = forms[named]
+        form = _FORMS[named]
         if default is not None and value.form & Form.STRING:
             value = DeviceValue(form, value.names, closed=False)
         return either([value, DeviceValue(form, value.names, closed=False)])
