@@ -41,6 +41,22 @@ def test_both_methods_are_decorated() -> None:
     assert "    @staticmethod\n" + BWD in new
 
 
+def test_comments_around_and_in_a_method_stay_as_they_are() -> None:
+    source = FUNCTION.replace(
+        "    @staticmethod\n    def backward",
+        "    # both\n    @staticmethod  # of it\n    # now\n    def backward",
+    )
+    source = source.replace(
+        '        """Both."""', '        # type: (Any, Tensor) -> Tensor\n        """Both."""'
+    )
+    new = output(script(LOOP, before=source))
+    assert (
+        "    # both\n    @staticmethod  # of it\n"
+        '    @torch.amp.custom_bwd(device_type="cuda")\n    # now\n    def backward(ctx, grad):\n'
+        '        # type: (Any, Tensor) -> Tensor\n        """Both."""\n'
+    ) in new
+
+
 def test_bfloat16_too() -> None:
     assert FWD in output(script(LOOP, before=FUNCTION), dtype="bfloat16")
 

@@ -154,9 +154,7 @@ def _applied(
         raise NotFixedError(f"it overlaps with another fix: {error}") from error
     except (SpanNotFound, UnparsableModule, WriteError) as error:
         raise NotFixedError(str(error)) from error
-    if careful:
-        _keeps_comments(text, new)
-    _prove(text, new, path, settings)
+    _prove(text, new, path, settings, careful)
     return new
 
 
@@ -174,40 +172,23 @@ def _moves_once(edits: Sequence[Edit]) -> None:
         raise NotFixedError("two fixes would move the same statement")
 
 
-def _keeps_comments(text: str, new: str) -> None:
-    """What is mended without asking loses no comment."""
-    lost = _comments(text) - _comments(new)
-    if lost:
+def _prove(
+    text: str, new: str, path: str, settings: Settings, careful: bool
+) -> None:
+    """The new text must compile and hold no mistake that the old one lacks; what is mended without
+    asking loses no comment.
+    """
+    import warnings
+
+    from amp_migrate.pipeline.new_findings import RuleFailedError, brought_in
+    from amp_migrate.rewrite.proof import comments, step_counts
+
+    lost = comments.comments_of(text) - comments.comments_of(new)
+    if careful and lost:
         raise NotFixedError(
             f"it would drop the comment `{next(iter(lost))}`: fix this by hand, or with "
             "--unsafe-fixes"
         )
-
-
-def _comments(text: str) -> Counter[str]:
-    import io
-    import tokenize
-
-    if "#" not in text:
-        return Counter()
-    try:
-        tokens = list(
-            tokenize.generate_tokens(io.StringIO(text, newline="").readline)
-        )
-    except (tokenize.TokenError, SyntaxError):
-        return Counter()
-    return Counter(
-        token.string for token in tokens if token.type == tokenize.COMMENT
-    )
-
-
-def _prove(text: str, new: str, path: str, settings: Settings) -> None:
-    """The new text must compile and hold no mistake that the old one lacks."""
-    import warnings
-
-    from amp_migrate.pipeline.new_findings import RuleFailedError, brought_in
-    from amp_migrate.rewrite.proof.step_counts import miscounted
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -222,7 +203,7 @@ def _prove(text: str, new: str, path: str, settings: Settings) -> None:
         raise NotFixedError(
             f"the result would break {worse[0].rule} in line {worse[0].line}"
         )
-    wrong = miscounted(text, new, path)
+    wrong = step_counts.miscounted(text, new, path)
     if wrong is not None:
         raise NotFixedError(f"in the result {wrong}")
 

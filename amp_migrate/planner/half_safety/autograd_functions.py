@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function
 from amp_migrate.records import NamedTuple
-from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template
+from amp_migrate.rewrite.edits import AddDecorator, Edit
 from amp_migrate.torch_facts import amp_api, ops
 
 FORWARD = set(amp_api.names("custom_fwd"))
@@ -74,17 +74,4 @@ def decorator(
 
 def decorate(program: Program, method: Function, text: str) -> Edit:
     """The method with one more decorator, next to the `def`."""
-    module = program.module
-    start, first = module.span(method).start, method.body[0]
-    file, base = module.place(module.span(method))
-    source = file.text.encode()
-    header = (
-        source[start - base : module.span(first).start - base].decode().rstrip()
-    )
-    above = "".join(f"@{module.source(d)}\n" for d in method.decorator_list)
-    body = "\n".join(f"    ${index}" for index in range(len(method.body)))
-    template = Template(
-        f"{above}@{text}\n{header}\n{body}",
-        tuple(module.span(s) for s in method.body),
-    )
-    return ReplaceStatement(module.span(method), (template,))
+    return AddDecorator(program.module.span(method), text)

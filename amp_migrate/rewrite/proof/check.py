@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Callable, Iterator
 
+from amp_migrate.rewrite.proof.comments import difference
 from amp_migrate.rewrite.proof.compare import compare
 from amp_migrate.rewrite.proof.erase import Eraser
 from amp_migrate.rewrite.proof.facts import Failure, Introduced
@@ -49,6 +50,7 @@ def check(
         failures = (
             *(Failure("additions", line, message) for line, message in faults),
             *_same_program(before, after, introduced, clash),
+            *_same_comments(original, output),
         )
     except RecursionError:
         why = "the file is nested too deeply to be compared"
@@ -132,6 +134,11 @@ def _same_program(
             f"{introduced.float_casts}"
         )
         yield Failure("same-program", 1, message)
+
+
+def _same_comments(original: str, output: str) -> Iterator[Failure]:
+    if why := difference(original, output):
+        yield Failure("comments", 1, why)
 
 
 def _protocol(output: str, protocol: Protocol | None) -> Iterator[Failure]:

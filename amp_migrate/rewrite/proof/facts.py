@@ -7,7 +7,9 @@ from typing import Literal
 
 from amp_migrate.rewrite.proof.settings import Changed
 
-CheckName = Literal["parses", "additions", "same-program", "protocol", "stable"]
+CheckName = Literal[
+    "parses", "additions", "same-program", "comments", "protocol", "stable"
+]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def test_the_same_text_passes() -> None:
 
 
 def test_formatting_is_no_difference() -> None:
-    assert check("a(); b()\n", "\ufeffa( )\n# why\nb()\n", Introduced()) == ()
+    assert check("a(); b()  # why\n", "\ufeffa( )\n# why\nb()\n", Introduced()) == ()
 
 
 def test_output_that_does_not_parse() -> None:
