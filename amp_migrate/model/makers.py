@@ -8,10 +8,11 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import default_of
 from amp_migrate.model.kinds import UNKNOWN, Kind, Value, library_kind
 from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.values import Values
@@ -115,6 +116,7 @@ class Makers:
         home = scope.lookup(dotted) if "." not in dotted else None
         if home is not None:
             yield from self.values.bindings.given(dotted, home)
+            yield from self._default(dotted, home)
         for one in [home] if home is not None else self._family(dotted, scope):
             for binding in one.bindings.get(dotted, ()):
                 if (
@@ -129,6 +131,15 @@ class Makers:
                         if known
                         else one,
                     )
+
+    def _default(
+        self, name: str, home: Scope
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """`def __init__(self, net, optimizer_class=torch.optim.Adam)`"""
+        if isinstance(home.node, FUNCTIONS):
+            found = default_of(home.node, name)
+            if found is not None:
+                yield found, home.parent or home
 
     def _family(self, dotted: str, scope: Scope) -> list[Scope]:
         """The classes that may set an attribute of `self`: this one, its bases and its heirs."""

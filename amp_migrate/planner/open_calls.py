@@ -13,7 +13,7 @@ from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.targets import makers, targets
 from amp_migrate.model.unknown_models import (
     methods_abroad,
@@ -99,42 +99,53 @@ def _is_of_library(program: Program, func: ast.expr, scope: Scope) -> bool:
     )
 
 
-def unfilled(
-    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
-) -> Iterator[Scope]:
+def unfilled(program: Program, expr: ast.expr, scope: Scope) -> Iterator[Scope]:
     """The functions, or the methods of classes, that hold what an expression is of: a parameter
     that no call in sight gives, an attribute that nothing in sight sets.
     """
-    for name in _heads(expr) if hops else ():
-        bindings = program.reaching.at(name, dotted_name(name) or "").bindings
-        if not bindings:
-            yield scope
-        for one in bindings:
-            if one.how == "parameter" and one.statement is not None:
-                yield from _callers(program, one.statement, hops)
-            elif one.value is not None and one.value in program.module.parents:
-                where = program.module.scope_of(one.value)
-                yield from unfilled(program, one.value, where, hops - 1)
+    wanted = [(expr, scope, _HOPS)]
+    seen = {expr}
+    for one, where, hops in wanted:  # grows while it is read, nearest first
+        for binding in _heads_bound(program, one):
+            if binding is None:
+                yield where
+                continue
+            holders, behind = _behind(program, binding)
+            yield from holders
+            fresh = [(e, w) for e, w in behind if hops > 1 and e not in seen]
+            seen.update(e for e, _ in fresh)
+            wanted += [(e, w, hops - 1) for e, w in fresh]
 
 
-def _callers(
-    program: Program, parameter: ast.AST, hops: int
-) -> Iterator[Scope]:
-    inner = program.module.scope_of(parameter)
-    sites = (
-        program.reaching.entry.sites(inner.node)
-        if isinstance(inner.node, FUNCTIONS)
-        else ()
-    )
-    given = [
-        (one, where)
-        for call, where, _ in sites
-        for one in (*call.args, *(entry.value for entry in call.keywords))
-    ]
-    if not given:
-        yield inner
-    for one, where in given:
-        yield from unfilled(program, one, where, hops - 1)
+def _heads_bound(program: Program, expr: ast.expr) -> Iterator[Binding | None]:
+    """What binds the variables of an expression; None for one that nothing in sight binds."""
+    for name in _heads(expr):
+        found = program.reaching.at(name, dotted_name(name) or "").bindings
+        yield from found or (None,)
+
+
+def _behind(
+    program: Program, binding: Binding
+) -> tuple[list[Scope], list[tuple[ast.expr, Scope]]]:
+    """The functions whose callers give what is bound, where none is in sight; and the expressions
+    that it comes from.
+    """
+    if binding.how == "parameter" and binding.statement is not None:
+        inner = program.module.scope_of(binding.statement)
+        given = list(_given(program, inner))
+        return ([] if given else [inner]), given
+    value = binding.value
+    if value is not None and value in program.module.parents:
+        return [], [(value, program.module.scope_of(value))]
+    return [], []
+
+
+def _given(program: Program, inner: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """All that the calls of a function in sight are given."""
+    if isinstance(inner.node, FUNCTIONS):
+        for call, where, _ in program.reaching.entry.sites(inner.node):
+            for one in (*call.args, *(entry.value for entry in call.keywords)):
+                yield one, where
 
 
 def _heads(expr: ast.expr) -> list[ast.expr]:

@@ -12,7 +12,7 @@ from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
-from amp_migrate.planner.optimizers import handed_over
+from amp_migrate.planner.handed_optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.vicinity import callers_of_scope
 from amp_migrate.project import nearby

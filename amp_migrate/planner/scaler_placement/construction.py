@@ -10,6 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import any_in
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Scope, blocks
 from amp_migrate.planner.notebook_cells import in_other_cells
 from amp_migrate.planner.scaler_placement.homes import Home
@@ -212,6 +213,8 @@ class Anchors:
                     continue
                 if not nested and self._quiet_between(earlier, anchor):
                     kept.pop()
+            elif earlier is not None and self._replaces(anchor, earlier):
+                kept.pop()
             kept.append(anchor)
         return kept
 
@@ -255,6 +258,19 @@ class Anchors:
             *(id(a) for a in self.program.module.ancestors(later)),
         }
         return any(id(s) in around for s in block)
+
+    def _replaces(self, later: ast.stmt, earlier: ast.stmt) -> bool:
+        """Whether `later` always runs after the branch that `earlier` stands in, and nothing
+        trains in between.
+        """
+        module = self.program.module
+        block = module.block_of(later)
+        for parent in module.ancestors(earlier):
+            if not isinstance(parent, ast.If) or any_in(parent, ast.Return):
+                return False
+            if any(one is parent for one in block):
+                return self._quiet_between(parent, later)
+        return False
 
     def _quiet_between(self, earlier: ast.stmt, later: ast.stmt) -> bool:
         """Whether nothing trains between two constructions in one block."""
