@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from amp_migrate.config import Settings
 from amp_migrate.model.kinds import SCALERS
 from amp_migrate.model.linking import LinkedProgram
+from amp_migrate.model.neighbours import TooMuchError, reading_at_most
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD
 from amp_migrate.project import nearby
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 24
 _MOST_TEXT = 400_000
+_MOST_READ = 160_000
+"""Text of files that these lead to: a library of models may lead to all of it."""
 AMP_NAMES = (*NEW, *OLD, *SCALERS)
 _PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = (
     WeakKeyDictionary()
@@ -126,11 +129,15 @@ def _in_company(
     if sum(map(len, texts.values())) > _MOST_TEXT:
         return []
     try:
-        joint = LinkedProgram(texts)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with reading_at_most(_MOST_READ):
+            try:
+                joint = LinkedProgram(texts)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return []
+            _, plans = planned(joint, settings)
+            return plans[path].loops
+    except TooMuchError:
         return []
-    _, plans = planned(joint, settings)
-    return plans[path].loops
 
 
 def _text(file: str) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -212,7 +213,9 @@ def _unparsed(file: str) -> Unparsed | None:
 def program_of(file: str) -> Program | None:
     """The program of one file; None where there is none, or it cannot be read."""
     changed = nearby.changed(file)
-    return _load(file, changed) if changed is not None else None
+    if changed is None:
+        return None
+    return _READINGS[-1].program_of(file, changed)
 
 
 def _definition(program: Program, name: str, hops: int) -> Definition | None:
@@ -242,10 +245,9 @@ def _definition(program: Program, name: str, hops: int) -> Definition | None:
     return None
 
 
-@lru_cache(maxsize=128)
 def _load(file: str, changed: int) -> Program | None:
-    """The program of a neighbouring file; None where it cannot be read or parsed (its own run says
-    why).
+    """The program of a neighbouring file, as it was when it was last `changed`; None where it
+    cannot be read or parsed (its own run says why).
     """
     data = nearby.text_of(file)
     if data is None:
@@ -254,3 +256,44 @@ def _load(file: str, changed: int) -> Program | None:
         return Program(data.decode("utf-8-sig"), file, Neighbours(file))
     except (ValueError, SyntaxError, RecursionError):
         return None
+
+
+class TooMuchError(Exception):
+    """More files than may be read for an answer belong to it."""
+
+
+class Reading:
+    """The programs of neighbouring files; with `most`, no more than have that many characters."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._left = most
+        self._loaded = lru_cache(maxsize=128)(_load)
+
+    def program_of(self, file: str, changed: int) -> Program | None:
+        """The program of a file that was last written at `changed`."""
+        before = self._loaded.cache_info().misses
+        found = self._loaded(file, changed)
+        if found is not None and self._loaded.cache_info().misses > before:
+            self._spend(len(found.module.text))
+        return found
+
+    def _spend(self, size: int) -> None:
+        if self._left is not None:
+            self._left -= size
+            if self._left < 0:
+                raise TooMuchError
+
+
+_READINGS = [Reading()]
+
+
+@contextmanager
+def reading_at_most(size: int) -> Iterator[None]:
+    """Files for the programs that are made within, which share nothing with others: TooMuchError
+    may leave them with half of an answer.
+    """
+    _READINGS.append(Reading(size))
+    try:
+        yield
+    finally:
+        _READINGS.pop()
