@@ -12,7 +12,7 @@ if sys.path[:1] in ([""], [os.getcwd()]) and not getattr(  # noqa: PTH109
 ):
     del sys.path[0]
 
-from amp_migrate.cli import main
+from amp_migrate.cli import console
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(console())

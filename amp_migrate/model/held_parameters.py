@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.kinds import Kind
@@ -19,6 +18,7 @@ from amp_migrate.model.module_places import (
 )
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -93,8 +93,7 @@ def _makes_optimizer(made: Found, call: ast.Call) -> bool:
     return not is_abroad and values.callee(call, scope) is None
 
 
-@dataclass(frozen=True)
-class _Given:
+class _Given(NamedTuple):
     """What stands in the place of parameters. `exact`: only modules of which all are given; else
     any module of which some may be, and None for what is not known.
     """

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import argument
@@ -49,8 +48,7 @@ class Place(NamedTuple):
         return Place(self.root, (*self.path, name))
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(NamedTuple):
     """One run of a body: what `self` is, and the call that gave the parameters, where these are
     known; `place`: of what is made in it.
     """
@@ -62,9 +60,14 @@ class Frame:
     caller: Frame | None = None
     place: Place | None = None
 
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
-@dataclass(frozen=True, eq=False)
-class Found:
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Found(NamedTuple):
     """A module, or what may be one."""
 
     place: Place
@@ -76,6 +79,12 @@ class Found:
     cls: ast.ClassDef | None = None
     """Its class, in a file of `program`."""
     is_module: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     @property
     def maker(self) -> str:

@@ -10,7 +10,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -23,6 +22,7 @@ from amp_migrate.project.import_paths import (
     in_subfolders,
     starts_used,
 )
+from amp_migrate.records import NamedTuple
 
 Definition: TypeAlias = tuple[Program, Function | ast.ClassDef]
 Variable: TypeAlias = tuple[Program, tuple[Binding, ...]]
@@ -187,8 +187,7 @@ class Neighbours:
         )
 
 
-@dataclass(frozen=True)
-class Unparsed:
+class Unparsed(NamedTuple):
     """A file that is no Python, or Python of another version."""
 
     path: str

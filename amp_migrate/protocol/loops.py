@@ -26,6 +26,7 @@ class Loops:
         self.events = explorer.events
         self.program = explorer.program
         self._known: dict[object, Ends] = {}
+        self._indices: dict[ast.AST, bool] = {}
 
     def begin(self) -> None:
         """Start another run over a scope; nothing is remembered of the last one."""
@@ -148,6 +149,13 @@ class Loops:
         self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame
     ) -> bool:
         """Whether each turn takes another optimizer by this name: `optimizers[name]`."""
+        if node not in self._indices:
+            self._indices[node] = self._finds_index(node, loop, frame)
+        return self._indices[node]
+
+    def _finds_index(
+        self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame
+    ) -> bool:
         return isinstance(node, ast.Name) and any(
             isinstance(one, ast.Subscript)
             and isinstance(one.slice, ast.Name)

@@ -109,3 +109,26 @@ def test_module_entry_point(tmp_path: Path) -> None:
     done = python("-m", "amp_migrate", "bad.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "bad.py" in done.stdout
+
+
+def test_the_program_ends_at_once_and_loses_nothing(tmp_path: Path) -> None:
+    """Much is printed into a pipe, and the process has a tree to free that nobody needs."""
+    (tmp_path / "bad.py").write_text(
+        "import torch\n" + "scaler = torch.cuda.amp.GradScaler()\n" * 400
+    )
+    code = (
+        "import sys; from amp_migrate.cli import console\n"
+        "class Tree:\n    def __del__(self): print('freed')\n"
+        "kept = Tree(); sys.argv[1:] = ['lint', 'bad.py']; console()"
+    )
+    done = python("-c", code, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.count("bad.py:") >= 400
+    assert "freed" not in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("400 findings")
+
+
+def test_a_program_that_is_run_has_its_own_end(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import atexit\natexit.register(print, 'the end')\n")
+    done = python("-m", "amp_migrate", "run", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "the end\n")
