@@ -37,13 +37,27 @@ class BodyDefinitions:
         head, dot, _ = key.partition(".")
         if not dot:
             return UNBOUND if key in self._local else ENTRY
-        if head in self._rebound and key not in self.changes.attributes.get(
-            head, ()
-        ):
+        if self._is_silent(key):
             return frozenset(
                 OfObject(head, binding) for binding in self._rebound[head]
             )
         return ENTRY
+
+    def _is_silent(self, key: str) -> bool:
+        """Whether a body gives a name new objects, and never mentions an attribute of them."""
+        head, dot, _ = key.partition(".")
+        mentioned = self.changes.attributes.get(head, ())
+        return bool(dot) and head in self._rebound and key not in mentioned
+
+    def at(self, key: str, position: int) -> Items:
+        """What may be in `key` at a position; where its holder has no value, it has none."""
+        items = self.journal.at(key, position)
+        head = key.partition(".")[0]
+        if self._is_silent(key) and UNBOUND.issubset(
+            self.journal.at(head, position)
+        ):
+            return items | UNBOUND
+        return items
 
     def apply(self, events: Iterable[Event]) -> None:
         """What happens in this order, without branches."""

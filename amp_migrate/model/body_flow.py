@@ -62,10 +62,14 @@ class BodyFlow:
 
     # -- questions
 
+    def at(self, key: str, position: int) -> Items:
+        """What may be in `key` at a position of the journal."""
+        return self._definitions.at(key, position)
+
     def at_exit(self, key: str) -> Items:
         """What may be in `key` where the body is left; nothing where it never is."""
         return frozenset().union(
-            *(self.journal.at(key, position) for position in self.exits)
+            *(self.at(key, position) for position in self.exits)
         )
 
     def will_read(self, statement: ast.stmt, key: str, *, after: bool) -> bool:

@@ -86,7 +86,7 @@ class Reaching:
         key = normal_key(dotted, scope.self_name)
         if position is None:
             return None
-        left = self.left(scope, key, self.flow(scope).journal.at(key, position))
+        left = self.left(scope, key, self.flow(scope).at(key, position))
         if left.entry:
             return None
         return Reach(_ordered(left.bindings), left.certain, left.complete)
@@ -147,9 +147,7 @@ class Reaching:
     def found(self, scope: Scope, dotted: str, position: int) -> Reach:
         """The same at a position of the scope's journal."""
         key = normal_key(dotted, scope.self_name)
-        return self._bounded(
-            scope, key, self.flow(scope).journal.at(key, position)
-        )
+        return self._bounded(scope, key, self.flow(scope).at(key, position))
 
     def flow(self, scope: Scope) -> BodyFlow:
         """The flow of one body, walked when it is first asked for."""

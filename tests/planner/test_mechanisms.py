@@ -112,6 +112,8 @@ def _qualname(loop: tuple[str, ...]) -> str:
 TOLD = {
     "amp-migrate lint",
     "deepspeed.ops.adam.DeepSpeedCPUAdam",
+    "scaler",
+    "self.scaler",
     "torch.autocast(..., enabled=False)",
 }
-"""What reasons quote beside the program: commands, and full names of what it imports."""
+"""What reasons quote beside the program: commands, full names of what it imports, additions."""

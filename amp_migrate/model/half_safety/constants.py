@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.huge_numbers import may_be_huge
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import spelled
-from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops import Spelling, creation
 
 _RULE = "big-constant-in-half"
 
@@ -126,7 +127,11 @@ def _in_place(
 def where_made(
     asked: Asked, tensor: ast.expr, scope: Scope
 ) -> tuple[ast.expr, ...]:
-    """The expressions that a local gets its values from, where each can be cast; else none."""
+    """The expressions that a local gets its values from, where each can be cast; else none. A
+    tensor that is made on the spot is nobody else's.
+    """
+    if _is_made_here(asked, tensor, scope):
+        return (tensor,)
     if (
         not isinstance(tensor, ast.Name)
         or not scope.is_function
@@ -148,6 +153,21 @@ def where_made(
         return ()
     home = asked.inference.program.module.scope_of
     return tuple(one for one in found if asked.needs_cast(one, home(one)))
+
+
+def _is_made_here(asked: Asked, tensor: ast.expr, scope: Scope) -> bool:
+    """`torch.empty_like(x)`, `x.new_zeros(3)`: a tensor of that dtype, and no view of it."""
+    if not isinstance(tensor, ast.Call):
+        return False
+    found = spelled(asked.inference, tensor, scope)
+    is_new = found is not None and found.op in creation.ROWS
+    name = (dotted_name(tensor.func) or "_").rpartition(".")[2]
+    return (
+        found is not None
+        and is_new
+        and found.op.result == "like"
+        and not name.endswith("_")
+    )
 
 
 def _hazard(

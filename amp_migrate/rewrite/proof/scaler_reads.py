@@ -20,7 +20,7 @@ class ScalerReads(RewrittenFile):
         if (
             dotted is None
             or not isinstance(node.ctx, ast.Load)
-            or self.is_bound(node, dotted)
+            or self._has_value(node, dotted)
         ):
             return
         scope = self.program.module.scope_of(node)
@@ -34,34 +34,64 @@ class ScalerReads(RewrittenFile):
             return
         if not stepped or dotted.partition(".")[0] in self.introduced.given:
             return
-        if any(self._is_made_beside(dotted, name, scope) for name in names):
+        if any(self._is_made_beside(node, dotted, name) for name in names):
             return
         yield self.failure(node, f"`{dotted}` may have no value there")
 
+    def _has_value(self, scaler: ast.expr, dotted: str) -> bool:
+        """Whether a scaler has a value by what leads to a read of it; those that follow were added,
+        and prove nothing.
+        """
+        return self.program.reaching.at(scaler, dotted).certain
+
     def _is_made_beside(
-        self, dotted: str, optimizer: str, scope: Scope
+        self, node: ast.expr, dotted: str, optimizer: str
     ) -> bool:
         """Whether the scaler is set in the statement after each that sets an optimizer, so that
         where the one has a value, the other has.
         """
-        home, module = scope.lookup(optimizer), self.program.module
-        made = home.bindings.get(optimizer, []) if home is not None else []
-        set_here = (
-            [b.statement for b in home.bindings.get(dotted, [])]
-            if home is not None
-            else []
+        homes = self._homes(optimizer, self.program.module.scope_of(node))
+        made = [b for home in homes for b in home.bindings.get(optimizer, ())]
+        if self.is_bound(node, f"{optimizer}.zero_grad"):
+            made = [b for b in made if not _is_none(b.value)]
+        beside = [b for home in homes for b in home.bindings.get(dotted, ())]
+        set_here = [one.statement for one in beside]
+        return bool(made) and all(
+            any(self._is_next(one, binding.statement) for one in set_here)
+            for binding in made
         )
-        if not made or any(
-            not isinstance(one.statement, ast.Assign) for one in made
+
+    def _homes(self, optimizer: str, scope: Scope) -> list[Scope]:
+        """The scope of a variable; of an attribute, the classes that may set it, where nothing else
+        does.
+        """
+        head, _, attribute = optimizer.partition(".")
+        cls, module = (
+            self.program.graph.class_around(scope),
+            self.program.module,
+        )
+        if not attribute:
+            home = scope.lookup(head)
+            return [home] if home is not None else []
+        if cls is None or head != "self" or scope.self_name != head:
+            return []
+        if any(
+            key.endswith(f".{attribute}") and key != optimizer
+            for one in module.scopes.values()
+            for key in one.bindings
         ):
+            return []
+        graph = self.program.graph
+        family = dict.fromkeys((*graph.lineage(cls), *graph.heirs(cls)))
+        return [module.scopes[one] for one in family]
+
+    def _is_next(self, later: ast.AST | None, earlier: ast.AST | None) -> bool:
+        """Whether an assignment is the statement after another."""
+        if not isinstance(earlier, ast.Assign):
             return False
-        for binding in made:
-            assert isinstance(binding.statement, ast.Assign)
-            block = module.block_of(binding.statement)
-            after = block[block.index(binding.statement) + 1 :][:1]
-            if not any(one is after[0] for one in set_here if after):
-                return False
-        return True
+        block = self.program.module.block_of(earlier)
+        after = block[block.index(earlier) + 1 :][:1]
+        return bool(after) and after[0] is later
 
     def _is_step(self, call: ast.Call) -> bool:
         func = call.func
@@ -85,3 +115,8 @@ class ScalerReads(RewrittenFile):
                     yield self.failure(
                         node, "its value is used, and a skipped step has none"
                     )
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    """None, whose gradients nobody clears."""
+    return isinstance(value, ast.Constant) and value.value is None
