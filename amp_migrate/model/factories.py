@@ -82,7 +82,7 @@ def _classes_in(part: Part, hops: int) -> Iterator[Definition]:
         elif found is None:
             for one in held(program, node, scope):
                 yield from _classes_in(one, hops - 1)
-            yield from _put_by_decorators(program, node, scope)
+            yield from put_by_decorators(program, dotted_name(node), scope)
 
 
 def out_of_tables(program: Program) -> Iterator[Definition]:
@@ -98,15 +98,14 @@ def out_of_tables(program: Program) -> Iterator[Definition]:
                         yield one
 
 
-def _put_by_decorators(
-    program: Program, table: ast.expr, scope: Scope
+def put_by_decorators(
+    program: Program, key: str | None, scope: Scope
 ) -> Iterator[Definition]:
     """`@register("net")` in the files beside one whose `register` puts what it marks in a table:
     `MODELS[name] = cls`.
     """
     near, root = scope.module.neighbours, scope.module.root
-    key = dotted_name(table) or ""
-    if near is None or scope.lookup(key) is not root:
+    if near is None or key is None or scope.lookup(key) is not root:
         return
     for where in list(program.module.scopes.values()):
         stored = where.stored.get(key, ()) if where.is_function else ()

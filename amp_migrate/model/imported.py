@@ -56,10 +56,12 @@ class Imported:
             return self._from_star(expr, scope)
         if canonical.startswith("torch.") or not self.is_import(expr, scope):
             return None
-        linked = (
-            self.module.elsewhere(dotted_name(expr) or "", scope) is not None
-        )
-        return neighbours.find(canonical) if not linked else None
+        dotted = dotted_name(expr) or ""
+        if self.module.elsewhere(dotted, scope) is not None:
+            return None
+        others = scope.module.imports.otherwise(dotted)
+        found = (neighbours.find(one) for one in (canonical, *others))
+        return next((one for one in found if one is not None), None)
 
     def exported(self, expr: ast.expr, scope: Scope) -> list[Definition]:
         """What the module of the project that `expr` names has names for; nothing where it is no

@@ -251,6 +251,7 @@ def _origins(file: Module, head: str, rest: str) -> Iterator[str]:
     tail = f".{rest}" if rest else ""
     if origin is not None:
         yield f"{origin}{tail}"
+        yield from file.imports.otherwise(f"{head}{tail}")
     else:
         for star in file.imports.stars:
             yield (

@@ -88,6 +88,14 @@ class Imports(NamedTuple):
 
     names: dict[str, str]
     stars: tuple[str, ...]
+    others: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written
+    """What other statements bind a name to: `except ImportError: from slow import loss`."""
+
+    def otherwise(self, dotted: str) -> Iterator[str]:
+        """The other dotted names that a name may refer to."""
+        head, _, rest = dotted.partition(".")
+        for origin in self.others.get(head, ()):
+            yield _normal(f"{origin}.{rest}" if rest else origin)
 
     def canonical(self, expr: ast.expr) -> str | None:
         """The dotted name that `expr` refers to, or None where it is no imported name."""
@@ -143,14 +151,15 @@ def dotted_name(expr: ast.expr) -> str | None:
 def imports_of(statements: Iterable[ast.Import | ast.ImportFrom]) -> Imports:
     """Join the import statements of one module."""
     names: dict[str, str] = {}
+    others: dict[str, tuple[str, ...]] = {}
     stars: list[str] = []
     for statement in statements:
         for local, origin in _bound(statement):
             if local == "*":
                 stars.append(origin)
-            else:
-                names.setdefault(local, origin)
-    return Imports(names, tuple(stars))
+            elif names.setdefault(local, origin) != origin:
+                others[local] = (*others.get(local, ()), origin)
+    return Imports(names, tuple(stars), others)
 
 
 def _bound(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:

@@ -110,7 +110,7 @@ class RegionIndex:
 
     def at(self, node: ast.AST) -> Region | None:
         """The innermost region written around `node` in its own function (its decorators
-        included).
+        included); the parameters of a function stand for the whole of its body.
         """
         inner = node
         for above in self.module.ancestors(node):
@@ -121,7 +121,7 @@ class RegionIndex:
             ):
                 return self._around[above]
             if isinstance(above, FUNCTIONS):
-                inside = any(inner is one for one in above.body)
+                inside = node is above.args or inner in above.body
                 return self._around.get(above) if inside else None
             if isinstance(above, (ast.ClassDef, ast.Lambda)):
                 return None

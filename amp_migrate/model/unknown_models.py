@@ -16,7 +16,12 @@ from amp_migrate.model.classes_by_text import (
     imports_by_text,
 )
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.factories import behind, called, out_of_tables
+from amp_migrate.model.factories import (
+    behind,
+    called,
+    out_of_tables,
+    put_by_decorators,
+)
 from amp_migrate.model.found_by_name import found_by_name
 from amp_migrate.model.kinds import Kind, criterion_name, library_kind
 from amp_migrate.model.looked_up import module_searched
@@ -45,6 +50,10 @@ def possible(
     if method is not None:
         for cls in module_classes(program, kind):
             yield from _bodies(program, cls, method)
+    if method is not None and kind is Kind.CRITERION:
+        for cls in module_classes(program):
+            if cls.decorator_list:  # its name says nothing, a table holds it
+                yield from _bodies(program, cls, method)
     func = call.func
     own = (
         program.values.of(func.value, scope).cls
@@ -75,7 +84,10 @@ def methods_abroad(
     if method is None and _is_unknown_loss(program, call, scope):
         method, kind = "forward", Kind.CRITERION
     if method is not None:
-        for home, cls in _imported_classes(program, kind):
+        found = _imported_classes(program, kind)
+        if kind is Kind.CRITERION:
+            found = [*found, *_models_of_tables(program)]
+        for home, cls in found:
             yield from ((home, one) for one in _bodies(home, cls, method))
 
 
@@ -318,6 +330,18 @@ def _is_computed_module(program: Program, expr: ast.expr) -> bool:
 _IMPORTERS = ("importlib.import_module", "importlib.__import__")
 
 
+def _models_of_tables(program: Program) -> list[tuple[Program, ast.ClassDef]]:
+    """Modules out of tables, which are losses as well as models."""
+
+    def found() -> list[tuple[Program, ast.ClassDef]]:
+        held = (
+            one for file in program.module.files for one in _in_tables(file)
+        )
+        return [pair for one in held for pair in _classes_of(*one, Kind.MODEL)]
+
+    return program.remembered(_models_of_tables, found)
+
+
 def _in_tables(file: Module) -> Iterator[Definition]:
     """The classes that the variables hold which a file imports: `MODELS["unet"]()`."""
     for origin in (
@@ -329,6 +353,9 @@ def _in_tables(file: Module) -> Iterator[Definition]:
             else None
         )
         home, bindings = found if found is not None else (None, ())
+        if home is not None:
+            key, root = origin.rpartition(".")[2], home.module.root
+            yield from put_by_decorators(home, key, root)
         for value in (one.value for one in bindings if one.value is not None):
             for node in ast.walk(value):
                 if home is not None and isinstance(

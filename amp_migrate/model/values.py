@@ -200,7 +200,7 @@ class Values:
         if container.kind is Kind.OPTIMIZERS:
             return container._replace(kind=Kind.OPTIMIZER)
         if container.kind is Kind.MODEL:
-            return container.held or container
+            return container.held or _part_of(container)
         return UNKNOWN
 
     def _name_at(self, expr: ast.Name, scope: Scope) -> Value:
@@ -315,6 +315,13 @@ class Values:
             and not criterion_name(last)
             and "step" not in used
         )
+
+
+def _part_of(container: Value) -> Value:
+    """One of what a model holds, which is of another class: `for layer in self`."""
+    if container.cls is None and container.foreign is None:
+        return container
+    return Value(Kind.MODEL)
 
 
 def _says_cuda(expr: ast.JoinedStr) -> bool:

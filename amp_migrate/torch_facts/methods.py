@@ -139,3 +139,10 @@ _FLAGS = (
 )
 ATTRIBUTES_OF_TENSORS = frozenset(_FLAGS)
 """Those among them that are not called."""
+FORWARD_HOOKS = (
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+)
+"""What is registered by them runs with every forward."""

@@ -87,18 +87,23 @@ def attacks() -> Iterator[Attack]:
 def _attack(part: str) -> Attack:
     name, _, rest = part.partition("\n")
     expected = rest.partition("```")[0].strip()
+    return Attack(name.strip(), expected, plain(files_of(rest)))
+
+
+def files_of(text: str) -> dict[str, str]:
+    """The files whose code stands in a piece of Markdown; the main one gets the prelude."""
     files = {}
-    for block in _BLOCK.findall(rest):
+    for block in _BLOCK.findall(text):
         named = _NAMED.match(block)
         files[named[1] if named else "main.py"] = (
             block[named.end() :] if named else f"{PRELUDE}{block}"
         )
-    return Attack(name.strip(), expected, Program(_plain(), files, "main.py"))
+    return files
 
 
-def _plain() -> dict[str, str]:
-    """The choices that a verdict asks about."""
-    return {axis: choices[0] for axis, choices in AXES.items()}
+def plain(files: dict[str, str]) -> Program:
+    """A program of these files, with the choices that a verdict asks about."""
+    return Program({axis: choices[0] for axis, choices in AXES.items()}, files, "main.py")
 
 
 def main(words: list[str]) -> int:

@@ -205,61 +205,6 @@ def test_a_model_in_a_folder_of_the_search_path_is_mended(tmp_path: Path) -> Non
     assert tree.line("lib/core/base.py", "return torch.log(torch.sigmoid(self.layer(x).float()))")
 
 
-SPARSE = """
-    import torch
-
-    class Product(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, sparse, dense):
-            ctx.save_for_backward(sparse)
-            return torch.mm(sparse, dense)
-
-        @staticmethod
-        def backward(ctx, grad):
-            return None, torch.mm(ctx.saved_tensors[0].t(), grad)
-
-    def product(sparse, dense):
-        return Product.apply(sparse, dense)
-"""
-GRAPHS = """
-    import sys
-    from torch import nn
-    sys.path.append("lib")
-    from products import product
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-
-        def forward(self, graph, x):
-            return product(graph, self.layer(x))
-"""
-TRAINED = """
-    import torch
-    from nets import Net
-
-    model = Net().cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for graph, x in []:
-        loss = model(graph.cuda(), x.cuda()).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-"""
-
-
-def test_a_helper_beside_a_model_of_an_unpacked_archive_is_mended(tmp_path: Path) -> None:
-    tree = migrated(tmp_path, main=TRAINED, nets=GRAPHS, lib__products=SPARSE)
-    assert "cast_inputs=torch.float32)" in tree.texts["lib/products.py"]
-
-
-def test_two_folders_beside_a_model_that_hold_one_name_are_not_guessed(tmp_path: Path) -> None:
-    files = {"main": TRAINED, "nets": GRAPHS, "lib__products": SPARSE, "old__products": SPARSE}
-    tree = migrated(tmp_path, **files)
-    assert "cast_inputs" not in tree.texts["lib/products.py"] + tree.texts["old/products.py"]
-
-
 def test_a_model_of_a_module_with_a_computed_name_is_mended(tmp_path: Path) -> None:
     main = """
         import importlib

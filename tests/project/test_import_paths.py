@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.project.import_paths import candidates, starts_used
+from amp_migrate.project.import_paths import candidates, in_subfolders, starts_used
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,24 @@ def test_the_folders_that_imports_start_in(tmp_path: Path) -> None:
     here = str(inner / "train.py")
     assert starts_used(here, ["utils.one.Net", "torch"]) == [inner, tmp_path / "lib"]
     assert starts_used(here, ["json.one", "torch.nn"]) == [inner]
+
+
+@pytest.mark.parametrize(
+    ("mark", "place", "found"),
+    [("", "", True), ("", "tools", False), (".git", "", True), (".git", "tools", True)],
+)
+def test_a_folder_that_the_search_path_names(
+    tmp_path: Path, mark: str, place: str, found: bool
+) -> None:
+    for folder in ("lib", "tools", mark):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / "lib" / "products.py").touch()
+    there = in_subfolders(str(tmp_path / place / "train.py"), "products.product")
+    assert (str(tmp_path / "lib" / "products.py") in dict(there)) is found
+
+
+def test_two_folders_that_hold_a_name_are_not_guessed(tmp_path: Path) -> None:
+    for folder in ("lib", "old"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "products.py").touch()
+    assert in_subfolders(str(tmp_path / "train.py"), "products.product") == []

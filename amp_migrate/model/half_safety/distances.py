@@ -34,8 +34,6 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 def _of_product(
     asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
 ) -> Iterator[Hazard]:
-    if not asked.inference.inside(node):
-        return
     roots = {root_name(one) for one in given}
     if (
         len(given) != 2
@@ -48,7 +46,8 @@ def _of_product(
         f"`{ast.unparse(node)}` is part of a squared distance, whose terms nearly cancel: in half "
         "precision close points are no longer told apart"
     )
-    yield Hazard("loses-precision", node, casts, message)
+    if casts or asked.inference.inside(node):
+        yield Hazard("loses-precision", node, casts, message)
 
 
 def root_name(expr: ast.expr) -> str | None:

@@ -53,14 +53,15 @@ def kept_apart(
     scope: Scope,
     what: str,
 ) -> Iterator[Hazard]:
-    """A product that is computed with autocast off, of operands in float32."""
-    if not asked.inference.inside(node):
-        return
+    """A product that is computed with autocast off, of operands in float32; where it is off
+    already, those alone are missing.
+    """
     casts = tuple(root for one in given for root in _roots(asked, one, scope))
     message = (
         f"{what}: half precision has neither the range nor the digits for that"
     )
-    if casts or _is_lowered(asked, node, scope):
+    inside = asked.inference.inside(node)
+    if casts or inside and _is_lowered(asked, node, scope):
         yield Hazard("loses-precision", node, casts, message, spoils=True)
 
 

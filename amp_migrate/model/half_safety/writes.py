@@ -125,7 +125,9 @@ def _hazard(node: ast.AST, buffer: ast.expr, value: ast.expr) -> Hazard:
 def _differ(
     asked: Asked, buffer: ast.expr, value: ast.expr, scope: Scope
 ) -> bool:
-    """Whether half values meet a buffer that is float32 on a path in sight."""
+    """Whether half values meet a buffer that is float32 on a path in sight; values that may be
+    half, one that is nothing else.
+    """
     held = asked.fact(buffer, scope)
     if (
         held.container
@@ -133,7 +135,9 @@ def _differ(
         or held.dtypes & DType.OTHER
     ):
         return False
-    if not asked.fact(value, scope).seen_half:
+    is_float = held.dtypes == DType.FLOAT
+    is_half = asked.fact(value, scope).seen_half
+    if not is_half and not (is_float and asked.needs_cast(value, scope)):
         return False
     return not share_dtype(asked, buffer, value)
 

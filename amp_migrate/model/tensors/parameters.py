@@ -40,7 +40,7 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     if packed is not None and packed.arg == name:
         return _packed(inference, function, scope)
     given = arguments(program, binding)
-    is_inside = inference.inside(function.body[0])
+    is_inside = inference.inside(function.args)
     here = [one for one in given if inference.inside(one[0]) == is_inside]
     facts = [inference.of(expr, where) for expr, where in here or given]
     default = _default(scope, name)
@@ -50,7 +50,7 @@ def passed(inference: Inference, binding: Binding) -> Fact:
         facts.append(inference.of(default, scope))
     if not facts:
         # An entry point, or a method that a library calls.
-        return UNKNOWN if inference.inside(function.body[0]) else ANY_BUT_HALF
+        return UNKNOWN if is_inside else ANY_BUT_HALF
     # What runs it under autocast is out of sight where no caller in sight does.
     is_open = is_inside and not here or _is_open(program, function)
     return join([*facts, Fact(DType.UNKNOWN)]) if is_open else join(facts)

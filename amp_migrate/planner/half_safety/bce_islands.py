@@ -14,7 +14,7 @@ from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.planner.half_safety.bce_refusal import unsafe
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.islands import is_island
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.half_safety.sigmoids import Sigmoids
 from amp_migrate.torch_facts import layers
 
@@ -33,7 +33,7 @@ def set_apart(
     """
     found: dict[ast.stmt, list[ast.Call]] = {}
     module = hazards.program.module
-    for node, where in reachable(hazards.program, statements, scope):
+    for node, where in perhaps_reachable(hazards.program, statements, scope):
         if isinstance(node, ast.Call) and hazards.bans(node, where):
             statement = module.statement_of(node)
             if hazards.inside.own(node) is None:

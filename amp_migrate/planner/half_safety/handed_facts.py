@@ -13,7 +13,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact, join
 from amp_migrate.planner.half_safety.called_bodies import run_by
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import perhaps_reachable
 
 Facts = dict[Binding, Fact]
 
@@ -29,7 +29,7 @@ class HandedFacts:
     ) -> None:
         """Take note of what the statements, and what they run in their file, hand to others."""
         program = asked.inference.program
-        for node, where in reachable(program, statements, scope):
+        for node, where in perhaps_reachable(program, statements, scope):
             if isinstance(node, ast.Call) and asked.inference.inside(node):
                 for _, inner in _abroad(program, node, where):
                     facts = dict(_given(asked, node, where, inner))

@@ -49,7 +49,11 @@ from amp_migrate.planner.half_safety.other_files import (
     cast_elsewhere,
     in_other_file,
 )
-from amp_migrate.planner.half_safety.reach import abroad, reachable
+from amp_migrate.planner.half_safety.reach import (
+    abroad,
+    perhaps_reachable,
+    reachable,
+)
 from amp_migrate.planner.half_safety.saturated_arguments import hazards_of
 from amp_migrate.planner.half_safety.sequential import is_sequential
 from amp_migrate.planner.refusal import Refusal, place_of
@@ -193,7 +197,7 @@ class Hazards:
 
     def check_here(self, statements: list[ast.stmt], scope: Scope) -> None:
         """The same in this file alone."""
-        nodes = list(reachable(self.program, statements, scope))
+        nodes = list(perhaps_reachable(self.program, statements, scope))
         for hazard in (
             demands.complex_parameters(self.asked) if self.float16 else ()
         ):

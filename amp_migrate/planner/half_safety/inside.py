@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from amp_migrate.model.effects import inner_statements
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import perhaps_reachable
 
 
 class Inside:
@@ -37,7 +37,7 @@ class Inside:
         self._found.clear()
         for top in held:
             self._nodes |= {top, *inner_statements(top)}
-        for _, where in reachable(self.program, held, scope):
+        for _, where in perhaps_reachable(self.program, held, scope):
             if where is not scope:
                 self._functions.add(where.node)
 
@@ -54,9 +54,10 @@ class Inside:
         if found is not None:
             return found
         for above in self.program.module.ancestors(node):
+            if above in self._functions:
+                return self.dtype
             if isinstance(above, FUNCTIONS):
-                is_run = self.everywhere or above in self._functions
-                return self.dtype if is_run else None
+                return self.dtype if self.everywhere else None
         return None
 
     def _up(self, node: ast.AST) -> Iterator[ast.AST]:

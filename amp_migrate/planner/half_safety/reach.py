@@ -14,7 +14,9 @@ from amp_migrate.model.bases_abroad import (
     with_bases,
 )
 from amp_migrate.model.factories import behind
+from amp_migrate.model.kept_code import Code
 from amp_migrate.model.kinds import Kind, Value
+from amp_migrate.model.may_run import may_run, properties
 from amp_migrate.model.model_layers import layers
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.program import Program
@@ -40,8 +42,22 @@ def reachable(
     )
 
 
-def _reachable(
+def perhaps_reachable(
     program: Program, statements: list[ast.stmt], scope: Scope
+) -> tuple[tuple[ast.AST, Scope], ...]:
+    """The same, and of what nothing says that the statements run it, all that they may run."""
+    return program.remembered(
+        (perhaps_reachable, *statements, scope),
+        lambda: tuple(_reachable(program, statements, scope, perhaps=True)),
+    )
+
+
+def _reachable(
+    program: Program,
+    statements: list[ast.stmt],
+    scope: Scope,
+    *,
+    perhaps: bool = False,
 ) -> Iterator[tuple[ast.AST, Scope]]:
     seen: set[int] = set()
     wanted: deque[tuple[ast.AST, Scope]] = deque((s, scope) for s in statements)
@@ -49,17 +65,23 @@ def _reachable(
         root, where = wanted.popleft()
         for node in shallow(root):
             yield node, where
+            found: list[Code] = []
             if isinstance(node, ast.Call):
-                for function in [
-                    *targets(program, node, where),
-                    *possible(program, node, where),
-                    *_constructors(program, node, where),
-                ]:
-                    if id(function) not in seen:
-                        seen.add(id(function))
-                        wanted.extend(
-                            (s, program.scope(function)) for s in function.body
-                        )
+                found += targets(program, node, where)
+                found += possible(program, node, where)
+                found += _constructors(program, node, where)
+                found += may_run(program, node, where) if perhaps else ()
+            elif perhaps and isinstance(node, ast.Attribute):
+                found += properties(program, node)
+            for code in found:
+                if id(code) not in seen:
+                    seen.add(id(code))
+                    inner = program.module.scopes[code]
+                    wanted.extend((one, inner) for one in _body(code))
+
+
+def _body(code: Code) -> list[ast.stmt] | list[ast.expr]:
+    return [code.body] if isinstance(code, ast.Lambda) else code.body
 
 
 def abroad(

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from amp_migrate.config import Settings
+from amp_migrate.model.half_safety import apart
 from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
@@ -43,7 +44,10 @@ def casts_after(
         for node, where in _outside(program, scope, late, hazards)
         if where is scope or not own
     ]
-    for hazard in find_hazards(hazards.asked, nodes):
+    for hazard in (
+        *apart(hazards.asked, nodes),
+        *find_hazards(hazards.asked, nodes),
+    ):
         if hazard.demanded:
             hazards.mend(hazard)
         casts = [one for one in hazard.casts if hazards.is_seen_half(one)]
@@ -59,6 +63,20 @@ def casts_after(
         if isinstance(node, ast.Call) and where is scope:
             mend_second_model(program, node, scope, hazards)
     outputs_in_float(program, scope, nodes, hazards)
+    _same_dtypes(program, scope, late, hazards)
+
+
+def _same_dtypes(
+    program: Program, scope: Scope, late: frozenset[ast.stmt], hazards: Hazards
+) -> None:
+    """`F.binary_cross_entropy(p, torch.ones_like(out))`: its operands have one dtype, and the
+    probability is float32.
+    """
+    for node, where in reachable(program, list(late), scope):
+        if isinstance(node, ast.Call) and program.effects.is_bce(node, where):
+            for expr in (*node.args, *(one.value for one in node.keywords)):
+                if hazards.asked.fact(expr, where).seen_half:
+                    hazards.cast(expr, "bce-under-autocast")
 
 
 def _inner_first(
