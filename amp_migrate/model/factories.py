@@ -112,7 +112,7 @@ def put_by_decorators(
         if where.lookup(key) is root and any(
             _is_parameter(one.value, where) for one in stored
         ):
-            yield from _marked(near, _outermost(where))
+            yield from _marked(program, near, _outermost(where))
 
 
 def _is_parameter(value: ast.expr, scope: Scope) -> bool:
@@ -131,12 +131,23 @@ def _outermost(scope: Scope) -> str:
     return scope.node.name if isinstance(scope.node, FUNCTIONS) else ""
 
 
-def _marked(near: Neighbours, name: str) -> Iterator[Definition]:
-    for other in near.decorated(name) if name else ():
+def _marked(
+    program: Program, near: Neighbours, name: str
+) -> Iterator[Definition]:
+    for other in _decorated(program, near, name) if name else ():
         for cls in other.graph.classes():
             marks = (_mark(one) for one in cls.decorator_list)
             if any(mark.rpartition(".")[2] == name for mark in marks):
                 yield other, cls
+
+
+def _decorated(program: Program, near: Neighbours, name: str) -> list[Program]:
+    """The files near one of the program's in which `@name` marks something; every call of a
+    registry asks for them.
+    """
+    return program.remembered(
+        (_decorated, near, name), lambda: near.decorated(name)
+    )
 
 
 def _mark(mark: ast.expr) -> str:
@@ -165,7 +176,7 @@ def _registered(
     home = scope.lookup(name)
     if home is None or home is not scope.module.root:
         return
-    for other in near.decorated(name):
+    for other in _decorated(program, near, name):
         for cls in other.graph.classes():
             marks = (_mark(one) for one in cls.decorator_list)
             if any(mark.partition(".")[0] == name for mark in marks):

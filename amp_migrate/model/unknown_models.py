@@ -242,31 +242,38 @@ def _imported_classes(
     """
 
     def found() -> list[tuple[Program, ast.ClassDef]]:
-        named = [
-            one
-            for scope in program.module.scopes.values()
-            for one in _named(program, scope)
-        ]
-        files = program.module.files
-        named += [one for file in files for one in _in_tables(file)]
-        named += [
-            one
-            for file in program.module.files
-            for one in found_by_name(program, file.tree, file.root)
-            if one[0] is not program
-        ]
-        named += out_of_tables(program)
-        named += _by_text(program, [one[0] for one in named])
         return list(
             dict.fromkeys(
                 pair
-                for one in named
-                for near in behind(program, one)
+                for near in _all_named(program)
                 for pair in _classes_of(*near, kind)
             )
         )
 
     return program.remembered((_imported_classes, kind), found)
+
+
+def _all_named(program: Program) -> tuple[Definition, ...]:
+    """What the calls, the imports and the tables of a program name in other files, models and
+    losses alike.
+    """
+
+    def found() -> tuple[Definition, ...]:
+        files, scopes = program.module.files, program.module.scopes
+        named = [one for s in scopes.values() for one in _named(program, s)]
+        named += [one for file in files for one in _in_tables(file)]
+        named += [
+            one
+            for file in files
+            for one in found_by_name(program, file.tree, file.root)
+            if one[0] is not program
+        ]
+        named += out_of_tables(program)
+        named += _by_text(program, [one[0] for one in named])
+        behind_all = (near for one in named for near in behind(program, one))
+        return tuple(dict.fromkeys(behind_all))
+
+    return program.remembered(_all_named, found)
 
 
 def _by_text(program: Program, others: list[Program]) -> list[Definition]:
@@ -294,10 +301,10 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:
     yield from called(program, scope)
-    for call in scope.calls:
+    for call in scope.calls if _imports_late(program) else ():
         if (
-            program.values.abroad(call.func, scope) is None
-            and isinstance(call.func, ast.Attribute)
+            isinstance(call.func, ast.Attribute)
+            and program.values.abroad(call.func, scope) is None
             and scope.module.neighbours is not None
         ):
             if _is_computed_module(program, call.func.value):
@@ -310,10 +317,17 @@ def _named(program: Program, scope: Scope) -> Iterator[Definition]:
                 )
 
 
+def _imports_late(program: Program) -> bool:
+    """Whether a program names `importlib`; what does not is spared the flow of all functions that
+    call methods.
+    """
+    return program.remembered(
+        _imports_late, lambda: "importlib" in program.module.text
+    )
+
+
 def _is_computed_module(program: Program, expr: ast.expr) -> bool:
     """`importlib.import_module(args.model)`, or a variable that holds it."""
-    if "importlib" not in program.module.text:
-        return False  # spares the flow of all functions that call methods
     if isinstance(expr, ast.Call):
         return program.canonical(expr.func) in _IMPORTERS
     dotted = dotted_name(expr)

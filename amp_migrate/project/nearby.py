@@ -12,6 +12,7 @@ from pathlib import Path
 from amp_migrate.regular_files import listed, read_nearby
 
 _MOST = 300
+_MOST_BYTES = 8_000_000
 
 
 def changed(file: str) -> int | None:
@@ -25,9 +26,45 @@ def changed(file: str) -> int | None:
     return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
 
 
+class _Texts:
+    """What files hold, as long as they are what they were when they were read: their sizes, times
+    and numbers say so. Each program asks for the files around it many times.
+    """
+
+    def __init__(self, most: int) -> None:
+        """`most`: how many bytes are held."""
+        self._most = self._left = most
+        self._held: dict[str, tuple[tuple[int, ...], bytes]] = {}
+
+    def of(self, file: str) -> bytes | None:
+        """What a file holds; None where it cannot be read."""
+        try:
+            now = os.stat(file)  # noqa: PTH116
+        except (OSError, ValueError):
+            return None
+        sign = (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns)
+        held = self._held.get(file)
+        if held is not None and held[0] == sign:
+            return held[1]
+        text = read_nearby(file)
+        if text is not None:
+            self._keep(file, sign, text)
+        return text
+
+    def _keep(self, file: str, sign: tuple[int, ...], text: bytes) -> None:
+        self._left -= len(text)
+        if self._left < 0:
+            self._held.clear()
+            self._left = self._most - len(text)
+        self._held[file] = sign, text
+
+
+_TEXTS = _Texts(_MOST_BYTES)
+
+
 def text_of(file: str | Path) -> bytes | None:
     """What a file holds; None where it cannot be read."""
-    return read_nearby(file)
+    return _TEXTS.of(os.fspath(file))
 
 
 def beside(
