@@ -143,7 +143,17 @@ class BodyEntry:
         if declares(self.module, expr, rest):
             return self._answer((), True, False)
         function = self.graph.function_at(expr.func, scope)
-        values = returned(function) if function is not None else []
+        if function is None:
+            return self._answer((), False, False)
+        return self._objects.of(
+            (function, rest),
+            Open.frame,
+            lambda: self._of_returned(function, rest),
+        )
+
+    def _of_returned(self, function: Function, rest: str) -> Reach:
+        """The attribute `rest` of what a function gives back, whoever calls it."""
+        values = returned(function)
         return self._joined(
             [self.of_value(value, rest) for value in values], bool(values)
         )

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from amp_migrate.model.reach import Reach
-from amp_migrate.model.syntax import Binding
+from amp_migrate.model.syntax import Binding, Function
 
 _DEEP = 60
 """Objects behind one another; what is handed on more often is not followed to its end."""
-Question = tuple[Binding, str]
+Question = tuple[Binding | Function, str]
+"""An attribute of what a binding holds, or of what a function gives back."""
 
 
 class FollowedOnce:
-    """Remembers what attributes of the objects that bindings hold are, while one is asked for."""
+    """Remembers what attributes of objects hold, while one is asked for."""
 
     def __init__(self, circle: Callable[[], Reach]) -> None:
         """`circle`: the answer to a question that leads to itself, or too far."""

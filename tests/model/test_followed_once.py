@@ -73,3 +73,11 @@ def test_what_is_handed_on_too_often_is_not_followed_to_its_end() -> None:
     line = {one: [one + 1] for one in range(200)} | {200: []}
     assert "0" in values(attribute(made_round(line, {0, 200}), 0))
     assert not attribute(made_round(line, set(line)), 0).certain
+
+
+def test_a_function_that_gives_back_its_own_result_ends() -> None:
+    text = "class C:\n    pass\ndef f(n):\n    c = C()\n    c.x = 1\n    if n:\n        return c\n    return f(n - 1)\nc0 = f(3)\nprint(c0.x)\n"
+    found = attribute(Program(text, "own.py"), 0)
+    assert (values(found), found.certain) == ({"1"}, False)
+    alone = text.replace("    if n:\n        return c\n", "")
+    assert values(attribute(Program(alone, "own.py"), 0)) == set()
