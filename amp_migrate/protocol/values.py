@@ -199,17 +199,29 @@ class Evaluation:
         path: Path,
         frame: Frame,
     ) -> Path:
+        """The path behind an assignment."""
         if statement.value is None:
             return path
         path = path.fork()
+        self._assign(statement, path, frame)
+        return path
+
+    def _assign(
+        self,
+        statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
+        path: Path,
+        frame: Frame,
+    ) -> None:
+        """Run an assignment on a path of which nobody else knows."""
+        if statement.value is None:
+            return
         if isinstance(statement, ast.AugAssign):
             own = place(statement.target, frame, path)
             if own is not None:
                 old = path.env.get(own, NOTHING)
-                path.assign(
-                    own, joined([old, self.value(statement.value, path, frame)])
-                )
-            return path
+                new = self.value(statement.value, path, frame)
+                path.assign(own, joined([old, new]))
+            return
         value = self.held(statement.value, path, frame)
         for target in (
             statement.targets
@@ -217,7 +229,6 @@ class Evaluation:
             else [statement.target]
         ):
             self._store(target, statement.value, value, path, frame)
-        return path
 
     def _store(
         self,
@@ -298,8 +309,7 @@ class Evaluation:
             return
         names = self._bound(statement, path, frame)
         before = {name: path.env.get(name, NOTHING) for name in names}
-        after = self.assigned(statement, path, frame)
-        path.facts, path.env = after.facts, after.env
+        self._assign(statement, path, frame)
         for name in () if sure else names:
             value = joined([before[name], path.env.get(name, NOTHING)])
             path.env[name] = value
