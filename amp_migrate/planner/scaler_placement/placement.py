@@ -10,9 +10,12 @@ from dataclasses import dataclass, field, replace
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.refusal import Refusal, what_was_read
+from amp_migrate.planner.scaler_placement.attribute_homes import (
+    attribute_homes,
+)
 from amp_migrate.planner.scaler_placement.callers import (
     Callers,
     callers_of,
@@ -231,19 +234,11 @@ class Wiring:
         handed = [one for bindings in made for one in bindings]
         for heir in self.program.graph.heirs(cls):
             refuse_short_lived(self.program, self.epochs, heir, handed)
-        by_method: dict[int, list[Binding]] = {}
-        for binding in self.scalers.anchors.lasting(handed):
-            by_method.setdefault(
-                id(self.program.module.scope_of(binding.statement)), []
-            ).append(binding)
-        for bindings in by_method.values():
-            where = self.program.module.scope_of(bindings[0].statement)
-            self.scalers.hold(Home(where, where.self_name or "self"), bindings)
-            self.scalers.make(
-                Home(where, where.self_name or "self"),
-                self.scalers.anchors.of(bindings, where, scope, []),
-                scope,
-            )
+        for home, bindings, places in attribute_homes(
+            self.program, self.scalers.anchors, cls, handed, scope
+        ):
+            self.scalers.hold(home, bindings)
+            self.scalers.make(home, places, scope)
         return f"{method.self_name}.{self.name}"
 
     # -- a parameter
