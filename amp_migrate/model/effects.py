@@ -99,7 +99,9 @@ class Effects:
             and self.graph.method(value.cls, "backward") is not None
         ):
             return False
-        if len(call.args) > TENSOR_BACKWARD:
+        if len(call.args) > TENSOR_BACKWARD or (
+            call.args and self._is_module(receiver, scope)
+        ):
             return False  # of an extension: `kernels.backward(x, y, grad_x, grad_y, grad)`
         name = dotted_name(receiver) or ""
         # A criterion has no `backward`: the name is that of a loss, from a function with a capital
@@ -108,6 +110,11 @@ class Effects:
             value.kind in (Kind.UNKNOWN, Kind.OTHER, Kind.CRITERION)
             and name.rpartition(".")[2] not in _BACKWARD_OWNERS
         )
+
+    def _is_module(self, receiver: ast.expr, scope: Scope) -> bool:
+        imported = self.values.reaching.imported
+        named = self.module.canonical(receiver) is not None
+        return named and imported.is_import(receiver, scope)
 
     def is_step(self, call: ast.Call, scope: Scope) -> bool:
         """`X.step(...)` where X is, or is used as, an optimizer (or a wrapper of one)."""

@@ -30,15 +30,24 @@ class Imported:
         """The same of a dotted name."""
         neighbours = scope.module.neighbours
         head, _, rest = dotted.partition(".")
+        if neighbours is None:
+            return None
+        tail = f".{rest}" if rest else ""
+        found = (
+            neighbours.variable(f"{origin}{tail}")
+            for origin in self._origins(head, dotted, scope)
+        )
+        return next((one for one in found if one is not None), None)
+
+    def _origins(self, head: str, dotted: str, scope: Scope) -> list[str]:
+        """What the head of an imported name may stand for in files that are not linked."""
+        if self.module.elsewhere(dotted, scope) is not None:
+            return []
         origin = scope.module.imports.names.get(head)
-        if neighbours is None or origin is None or origin.startswith("torch"):
-            return None
-        if (
-            not self._is_import(head, scope)
-            or self.module.elsewhere(dotted, scope) is not None
-        ):
-            return None
-        return neighbours.variable(f"{origin}.{rest}" if rest else origin)
+        if origin is None:
+            return [] if scope.lookup(head) else _by_stars(scope.module, head)
+        is_near = not origin.startswith("torch")
+        return [origin] if is_near and self._is_import(head, scope) else []
 
     def definition(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """The class or function in another file of the project that an imported name refers to."""
@@ -95,18 +104,24 @@ class Imported:
 
     def _from_star(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """A name that only `from losses import *` can have brought."""
-        stars = [
-            s for s in scope.module.imports.stars if not s.startswith("torch")
-        ]
         neighbours = scope.module.neighbours
-        if not stars or neighbours is None or not isinstance(expr, ast.Name):
+        if neighbours is None or not isinstance(expr, ast.Name):
             return None
         if (
             scope.lookup(expr.id) is not None
             or self.module.elsewhere(expr.id, scope) is not None
         ):
             return None
-        found = (neighbours.find(f"{star}.{expr.id}") for star in stars)
+        found = map(neighbours.find, _by_stars(scope.module, expr.id))
         return next(
             (definition for definition in found if definition is not None), None
         )
+
+
+def _by_stars(module: Module, name: str) -> list[str]:
+    """What a name may stand for that only `from losses import *` can have brought."""
+    stars = (s for s in module.imports.stars if not s.startswith("torch"))
+    return [
+        f"{star}{name}" if star.endswith(".") else f"{star}.{name}"
+        for star in stars
+    ]
