@@ -110,6 +110,7 @@ def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
     asked = facts if op.always_breaks else facts[:1]
     return (
         op.policy == "keeps"
+        and not op.dense
         and bool(asked)
         and all(fact.sparse for fact in asked)
     )

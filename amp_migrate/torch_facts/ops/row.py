@@ -108,6 +108,8 @@ class Op(NamedTuple):
     """Operand that must have the dtype of the first one (in place, with `out=`, or at all)."""
     sparse: bool = False
     """Gives a sparse tensor."""
+    dense: bool = False
+    """Gives a dense tensor, of a sparse one, too."""
     always_breaks: bool = False
     """Multiplies matrices inside, in half, and raises there whatever it is given."""
     constants: tuple[tuple[int, str], ...] = ()

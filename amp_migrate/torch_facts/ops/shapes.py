@@ -102,7 +102,7 @@ ROWS: tuple[Op, ...] = (
         constants=((1, "input"), (2, "other")),
     ),
     Op("to_sparse", ".to_sparse .to_sparse_coo .to_sparse_csr", sparse=True),
-    Op("to_dense", ".to_dense"),
+    Op("to_dense", ".to_dense", dense=True),
     Op("cpu", ".cpu"),
     Op("cuda", ".cuda"),
     Op("pin_memory", ".pin_memory"),
