@@ -23,6 +23,27 @@ def argument(
     return call.args[index] if index < len(call.args) else None
 
 
+def fits(call: ast.Call, function: Function, bound: bool) -> bool:
+    """Whether a call gives a function what its signature asks for, and nothing else, as far as
+    that can be told. A decorator may have changed the signature.
+    """
+    given = function.args
+    keywords = {one.arg for one in call.keywords}
+    starred = any(isinstance(one, ast.Starred) for one in call.args)
+    if function.decorator_list or starred or None in keywords:
+        return True
+    names = [a.arg for a in (*given.posonlyargs, *given.args)]
+    names = names[1 if bound else 0 :]
+    rest = [*names[len(call.args) :], *(a.arg for a in given.kwonlyargs)]
+    too_many = len(call.args) > len(names) and given.vararg is None
+    unknown = given.kwarg is None and not keywords <= set(rest)
+    lacks = any(
+        name not in keywords and default_of(function, name) is None
+        for name in rest
+    )
+    return not (too_many or unknown or lacks)
+
+
 def rest_arguments(
     call: ast.Call, scope: Scope, parameter: str, bound: bool
 ) -> list[ast.expr] | None:

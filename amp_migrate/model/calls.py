@@ -9,22 +9,21 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeAlias
 
+from amp_migrate.model.arguments import fits
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.construction_sites import ConstructionSites
 from amp_migrate.model.handed_calls import all_followed, handed_calls
 from amp_migrate.model.handed_nowhere import stays
-from amp_migrate.model.kinds import Kind, library_kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.object_calls import (
     calls_of_objects,
     classes_made,
-    holder_of,
 )
+from amp_migrate.model.receivers import is_module, is_of_torch
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 
 Site: TypeAlias = tuple[ast.Call, Scope]
 """A call, and the scope that evaluates it."""
-_TOOLS = {Kind.SCALER, Kind.OPTIMIZER, Kind.SCHEDULER}
 
 
 class CallGraph:
@@ -266,9 +265,13 @@ class CallGraph:
             yield from own.get(one, ())
         for site in others:
             made = classes_made(self, site)
-            if made is None or any(
-                one in family or cls in self.lineage(one) for one in made
-            ):
+            if made is None:
+                related = fits(site[0], function, bound=True)
+            else:
+                related = any(
+                    one in family or cls in self.lineage(one) for one in made
+                )
+            if related:
                 yield site
 
     def _by_class(
@@ -292,35 +295,12 @@ class CallGraph:
                 if is_own and isinstance(around, ast.ClassDef):
                     own.setdefault(around, []).append((call, caller))
                 elif holder is not None and not (
-                    self._is_of_torch(holder, caller)
-                    or _is_module(holder, caller)
+                    is_of_torch(self, holder, caller)
+                    or is_module(holder, caller)
                 ):
                     others.append((call, caller))
             self._own_calls[name] = own, others
         return self._own_calls[name]
-
-    def _is_of_torch(self, holder: ast.expr, caller: Scope) -> bool:
-        """Whether all that a variable is given are scalers, optimizers and schedulers of torch,
-        whose methods are their own.
-        """
-        held = holder_of(self, holder, caller)
-        bindings = held[0].bindings.get(held[1], []) if held is not None else []
-        made = [
-            b.value for b in bindings if b.how == "assign" and b.index is None
-        ]
-        names = [
-            self.module.canonical(v.func)
-            for v in made
-            if isinstance(v, ast.Call)
-        ]
-        return (
-            bool(names)
-            and len(names) == len(bindings)
-            and all(
-                name is not None and library_kind(name) in _TOOLS
-                for name in names
-            )
-        )
 
     def constructions(self, cls: ast.ClassDef) -> list[tuple[ast.Call, Scope]]:
         """Calls `Cls(...)` in this module."""
@@ -390,11 +370,3 @@ def _last_name(func: ast.expr) -> str | None:
     if isinstance(func, ast.Name):
         return func.id
     return func.attr if isinstance(func, ast.Attribute) else None
-
-
-def _is_module(holder: ast.expr, scope: Scope) -> bool:
-    """`librosa` of `librosa.load(path)`: what `import` binds has functions, and no methods."""
-    name = holder.id if isinstance(holder, ast.Name) else ""
-    home = scope.lookup(name)
-    held = home.bindings.get(name, ()) if home is not None else ()
-    return bool(held) and all(isinstance(b.statement, ast.Import) for b in held)

@@ -21,7 +21,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
-from amp_migrate.planner.device_questions import DeviceQuestions
+from amp_migrate.planner.device_questions import DeviceQuestions, decides
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.moved_models import moved_here
@@ -233,12 +233,14 @@ class SwitchFinder:
         """What the program's own names for the device, and its flags, say."""
         for move in moves:
             found = self.questions.from_move(move, here)
-            if found is not None:
+            if found is not None and (
+                found.enabled or decides(move, moves, here.scope)
+            ):
                 yield found
         yield from (
             Switch('"cuda"', flag) for flag in self.questions.flags(moves, here)
         )
-        if self.questions.are_unconditional(moves):
+        if self.questions.are_unconditional(moves, here.scope):
             yield Switch('"cuda"', None)
         yield from self.questions.held(here)
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.device_values import NAMED, DeviceValue, Form
+from amp_migrate.model.device_values import (
+    NAMED,
+    DeviceValue,
+    Form,
+    bare_names,
+)
 from amp_migrate.model.earlier_statements import is_lasting
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -173,23 +178,22 @@ class DeviceQuestions:
             ):
                 yield origin
 
-    def are_unconditional(self, moves: list[Move]) -> bool:
+    def are_unconditional(self, moves: list[Move], scope: Scope) -> bool:
         """Whether CUDA is used without asking: `.cuda()` or `.to("cuda")` under no condition."""
-        for move in moves:
-            literal = move.device is None or not dotted_name(move.device)
-            cuda = (
-                move.value.closed
-                and not _may_be_cpu(move.value)
-                and move.value.names
-            )
-            if (
-                literal
-                and cuda
-                and not move.tests
-                and not self._asks(move.scope)
-            ):
-                return True
-        return False
+        return any(
+            self._is_unconditional(move) and decides(move, moves, scope)
+            for move in moves
+        )
+
+    def _is_unconditional(self, move: Move) -> bool:
+        literal = move.device is None or not dotted_name(move.device)
+        cuda = (
+            move.value.closed
+            and not _may_be_cpu(move.value)
+            and bool(move.value.names)
+        )
+        asks = move.tests or self._asks(move.scope)
+        return literal and cuda and not asks
 
     def _asks(self, scope: Scope) -> bool:
         """Whether the file asks anywhere whether there is a GPU."""
@@ -209,6 +213,15 @@ def _is_index(value: DeviceValue) -> bool:
     """A rank, as far as anything is known: `torch.device` of it raises without an accelerator."""
     return bool(value.form & Form.INDEX) and not value.form & (
         Form.DEVICE | Form.STRING
+    )
+
+
+def decides(move: Move, moves: list[Move], scope: Scope) -> bool:
+    """Whether a move to CUDA under no condition tells where the loop in `scope` runs: another
+    caller may move its model to the CPU.
+    """
+    return move.scope is scope or not any(
+        one.of_model and "cpu" in bare_names(one.value.names) for one in moves
     )
 
 

@@ -87,6 +87,18 @@ class MoveOrder:
             first
         )
 
+    def is_of_other_script(self, move: Move, scope: Scope) -> bool:
+        """Whether a move stands at the top level of another file, which does not lead to a scope
+        whose callers are known.
+        """
+        function, root = scope.node, move.scope.module.root
+        return (
+            move.scope is root
+            and isinstance(function, FUNCTIONS)
+            and self.program.reaching.entry.is_followed(function)
+            and root not in self._leading_to(scope)
+        )
+
     def _leading_to(self, scope: Scope) -> frozenset[Scope]:
         """The scope, its callers and theirs; each once, for many ways may lead through one, and
         remembered, for every move of data asks.

@@ -200,6 +200,8 @@ class TrainedModels:
 
     def is_moved(self, move: Move, model: ast.expr, scope: Scope) -> bool:
         """Whether it is `model` that a move puts on a device."""
+        if self.order.is_of_other_script(move, scope):
+            return False
         assert isinstance(move.call.func, ast.Attribute)
         moved = move.call.func.value
         value = self.program.values.of(moved, move.scope)
