@@ -126,13 +126,20 @@ class Scalers:
         lines = self.spellings.of(home.scope).made(name, switch, option)
         statements = tuple(map(Template, lines))
         span = self.program.module.span(anchor)
-        above = not isinstance(
-            anchor, FUNCTIONS
-        )  # a comment stays with its statement
         return (
-            InsertBefore(span, statements, above)
+            InsertBefore(span, statements, self._stands_above(anchor))
             if before
             else InsertAfter(span, statements)
+        )
+
+    def _stands_above(self, anchor: ast.stmt) -> bool:
+        """Whether a statement before `anchor` belongs to what precedes it, above comments and empty
+        lines; not to the body of a function that ends there.
+        """
+        block = self.program.module.block_of(anchor)
+        place = next(i for i, one in enumerate(block) if one is anchor)
+        return not isinstance(anchor, FUNCTIONS) or not isinstance(
+            block[max(place - 1, 0)], (*FUNCTIONS, ast.ClassDef)
         )
 
     def switches_for(self, scope: Scope) -> list[Switch]:
