@@ -112,15 +112,13 @@ def _loss(program: Program, scope: Scope, statement: ast.stmt) -> bool:
         if isinstance(n, ast.Call)
     ]
     simple = isinstance(statement, (ast.Assign, ast.AugAssign))
-    losses = (
-        program.values.kind(c.func, scope) is Kind.CRITERION
-        or _functional_loss(program, c)
-        for c in calls
-    )
-    return simple and any(losses)
+    return simple and any(computes_loss(program, c, scope) for c in calls)
 
 
-def _functional_loss(program: Program, call: ast.Call) -> bool:
+def computes_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call is that of a criterion, or of a loss of `torch.nn.functional`."""
+    if program.values.kind(call.func, scope) is Kind.CRITERION:
+        return True
     name = program.canonical(call.func) or ""
     return name.startswith("torch.nn.functional.") and (
         "loss" in name or "entropy" in name

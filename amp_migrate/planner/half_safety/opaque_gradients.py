@@ -1,0 +1,90 @@
+"""Code out of sight that is handed a loss and the model: it may take gradients, as the inner steps
+of meta-learning do.
+
+`learner.adapt(loss)` of learn2learn and `gradient_update_parameters(model, loss)` of torchmeta call
+`torch.autograd.grad` with `create_graph`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.evaluation import computes_loss
+from amp_migrate.planner.half_safety.gradients_inside import must_be_float
+from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.regions import Region
+
+_RUNS = EventKind.FORWARD | EventKind.CALLABLE
+
+
+def refuse_handed(
+    program: Program, regions: Iterable[tuple[Scope, Region]]
+) -> None:
+    """Raise Refusal where a region hands a loss and its model to code that nobody sees."""
+    for scope, region in regions:
+        for node, where in reachable(program, region.statements(), scope):
+            if isinstance(node, ast.Call) and _is_handed_both(
+                program, node, where
+            ):
+                name = ast.unparse(node.func)
+                raise must_be_float(
+                    node,
+                    f"`{name}` gets a loss and the model, and nothing in sight shows that it takes "
+                    "none",
+                )
+
+
+def _is_handed_both(program: Program, call: ast.Call, scope: Scope) -> bool:
+    given = [*call.args, *(one.value for one in call.keywords)]
+    func = call.func
+    holders = [func.value] if isinstance(func, ast.Attribute) else []
+    return (
+        any(_is_loss(program, one, scope) for one in given)
+        and any(_is_run(program, one, scope) for one in (*holders, *given))
+        and not _is_known(program, call, scope)
+    )
+
+
+def _is_loss(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """A name for what a criterion has just given."""
+    if not isinstance(expr, ast.Name):
+        return False
+    bindings = program.reaching.at(expr, expr.id).bindings
+    return any(
+        isinstance(one.value, ast.Call)
+        and one.index is None
+        and computes_loss(program, one.value, scope)
+        for one in bindings
+    )
+
+
+def _is_run(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether an expression names a model, or what this body runs as one."""
+    name = dotted_name(expr)
+    if name is None or name == scope.self_name:
+        return False
+    return program.values.kind(expr, scope) is Kind.MODEL or any(
+        dotted_name(one.func) == name
+        and program.effects.forward_of(one, scope) & _RUNS
+        for one in scope.calls
+    )
+
+
+def _is_known(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call runs code in sight, a builtin, or what torch documents."""
+    name = program.canonical(call.func)
+    if name is not None and name.startswith(("torch.", "numpy.")):
+        return True
+    func = call.func
+    own = isinstance(func, ast.Name) and scope.lookup(func.id) is None
+    if (own and name is None) or program.values.callees(call, scope):
+        return True
+    abroad = program.values.abroad(func, scope)
+    kind = program.values.kind(func, scope)
+    return abroad is not None or kind in (Kind.MODEL, Kind.CRITERION)
