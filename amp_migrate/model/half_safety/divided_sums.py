@@ -35,7 +35,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if found is None:
         return
     above, below = found
-    if _is_count(asked, below, scope, _DEEP):
+    if _is_count(asked, below, scope):
         yield from _products(asked, above, below, scope, None)
         return
     lengths = set(_lengths(asked, below, scope, _DEEP))
@@ -147,35 +147,49 @@ def _is_turned(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
 # -- divisors
 
 
-def _is_count(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
+def _is_count(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     """A number of values: a size, a length, a sum of weights."""
-    if deep == 0:
+    waiting = [(expr, scope, _DEEP)]
+    while waiting:
+        one, home, hops = waiting.pop()
+        if _counts(one):
+            continue
+        parts = _computed_from(one, home)
+        if parts is not None:
+            waiting += [(part, home, hops) for part in parts]
+            continue
+        found = values_of(asked, one, parts=True) if hops else []
+        if not found:
+            return False
+        waiting += [(value, where, hops - 1) for value, where in found]
+    return True
+
+
+def _counts(expr: ast.expr) -> bool:
+    """`len(x)`, `x.shape`, `mask.sum()`."""
+    if isinstance(expr, ast.Attribute):
+        return expr.attr == "shape"
+    if not isinstance(expr, ast.Call):
         return False
+    if isinstance(expr.func, ast.Name):
+        return expr.func.id == "len"
+    return method_name(expr) in _COUNTS
+
+
+def _computed_from(expr: ast.expr, scope: Scope) -> list[ast.expr] | None:
+    """What has to be a count for an expression to be one; None where its syntax does not tell."""
     if isinstance(expr, ast.BinOp):
         sides = [
             one for one in (expr.left, expr.right) if number(one, scope) is None
         ]
         is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
-        return is_plain and bool(sides) and all(_is_count(asked, one, scope, deep - 1)
-                                               for one in sides)  # fmt: skip
-    if isinstance(expr, ast.Call):
-        if isinstance(expr.func, ast.Name):
-            return (
-                expr.func.id == "len"
-                or expr.func.id in ("float", "int")
-                and any(
-                    _is_count(asked, one, scope, deep - 1) for one in expr.args
-                )
-            )
-        return method_name(expr) in _COUNTS
+        return sides if is_plain and sides else None
     if isinstance(expr, ast.Subscript):
-        return _is_count(asked, expr.value, scope, deep - 1)
-    if isinstance(expr, ast.Attribute) and expr.attr == "shape":
-        return True
-    found = values_of(asked, expr, parts=True)
-    return bool(found) and all(
-        _is_count(asked, one, home, deep - 1) for one, home in found
-    )
+        return [expr.value]
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name):
+        is_plain = expr.func.id in ("float", "int")
+        return expr.args[:1] if is_plain and expr.args else None
+    return None
 
 
 def _lengths(
