@@ -78,7 +78,9 @@ class Unscaling(Turn):
         first = tops[0]
         if not guards <= self._guards(first):
             if self._cleared_each_turn(step, self._guards(first)):
-                return first  # the step alone is conditional; update() comes with unscale_
+                # The step alone is conditional: update() comes with unscale_, for each backward.
+                backward = self.flow.steps[self._last_backward(step)]
+                return self._in_block_of(first, backward.statement)
             raise Refusal(
                 "gradients-read-twice",
                 first,
