@@ -18,6 +18,7 @@ from amp_migrate.planner.anomaly_detection import files_that_may_switch
 from amp_migrate.planner.checkpoints import Checkpoints
 from amp_migrate.planner.file_additions import FileAdditions
 from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.finite_guards import finite_guards
 from amp_migrate.planner.frameworks import framework_loops
 from amp_migrate.planner.groups import Group, groups
 from amp_migrate.planner.half_safety.naming import Unnamed
@@ -270,7 +271,14 @@ class Planner:
             made += own.edits if own is not None else ()
             # First what makes the scaler, then what uses it: both may stand above one statement.
             edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
-            for file, note in [*checkpoints.notes, *self._optional_notes()]:
+            guards = (
+                one for plan in self.planned for one in finite_guards(plan.loop)
+            )
+            for file, note in [
+                *checkpoints.notes,
+                *self._optional_notes(),
+                *guards,
+            ]:
                 plans[file.path].notes.append(note)
         for file, note in self._open_notes():
             plans[file.path].notes.append(note)
