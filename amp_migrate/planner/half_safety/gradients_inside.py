@@ -25,6 +25,12 @@ def must_be_float(node: ast.AST, why: str) -> Refusal:
     )
 
 
+def goes_backward(call: ast.Call) -> str:
+    """What a backward pass within a region means: attacks, inner steps."""
+    taken = ast.unparse(call)
+    return f"here `{taken}` takes them within the forward, of a loss that nothing scales"
+
+
 def refuse_inside_models(
     program: Program, scope: Scope, known: Collection[int]
 ) -> None:
