@@ -5,7 +5,6 @@ anywhere, the ranks of spawned processes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.syntax import Binding, Scope, returned
@@ -54,18 +53,6 @@ def returned_parts(
         and index < len(one.elts)
     ]
     return parts if len(parts) == len(whole) else []
-
-
-def stored_values(program: Program, name: str) -> Iterator[ast.expr | None]:
-    """What the program assigns to an attribute of that name of anything; None where that is not
-    one value.
-    """
-    parents = program.module.parents
-    for node, statement in list(parents.items()):
-        if isinstance(node, ast.Attribute) and node.attr == name:
-            if isinstance(node.ctx, ast.Store):
-                value = getattr(statement, "value", None)
-                yield value if isinstance(value, ast.expr) else None
 
 
 def spawned(program: Program) -> frozenset[ast.AST]:

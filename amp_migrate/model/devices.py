@@ -15,7 +15,6 @@ from amp_migrate.model.device_sources import (
     of_class_abroad,
     returned_parts,
     spawned,
-    stored_values,
 )
 from amp_migrate.model.device_values import (
     NAMED,
@@ -30,6 +29,7 @@ from amp_migrate.model.device_values import (
     present,
 )
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.stored_attributes import stored_values
 from amp_migrate.model.syntax import (
     FUNCTIONS,
     Binding,
@@ -187,14 +187,12 @@ class Devices:
 
     def _written(self, dotted: str) -> Iterator[DeviceValue]:
         """What the program assigns to an attribute of that name of anything."""
-        for value in stored_values(self.program, dotted.rpartition(".")[2]):
+        name = dotted.rpartition(".")[2]
+        for value, scope in stored_values(self.program, name):
             if value is None:
                 yield UNKNOWN
             else:
-                yield self._once(value, partial(self._stored, value))
-
-    def _stored(self, value: ast.expr) -> DeviceValue:
-        return self.of(value, self.program.module.scope_of(value))
+                yield self._once(value, partial(self.of, value, scope))
 
     def _there(
         self, home: Program, binding: Binding, value: ast.expr

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.stored_attributes import stored_values
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import parameters
 from amp_migrate.model.tensors.fact import (
@@ -47,8 +49,22 @@ def of_binding(inference: Inference, binding: Binding) -> Fact:
     if binding.how in ("assign", "walrus"):
         place = binding.index
         whole = fact if place is None else fact.element(place)
+        if isinstance(binding.value, ast.Constant):
+            return join([whole, *_set_from_outside(inference, binding)])
         return _filled(inference, binding, whole) if fact.container else whole
     return inference.unseen(binding.value)
+
+
+def _set_from_outside(inference: Inference, binding: Binding) -> Iterator[Fact]:
+    """`self.weight = None`, for which other code writes `layer.weight = ...`."""
+    value, names = binding.value, _targets(binding)
+    if not isinstance(value, ast.Constant) or value.value is not None:
+        return
+    for name in names:
+        holder, _, attribute = name.rpartition(".")
+        for given, scope in stored_values(inference.program, attribute):
+            if given is not None and holder and given is not value:
+                yield inference.of(given, scope)
 
 
 def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:

@@ -25,10 +25,14 @@ def must_be_float(node: ast.AST, why: str) -> Refusal:
     )
 
 
-def goes_backward(call: ast.Call) -> str:
-    """What a backward pass within a region means: attacks, inner steps."""
-    taken = ast.unparse(call)
-    return f"here `{taken}` takes them within the forward, of a loss that nothing scales"
+def refuse_backward(program: Program, node: ast.AST, scope: Scope) -> None:
+    """Raise Refusal for a backward pass that a region runs: of an attack, or an inner step."""
+    if isinstance(node, ast.Call) and program.effects.is_backward(node, scope):
+        raise must_be_float(
+            node,
+            f"here `{ast.unparse(node)}` takes them within the forward, of a loss that nothing "
+            "scales",
+        )
 
 
 def refuse_inside_models(

@@ -38,8 +38,7 @@ from amp_migrate.planner.half_safety.custom_functions import (
 )
 from amp_migrate.planner.half_safety.foreign_calls import handed_abroad
 from amp_migrate.planner.half_safety.gradients_inside import (
-    goes_backward,
-    must_be_float,
+    refuse_backward,
 )
 from amp_migrate.planner.half_safety.handed_facts import Facts, HandedFacts
 from amp_migrate.planner.half_safety.inside import Inside
@@ -221,8 +220,8 @@ class Hazards:
             if isinstance(node, ast.Call):
                 if self.elsewhere and grad_keeps_graph(self.program, node):
                     raise self._second_order(node)
-                if self.program.effects.is_backward(node, where):
-                    raise must_be_float(node, goes_backward(node))
+                if self.elsewhere:
+                    refuse_backward(self.program, node, where)
                 for expr in operands_on_cpu(self.asked, node, where):
                     self.cast(expr, "ops-without-half-kernel")
                 for expr in (

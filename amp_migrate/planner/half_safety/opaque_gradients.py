@@ -1,5 +1,5 @@
-"""Code out of sight that is handed a loss and the model: it may take gradients, as the inner steps
-of meta-learning do.
+"""Gradients that a region takes: by a backward pass of its own, or by code out of sight that is
+handed a loss and the model, as the inner steps of meta-learning are.
 
 `learner.adapt(loss)` of learn2learn and `gradient_update_parameters(model, loss)` of torchmeta call
 `torch.autograd.grad` with `create_graph`.
@@ -16,7 +16,10 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.evaluation import computes_loss
-from amp_migrate.planner.half_safety.gradients_inside import must_be_float
+from amp_migrate.planner.half_safety.gradients_inside import (
+    must_be_float,
+    refuse_backward,
+)
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.regions import Region
 
@@ -26,9 +29,12 @@ _RUNS = EventKind.FORWARD | EventKind.CALLABLE
 def refuse_handed(
     program: Program, regions: Iterable[tuple[Scope, Region]]
 ) -> None:
-    """Raise Refusal where a region hands a loss and its model to code that nobody sees."""
+    """Raise Refusal where a region goes backward, or hands a loss and its model to code that
+    nobody sees.
+    """
     for scope, region in regions:
         for node, where in reachable(program, region.statements(), scope):
+            refuse_backward(program, node, where)
             if isinstance(node, ast.Call) and _is_handed_both(
                 program, node, where
             ):
