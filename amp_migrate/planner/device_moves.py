@@ -12,6 +12,7 @@ from amp_migrate.model.device_values import DeviceValue, Form
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.opposites import negated
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Scope
@@ -196,16 +197,28 @@ class DeviceUse:
         return branch if made and inside else None
 
     def tests_of(self, node: ast.AST) -> Iterator[ast.expr]:
-        """The conditions that a node stands under, innermost first; not that of the main block."""
+        """The conditions that a node stands under, innermost first; not that of the main block,
+        and not what chooses between two ways to a GPU.
+        """
         here: ast.AST = node
         for parent in self.program.module.ancestors(node):
-            branch = isinstance(parent, ast.If) and any(
-                here is s for s in parent.body
-            )
-            choice = isinstance(parent, ast.IfExp) and parent.body is here
-            if (branch or choice) and isinstance(parent, (ast.If, ast.IfExp)):
-                yield from ([] if _is_main(parent.test) else [parent.test])
+            if isinstance(parent, (ast.If, ast.IfExp)):
+                first, second = _arms(parent)
+                if not _is_main(parent.test):
+                    if here in first:
+                        yield parent.test
+                    elif here in second and not any(map(_leaves_cpu, first)):
+                        yield self._negated(parent.test)
             here = parent
+
+    def _negated(self, test: ast.expr) -> ast.expr:
+        """The opposite of a condition, one for each, so that it is the same for all who ask."""
+        known: dict[ast.expr, ast.expr] = self.program.remembered(
+            "opposites", dict
+        )
+        if test not in known:
+            known[test] = negated(test)
+        return known[test]
 
     def _knows_other(self, call: ast.Call, scope: Scope) -> bool:
         name = self.program.canonical(call.func) or ""
@@ -257,6 +270,27 @@ class DeviceUse:
         return any(name.rstrip(":") == "cuda" for name in value.names) or (
             value.is_device and not value.closed
         )
+
+
+def _arms(choice: ast.If | ast.IfExp) -> tuple[list[ast.AST], list[ast.AST]]:
+    """What is done, or evaluated, where a condition holds, and where it does not."""
+    if isinstance(choice, ast.If):
+        return list(choice.body), list(choice.orelse)
+    return [choice.body], [choice.orelse]
+
+
+def _leaves_cpu(arm: ast.AST) -> bool:
+    """Whether something is moved there, and not to the CPU."""
+    return any(
+        isinstance(node, ast.Call)
+        and _is_move(node)
+        and not any(
+            isinstance(one, ast.Constant) and one.value == "cpu"
+            for given in node.args[:1]
+            for one in nodes_in(given)
+        )
+        for node in nodes_in(arm)
+    )
 
 
 def _is_main(test: ast.expr) -> bool:

@@ -148,7 +148,7 @@ class DeviceQuestions:
         tests = [move.tests[0] for move in moves if move.tests]
         if len(tests) < len(moves):
             return
-        texts = dict.fromkeys(map(self.program.module.source, tests))
+        texts = dict.fromkeys(map(self._text, tests))
         for text in texts if len(texts) == 1 else ():
             plain = ast.parse(text, mode="eval").body
             dotted = dotted_name(plain)
@@ -159,6 +159,12 @@ class DeviceQuestions:
                     ast.parse(name, mode="eval").body
                 ) and here.can_read(name):
                     yield name
+
+    def _text(self, test: ast.expr) -> str:
+        """The source of a condition, or of one that was turned round."""
+        module = self.program.module
+        written = test in module.parents
+        return module.source(test) if written else ast.unparse(test)
 
     def _sources(self, text: str, here: ReadingPlace) -> Iterator[str]:
         """`args.x` for a later `self.x = args.x`."""
