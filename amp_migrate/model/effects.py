@@ -112,9 +112,11 @@ class Effects:
         )
 
     def _is_module(self, receiver: ast.expr, scope: Scope) -> bool:
-        imported = self.values.reaching.imported
-        named = self.module.canonical(receiver) is not None
-        return named and imported.is_import(receiver, scope)
+        """A module or object of an import that is none of torch's."""
+        name = self.module.canonical(receiver)
+        if name is None or name.startswith("torch."):
+            return False
+        return self.values.reaching.imported.is_import(receiver, scope)
 
     def is_step(self, call: ast.Call, scope: Scope) -> bool:
         """`X.step(...)` where X is, or is used as, an optimizer (or a wrapper of one)."""

@@ -271,14 +271,7 @@ class Planner:
             made += own.edits if own is not None else ()
             # First what makes the scaler, then what uses it: both may stand above one statement.
             edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
-            guards = (
-                one for plan in self.planned for one in finite_guards(plan.loop)
-            )
-            for file, note in [
-                *checkpoints.notes,
-                *self._optional_notes(),
-                *guards,
-            ]:
+            for file, note in [*checkpoints.notes, *self._scaler_notes()]:
                 plans[file.path].notes.append(note)
         for file, note in self._open_notes():
             plans[file.path].notes.append(note)
@@ -313,6 +306,12 @@ class Planner:
                     scope.module,
                     Note(call.lineno, call.col_offset + 1, message),
                 )
+
+    def _scaler_notes(self) -> Iterator[tuple[Module, Note]]:
+        """What a scaler changes for callers that pass none, and for guards."""
+        yield from self._optional_notes()
+        for one in self.planned:
+            yield from finite_guards(one.loop)
 
     def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
         for key, one in self.wiring.optional.items():

@@ -18,6 +18,7 @@ from amp_migrate.model.half_safety import (
     divided_sums,
     finite_differences,
     kernels,
+    loss_data,
     overflow,
     positions,
     products,
@@ -43,6 +44,7 @@ def apart(
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
         yield from divided_sums.hazards(asked, node, scope)
+        yield from loss_data.hazards(asked, node, scope)
         yield from positions.products(asked, node, scope)
         yield from positions.steep(asked, node, scope)
 

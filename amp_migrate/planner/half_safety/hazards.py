@@ -218,27 +218,27 @@ class Hazards:
             self.mend(hazard)
         for node, where in nodes:
             if isinstance(node, ast.Call):
-                if self.elsewhere and grad_keeps_graph(self.program, node):
-                    raise self._second_order(node)
-                if self.elsewhere:
-                    refuse_backward(self.program, node, where)
-                for expr in operands_on_cpu(self.asked, node, where):
-                    self.cast(expr, "ops-without-half-kernel")
-                for expr in (
-                    *moved_in_half(self.asked, node, where),
-                    *handed_abroad(self.asked, node, where),
-                ):
-                    self.cast(expr, "ops-without-half-kernel")
-                for hazard in hazards_of(self.asked, node, where):
-                    self.mend(hazard)
-                for expr in array_of_half(self.asked, node, where):
-                    self.cast(expr, "half-outside-autocast")
-                has_gradient = partial(self._has_gradient, where)
-                custom = refuse_unprotected(
-                    self.program, node, where, has_gradient
-                )
-                self.functions |= {custom} if custom is not None else set()
-                self._refuse_bce(node, where)
+                self._check_call(node, where)
+
+    def _check_call(self, node: ast.Call, where: Scope) -> None:
+        if self.elsewhere:
+            if grad_keeps_graph(self.program, node):
+                raise self._second_order(node)
+            refuse_backward(self.program, node, where)
+        for expr in (
+            *operands_on_cpu(self.asked, node, where),
+            *moved_in_half(self.asked, node, where),
+            *handed_abroad(self.asked, node, where),
+        ):
+            self.cast(expr, "ops-without-half-kernel")
+        for hazard in hazards_of(self.asked, node, where):
+            self.mend(hazard)
+        for expr in array_of_half(self.asked, node, where):
+            self.cast(expr, "half-outside-autocast")
+        has_gradient = partial(self._has_gradient, where)
+        custom = refuse_unprotected(self.program, node, where, has_gradient)
+        self.functions |= {custom} if custom is not None else set()
+        self._refuse_bce(node, where)
 
     def _has_gradient(self, scope: Scope, expr: ast.expr) -> bool:
         """Whether a value may be a floating-point tensor."""
