@@ -91,6 +91,11 @@ class Imports(NamedTuple):
     others: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written
     """What other statements bind a name to: `except ImportError: from slow import loss`."""
 
+    def origins(self, name: str) -> tuple[str, ...]:
+        """All that import statements bind a name to."""
+        first = self.names.get(name)
+        return () if first is None else (first, *self.others.get(name, ()))
+
     def otherwise(self, dotted: str) -> Iterator[str]:
         """The other dotted names that a name may refer to."""
         head, _, rest = dotted.partition(".")

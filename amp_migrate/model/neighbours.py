@@ -42,7 +42,22 @@ class Neighbours:
         outside the project.
         """
         home = self._home(canonical) if hops else None
-        return _definition(*home, hops) if home is not None else None
+        if home is not None:
+            return _definition(*home, hops)
+        return self._through_package(canonical, hops) if hops else None
+
+    def _through_package(self, canonical: str, hops: int) -> Definition | None:
+        """`nets.losses.Dice`, where the package `nets` imports a module as `losses`."""
+        for file, attributes in self._places(canonical):
+            program = program_of(file) if len(attributes) > 1 else None
+            near = program.module.neighbours if program is not None else None
+            if program is None or near is None:
+                continue
+            rest = ".".join(attributes[1:])
+            origins = program.module.imports.origins(attributes[0])
+            found = (near.find(f"{one}.{rest}", hops - 1) for one in origins)
+            return next((one for one in found if one is not None), None)
+        return None
 
     def variable(self, canonical: str, hops: int = _HOPS) -> Variable | None:
         """The bindings of a variable of the project that `canonical` names, through re-exports."""
@@ -222,12 +237,10 @@ def _definition(program: Program, name: str, hops: int) -> Definition | None:
         if isinstance(binding.statement, (*FUNCTIONS, ast.ClassDef)):
             return program, binding.statement
         if binding.how == "import" and program.module.neighbours is not None:
-            origin = program.module.imports.names.get(name)
-            return (
-                program.module.neighbours.find(origin, hops - 1)
-                if origin
-                else None
-            )
+            origins = program.module.imports.origins(name)
+            near = program.module.neighbours
+            named = (near.find(one, hops - 1) for one in origins)
+            return next((one for one in named if one is not None), None)
     for star in (
         program.module.imports.stars
         if name not in program.module.root.bindings

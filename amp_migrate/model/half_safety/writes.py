@@ -29,6 +29,8 @@ def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
         ):
             if _differ(asked, target.value, node.value, scope):
                 yield _hazard(node, target.value, node.value)
+            elif _is_open(asked, target.value, node.value, scope):
+                yield _unknown(node, target.value)
             else:
                 yield from written_with_float(
                     asked, node, target.value, node.value, scope
@@ -90,6 +92,11 @@ def of_call(
         pair = written(call, found)
         if pair is not None and _differ(asked, *pair, scope):
             yield _hazard(call, *pair)
+        elif pair is not None and _is_open(asked, *pair, scope):
+            yield _unknown(call, pair[0])
+        elif pair is not None and found.form != "in-place":
+            if _differ(asked, pair[1], pair[0], scope):
+                yield _hazard(call, pair[1], pair[0])
         elif pair is not None:
             yield from written_with_float(asked, call, *pair, scope)
     if found.op.float_parameters and found.form == "function":
@@ -118,7 +125,9 @@ _SOURCES = ("src", "source", "values", "tensor")
 
 
 def _hazard(node: ast.AST, buffer: ast.expr, value: ast.expr) -> Hazard:
-    message = f"`{ast.unparse(buffer)}` is float32, and a write by index converts nothing"
+    message = (
+        f"`{ast.unparse(buffer)}` is float32, and nothing is converted here"
+    )
     return Hazard(_RULE, node, (value,), message)
 
 
@@ -140,6 +149,25 @@ def _differ(
     if not is_half and not (is_float and asked.needs_cast(value, scope)):
         return False
     return not share_dtype(asked, buffer, value)
+
+
+def _is_open(
+    asked: Asked, buffer: ast.expr, value: ast.expr, scope: Scope
+) -> bool:
+    """Whether half values meet a buffer of which nothing tells the dtype: it may be float32."""
+    held = asked.fact(buffer, scope)
+    if held.container or held.dtypes != DType.UNKNOWN:
+        return False
+    is_half = asked.fact(value, scope).seen_half
+    return is_half and not share_dtype(asked, buffer, value)
+
+
+def _unknown(node: ast.AST, buffer: ast.expr) -> Hazard:
+    message = (
+        f"nothing shows the dtype of `{ast.unparse(buffer)}`, and half "
+        "values that are written here must have it"
+    )
+    return Hazard(_RULE, node, (), message)
 
 
 def _product(

@@ -32,6 +32,7 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.fixpoint import Fixpoint
 from amp_migrate.model.tensors.results import result, signed
+from amp_migrate.model.tensors.use import asked_as_tensor
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import Bounds
 
@@ -89,7 +90,7 @@ class Inference:
         self._depth += 1
         self._level[0] += 1
         try:
-            return self._infer(expr, scope)
+            return asked_as_tensor(self.program, expr, self._infer(expr, scope))
         finally:
             self._depth -= 1
             self._level[0] -= 1

@@ -123,7 +123,11 @@ class AddedReads(RewrittenFile):
         self, node: ast.Name | ast.Attribute, scope: Scope
     ) -> Iterator[Unproved]:
         dotted = dotted_name(node)
-        if dotted is None or self._of_library(node, dotted):
+        if dotted is None:
+            return
+        if self._is_hidden(node, dotted, scope):
+            yield self.failure(node, "`torch` is something else there")
+        if self._of_library(node, dotted):
             return
         if isinstance(node, ast.Attribute) and node.attr == "type":
             holder = dotted.rpartition(".")[0]
@@ -197,6 +201,16 @@ class AddedReads(RewrittenFile):
             given = f"{ast.unparse(node).rpartition('.')[0]} is not None"
             chosen = ast.unparse(above.values[0]) == given
         return chosen and form == Form.DEVICE | Form.NONE
+
+    def _is_hidden(self, node: ast.expr, dotted: str, scope: Scope) -> bool:
+        """Whether what an import of torch has brought is hidden by a variable there."""
+        home = scope.lookup(dotted.partition(".")[0])
+        canonical = self.program.canonical(node) or ""
+        return (
+            home is not None
+            and canonical.startswith("torch")
+            and not self.program.reaching.imported.is_import(node, scope)
+        )
 
     def _of_library(self, node: ast.expr, dotted: str) -> bool:
         """`torch.float16`, where torch is imported on every path."""

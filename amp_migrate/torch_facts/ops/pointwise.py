@@ -145,7 +145,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op("lerp", "*_", tensors=(0, 1), strict=1),
     Op("hypot", "*_", tensors=(0, 1), traits=Trait.SQUARES),
-    Op("heaviside", "*_", tensors=(0, 1)),
+    Op("heaviside", "*_", tensors=(0, 1), strict=1),
     Op("maximum", "*", tensors=(0, 1)),
     Op("minimum", "*", tensors=(0, 1)),
     Op("fmax", "*", tensors=(0, 1)),

@@ -45,6 +45,7 @@ TYPE = 'device.type == "cuda"'
 MADE, ARGS = 'torch.device(device).type == "cuda"', 'args.device.type == "cuda"'
 GOOD = {
     "a device": DEVICE + made(TYPE),
+    "torch imported in the function": (f"{DEVICE}def main():\n    import torch\n    {made(TYPE)}"),
     "a device in a function": f"{DEVICE}def main():\n    {made(TYPE)}",
     "a device in both arms": (
         'if c:\n    device = torch.device("cuda")\nelse:\n    device = torch.device("cpu")\n'
@@ -162,6 +163,14 @@ BAD = {
     ),
     "a device as the type": (DEVICE + "scaler = torch.amp.GradScaler(device)\n", "device"),
     "in a region": (STRING + region(TYPE), "device.type"),
+    "torch is a parameter": (
+        f"{DEVICE}def main(torch=None):\n    {made(TYPE)}",
+        "torch.amp.GradScaler",
+    ),
+    "torch is a variable of the function": (
+        f"{DEVICE}def main():\n    torch = load()\n    {made(TYPE)}",
+        "torch.amp.GradScaler",
+    ),
 }
 
 

@@ -1,0 +1,39 @@
+"""What the use of a value says of it: no list has `.pow(2)`, so that what may be a list elsewhere
+is a tensor where that is called.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.tensors.fact import Fact
+from amp_migrate.torch_facts import ops
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_CONTAINERS = (list, tuple, dict, set, str)
+_OF_NUMBERS = (ast.MatMult, ast.Sub, ast.Div, ast.Pow)
+
+
+def asked_as_tensor(program: Program, expr: ast.expr, fact: Fact) -> Fact:
+    """The fact of an expression, which is no container where none will do."""
+    if not fact.container:
+        return fact
+    parent = program.module.parents.get(expr)
+    is_called = isinstance(parent, ast.Attribute) and _is_of_tensors(
+        parent.attr
+    )
+    is_reckoned = isinstance(parent, ast.BinOp) and isinstance(
+        parent.op, _OF_NUMBERS
+    )
+    if not (is_called or is_reckoned):
+        return fact
+    return fact._replace(container=False, elements=())
+
+
+def _is_of_tensors(name: str) -> bool:
+    """Whether tensors have a method, and no container of Python."""
+    is_known = ops.method(name) is not None
+    return is_known and not any(hasattr(one, name) for one in _CONTAINERS)
