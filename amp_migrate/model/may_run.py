@@ -18,7 +18,7 @@ from amp_migrate.model.kept_code import Code, KeptCode, kept_code
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
-from amp_migrate.model.targets import kept_functions, targets
+from amp_migrate.model.targets import kept_functions, made_classes
 from amp_migrate.torch_facts.methods import FORWARD_HOOKS
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
         return False
     if isinstance(func, ast.Name) and scope.lookup(func.id) is None:
         return not hasattr(builtins, func.id)
-    return not kept_functions(program, func, scope) and not targets(
-        program, call, scope
+    return not kept_functions(program, func, scope) and not any(
+        made_classes(program, func, scope)
     )
 
 
@@ -182,12 +182,12 @@ def _of_any(program: Program, kept: KeptCode, func: ast.expr) -> Iterator[Code]:
     """Methods of that name; where the name says nothing, whatever is kept."""
     if isinstance(func, ast.Attribute):
         yield from program.graph.methods_named(func.attr)
-        if _is_set(program, func):
-            yield from kept.anywhere
-        return
+        if not _is_set(program, func):
+            return
     if isinstance(func, ast.Call) and _is_getattr(func):
         yield from _looked_up(program, func)
     yield from kept.anywhere
+    yield from program.graph.methods_named("__call__")
 
 
 def _is_set(program: Program, func: ast.Attribute) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.tensors.fact import Fact
+from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ _OF_NUMBERS = (ast.MatMult, ast.Sub, ast.Div, ast.Pow)
 
 
 def asked_as_tensor(program: Program, expr: ast.expr, fact: Fact) -> Fact:
-    """The fact of an expression, which is no container where none will do."""
+    """The fact of an expression, which is no container where none will do. Whether the halves were
+    those of the container is not told any more.
+    """
     if not fact.container:
         return fact
     parent = program.module.parents.get(expr)
@@ -30,7 +32,10 @@ def asked_as_tensor(program: Program, expr: ast.expr, fact: Fact) -> Fact:
     )
     if not (is_called or is_reckoned):
         return fact
-    return fact._replace(container=False, elements=())
+    dtypes = fact.dtypes
+    if dtypes & DType.HALF:
+        dtypes = dtypes & ~DType.HALF | DType.UNKNOWN
+    return fact._replace(dtypes=dtypes, container=False, elements=())
 
 
 def _is_of_tensors(name: str) -> bool:

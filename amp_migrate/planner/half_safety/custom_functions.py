@@ -11,9 +11,10 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 
 from amp_migrate.model.half_safety.demands import is_raw_pointer
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.planner.half_safety.autograd_functions import (
     BACKWARD,
@@ -101,8 +102,13 @@ def _wants(program: Program, custom: Custom) -> bool:
     """Whether a function that is applied multiplies, or calls code out of sight, which may be an
     extension.
     """
-    is_applied = f"{custom.node.name}.apply" in program.module.text
-    return is_applied and _computes(program, custom)
+    name = custom.node.name
+    is_applied = f"{name}.apply" in program.module.text
+    files = program.module.files
+    is_kept = bool(custom.node.decorator_list) or any(
+        name in names_in(file.tree) for file in files
+    )
+    return (is_applied or is_kept) and _computes(program, custom)
 
 
 def _computes(program: Program, custom: Custom) -> bool:
@@ -210,6 +216,43 @@ def applied(program: Program, call: ast.Call, scope: Scope) -> Custom | None:
 
 
 _DEEP = 4
+
+
+def perhaps_applied(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[Custom]:
+    """The functions of the program that `TABLE["product"].apply(x)`, or a variable that holds such
+    an `apply`, may run.
+    """
+    if applied(program, call, scope) is not None:
+        return []
+    func = call.func
+    dotted = dotted_name(func)
+    bindings = (
+        program.reaching.at(func, dotted).bindings if dotted is not None else ()
+    )
+    values = [func, *(one.value for one in bindings)]
+    if not any(_is_open_apply(program, one) for one in values):
+        return []
+    return [
+        one
+        for one in functions(program)
+        if _mendable(program, one) and _computes(program, one)
+    ]
+
+
+def _is_open_apply(program: Program, expr: ast.expr | None) -> bool:
+    """`table[name].apply`, of no module: these apply functions to their parts."""
+    if not isinstance(expr, ast.Attribute) or expr.attr != "apply":
+        return False
+    if expr.value not in program.module.parents:
+        return False
+    scope = program.module.scope_of(expr.value)
+    named = _class_named(program, expr.value, scope)
+    return named is None and program.values.kind(expr.value, scope) in (
+        Kind.UNKNOWN,
+        Kind.OTHER,
+    )
 
 
 def _class_applied(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import Region
 
@@ -43,7 +43,7 @@ def refuse_inside_models(
     """
     if not known and not _mentions_gradients(program):
         return
-    for node, where in reachable(program, scope.body, scope):
+    for node, where in perhaps_reachable(program, scope.body, scope):
         if (
             isinstance(node, ast.Call)
             and id(node) not in known
@@ -61,7 +61,9 @@ def refuse_in_callers(
     if not _mentions_gradients(program):
         return
     for scope, region in regions:
-        for node, where in reachable(program, region.statements(), scope):
+        for node, where in perhaps_reachable(
+            program, region.statements(), scope
+        ):
             if (
                 isinstance(node, ast.Call)
                 and where.module.canonical(node.func) == GRAD

@@ -33,6 +33,7 @@ from amp_migrate.planner.half_safety.cpu_operands import (
     operands_on_cpu,
 )
 from amp_migrate.planner.half_safety.custom_functions import (
+    perhaps_applied,
     refuse_unprotected,
     unprotected,
 )
@@ -220,25 +221,24 @@ class Hazards:
             if isinstance(node, ast.Call):
                 self._check_call(node, where)
 
-    def _check_call(self, node: ast.Call, where: Scope) -> None:
+    def _check_call(self, call: ast.Call, scope: Scope) -> None:
+        """What a call hands to others, and the functions of autograd that it runs."""
         if self.elsewhere:
-            if grad_keeps_graph(self.program, node):
-                raise self._second_order(node)
-            refuse_backward(self.program, node, where)
-        for expr in (
-            *operands_on_cpu(self.asked, node, where),
-            *moved_in_half(self.asked, node, where),
-            *handed_abroad(self.asked, node, where),
-        ):
-            self.cast(expr, "ops-without-half-kernel")
-        for hazard in hazards_of(self.asked, node, where):
+            if grad_keeps_graph(self.program, call):
+                raise self._second_order(call)
+            refuse_backward(self.program, call, scope)
+        for find in (operands_on_cpu, moved_in_half, handed_abroad):
+            for expr in find(self.asked, call, scope):
+                self.cast(expr, "ops-without-half-kernel")
+        for hazard in hazards_of(self.asked, call, scope):
             self.mend(hazard)
-        for expr in array_of_half(self.asked, node, where):
+        for expr in array_of_half(self.asked, call, scope):
             self.cast(expr, "half-outside-autocast")
-        has_gradient = partial(self._has_gradient, where)
-        custom = refuse_unprotected(self.program, node, where, has_gradient)
+        has_gradient = partial(self._has_gradient, scope)
+        custom = refuse_unprotected(self.program, call, scope, has_gradient)
         self.functions |= {custom} if custom is not None else set()
-        self._refuse_bce(node, where)
+        self.functions.update(perhaps_applied(self.program, call, scope))
+        self._refuse_bce(call, scope)
 
     def _has_gradient(self, scope: Scope, expr: ast.expr) -> bool:
         """Whether a value may be a floating-point tensor."""

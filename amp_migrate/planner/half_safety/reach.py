@@ -20,7 +20,7 @@ from amp_migrate.model.may_run import may_run, properties
 from amp_migrate.model.model_layers import layers
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import (
     kept_functions,
     makers,
@@ -63,7 +63,7 @@ def _reachable(
     wanted: deque[tuple[ast.AST, Scope]] = deque((s, scope) for s in statements)
     while wanted:
         root, where = wanted.popleft()
-        for node in shallow(root):
+        for node in () if isinstance(root, FUNCTIONS) else shallow(root):
             yield node, where
             found: list[Code] = []
             if isinstance(node, ast.Call):

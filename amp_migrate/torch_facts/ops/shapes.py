@@ -101,6 +101,7 @@ ROWS: tuple[Op, ...] = (
         tensors=(1, 2),
         constants=((1, "input"), (2, "other")),
     ),
+    Op("coalesce", ".coalesce"),
     Op("to_sparse", ".to_sparse .to_sparse_coo .to_sparse_csr", sparse=True),
     Op("to_dense", ".to_dense", dense=True),
     Op("cpu", ".cpu"),
