@@ -140,7 +140,9 @@ class CallValues:
         foreign = made.foreign or (
             (program, made.cls) if made.cls is not None else None
         )
-        return Value(made.kind, expr, made.name, foreign=foreign)
+        return Value(
+            made.kind, expr, made.name, foreign=foreign, mixed=made.mixed
+        )
 
     def _container_call(self, expr: ast.Call, scope: Scope) -> Value:
         values = [*(k.value for k in expr.keywords)]

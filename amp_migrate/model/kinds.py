@@ -58,7 +58,9 @@ class Value(NamedTuple):
     held: Value | None = None
     """Of a list of models, what each of them is, where they are all the same."""
     mixed: bool = False
-    """Whether it may be an optimizer of another class, which is not a library's, as well."""
+    """Whether it may be an optimizer or an object of another class, which is not a library's, as
+    well.
+    """
 
     def __bool__(self) -> bool:
         return self.kind is not Kind.UNKNOWN

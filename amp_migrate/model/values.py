@@ -169,12 +169,13 @@ class Values:
         if special:
             # `optimizer = Noam(optimizer)` is a wrapper from then on; AMP can
             # be off for an optimizer that says that it is of second order.
-            return min(special, key=_is_marked)
+            first = min(special, key=_is_marked)
+            return first._replace(mixed=_are_several(telling))
         if {Kind.DEVICE, Kind.DEVICE_NAME} <= {v.kind for v in telling}:
             return next(
                 v for v in telling if v.kind is Kind.DEVICE_NAME
             )  # what reads a name reads a device as well
-        if _differ(telling):
+        if _differ(telling) or _are_several(telling):
             return telling[0]._replace(mixed=True)
         return telling[0] if telling else known[0] if known else UNKNOWN
 
@@ -337,6 +338,13 @@ def _differ(values: list[Value]) -> bool:
     makes = {(v.name, v.cls, v.foreign and v.foreign[1]) for v in found}
     own = any(v.mixed or not _is_library_class(v) for v in found)
     return own and (len(makes) > 1 or any(v.mixed for v in found))
+
+
+def _are_several(values: list[Value]) -> bool:
+    """Whether objects are of several classes of the project."""
+    found = [v for v in values if v.kind in (Kind.OBJECT, Kind.WRAPPER)]
+    classes = {v.cls or (v.foreign and v.foreign[1]) for v in found}
+    return len(classes) > 1 or any(v.mixed for v in found)
 
 
 def _is_library_class(value: Value) -> bool:

@@ -5,6 +5,7 @@ that do (a nested `take_step()`, `self.update()`, the `step` of a wrapper of the
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.arguments import argument
@@ -15,7 +16,8 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.step_values import is_value_used
 from amp_migrate.model.syntax import Function, Scope
-from amp_migrate.planner.refusal import Refusal
+from amp_migrate.model.targets import makers
+from amp_migrate.planner.refusal import Refusal, place_of
 
 _HOPS = 3
 
@@ -127,6 +129,7 @@ def _steps_of(
             return []
         assert isinstance(call.func, ast.Attribute)
         return [StepCall(call, call.func.value)]
+    _refuse_several(program, call, scope, function)
     helper = program.scope(function)
     inners = step_calls(program, helper, hops - 1) if hops else []
     return [
@@ -135,6 +138,33 @@ def _steps_of(
         )
         for inner in inners
     ]
+
+
+def _refuse_several(
+    program: Program, call: ast.Call, scope: Scope, function: Function
+) -> None:
+    """Raise Refusal where the call may run another method, of another class that the object may be
+    of: that one would not take the scaler.
+    """
+    func = call.func
+    holder = func.value if isinstance(func, ast.Attribute) else None
+    if holder is None or not program.values.of(holder, scope).mixed:
+        return
+    classes = makers(program, holder, scope)
+    methods = {
+        program.graph.method(one, function.name)
+        for one in classes
+        if isinstance(one, ast.ClassDef)
+    }
+    if methods != {function}:
+        others = [one for one in (*methods, function) if one is not None]
+        places = sorted({place_of(program, one) for one in others})
+        raise Refusal(
+            "optimizer-wrapper",
+            call,
+            f"`{ast.unparse(func)}` may run a method of several classes ({', '.join(places)}), "
+            "each with a step of its own: let a base class of theirs make the step",
+        )
 
 
 def _refuse_unlinked(program: Program, call: ast.Call, scope: Scope) -> None:
@@ -160,21 +190,28 @@ def _refuse_unlinked(program: Program, call: ast.Call, scope: Scope) -> None:
 
 def _factories(program: Program, call: ast.Call, scope: Scope) -> list[str]:
     """Files whose functions make what the call's method belongs to: `model, optimizer =
-    build(args)`.
+    build(args)`, here or in what calls this function.
     """
-    name = (
-        dotted_name(_unindexed(call.func.value))
-        if isinstance(call.func, ast.Attribute)
-        else ""
-    )
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    found = _made_in(program, holder, scope, _HOPS) if holder else ()
+    return list(dict.fromkeys(found))
+
+
+def _made_in(
+    program: Program, holder: ast.expr, scope: Scope, hops: int
+) -> Iterator[str]:
+    name = dotted_name(_unindexed(holder))
     home = scope.lookup(name) if name else None
-    bindings = home.bindings[name] if home is not None and name else []
-    made = [b.value for b in bindings if isinstance(b.value, ast.Call)]
-    found = [
-        program.values.abroad(value.func, program.module.scope_of(value))
-        for value in made
-    ]
-    return [one[0].module.path for one in found if one is not None]
+    if home is None or name is None or not hops:
+        return
+    for value in (b.value for b in home.bindings[name]):
+        if isinstance(value, ast.Call):
+            where = program.module.scope_of(value)
+            made = program.values.abroad(value.func, where)
+            if made is not None:
+                yield made[0].module.path
+    for given, where in program.values.given(name, home):
+        yield from _made_in(program, given, where, hops - 1)
 
 
 def elsewhere(
