@@ -11,6 +11,7 @@ from typing import TypeAlias
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_flow import under_no_grad
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
@@ -37,12 +38,20 @@ def regions_above(program: Program, group: Group) -> list[Above]:
         site
         for site in program.graph.sites(group.scope.node)
         if program.values.callee(site.call, site.scope) is group.scope.node
+        and not _is_evaluated(program, site)
     ]
     return [
         above
         for site in sites
         for above in _at(program, group.scope, names, site)
     ]
+
+
+def _is_evaluated(program: Program, site: CallSite) -> bool:
+    """Whether a call stands under `no_grad`: a backward of what it is given would raise, so it
+    leads to none.
+    """
+    return under_no_grad(program, program.module.statement_of(site.call))
 
 
 def is_handed(program: Program, group: Group) -> bool:
