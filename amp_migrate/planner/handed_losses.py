@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.body_events import is_of_same_object
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_flow import under_no_grad
@@ -17,7 +18,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.groups import Group
-from amp_migrate.planner.loss_flow import flow_of, header, tokens
+from amp_migrate.planner.loss_flow import flow_of, header, path_of, tokens
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import Region, receivers
 
@@ -32,19 +33,51 @@ def regions_above(program: Program, group: Group) -> list[Above]:
         for call in group.backwards
         for name in _handed(program, group.scope, call)
     }
-    if not names or not isinstance(group.scope.node, FUNCTIONS):
-        return []
-    sites = [
-        site
-        for site in program.graph.sites(group.scope.node)
-        if program.values.callee(site.call, site.scope) is group.scope.node
-        and not _is_evaluated(program, site)
-    ]
+    names |= _kept(program, group)
     return [
         above
-        for site in sites
+        for site in (_sites(program, group) if names else ())
         for above in _at(program, group.scope, names, site)
     ]
+
+
+def _sites(program: Program, group: Group) -> list[CallSite]:
+    """The calls that may lead to the backwards of a function."""
+    function = group.scope.node
+    if not isinstance(function, FUNCTIONS):
+        return []
+    return [
+        site
+        for site in program.graph.sites(function)
+        if program.values.callee(site.call, site.scope) is function
+        and not _is_evaluated(program, site)
+    ]
+
+
+def _kept(program: Program, group: Group) -> set[str]:
+    """`self.loss` or `self.log["loss"]`, which is differentiated as it stands and which a sister
+    method sets: its calls come before those of this one, where both stand in one body.
+    """
+    scope = group.scope
+    losses = [
+        one for call in group.backwards for one in receivers(call, program)
+    ]
+    names = {path_of(one) or "" for one in losses}
+    flow = flow_of(scope, program)
+    own = {name for step in flow.steps for name in step.defines}
+    plain = all(
+        name.partition(".")[0] == scope.self_name and name.count(".") == 1
+        for name in names
+    )
+    if scope.self_name is None or not plain or names & own:
+        return set()
+    calls = _sites(program, group)
+    same = all(
+        is_of_same_object(one.call, one.scope.self_name)
+        and one.scope.self_name == scope.self_name
+        for one in calls
+    )
+    return names if calls and same else set()
 
 
 def _is_evaluated(program: Program, site: CallSite) -> bool:
@@ -89,7 +122,10 @@ def _at(
 
     def losses(call: ast.Call) -> list[ast.expr]:
         given = [
-            argument(call, inner, name, site.bound) for name in sorted(names)
+            _read(name)
+            if "." in name
+            else argument(call, inner, name, site.bound)
+            for name in sorted(names)
         ]
         return [
             one
@@ -109,6 +145,11 @@ def _at(
     for region in found.regions:
         _refuse_bce(program, site.scope, region)
         yield site.scope, region, found.tainted
+
+
+def _read(name: str) -> ast.expr:
+    """The attribute, or the entry of one, that a sister method has set."""
+    return ast.parse(name, mode="eval").body
 
 
 def _is_model(program: Program, expr: ast.expr, scope: Scope) -> bool:

@@ -258,12 +258,11 @@ def _attributes_set(
     found: set[str] = set()
     for statement in function.body:
         for node in shallow(statement):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.ctx, ast.Store)
-                and dotted_name(node.value) == inner.self_name
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(
+                node.ctx, ast.Store
             ):
-                found.add(node.attr)
+                head, _, rest = (path_of(node) or "").partition(".")
+                found |= {rest} if head == inner.self_name and rest else set()
             elif isinstance(node, ast.Call) and isinstance(
                 node.func, ast.Attribute
             ):
@@ -314,7 +313,22 @@ def is_apart(
     )
 
 
+def path_of(expr: ast.expr) -> str | None:
+    """The dotted name of an expression, or that of a mapping with a key that is written out:
+    `self.log["loss"]`.
+    """
+    if not isinstance(expr, ast.Subscript):
+        return dotted_name(expr)
+    holder, key = dotted_name(expr.value), expr.slice
+    if holder is None or not isinstance(key, ast.Constant):
+        return None
+    return f"{holder}[{key.value!r}]" if isinstance(key.value, str) else None
+
+
 def _uses(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        path = path_of(node)
+        return {path} if path is not None else set()
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         return {node.id}
     if (
@@ -346,7 +360,7 @@ def _bound(node: ast.AST) -> tuple[set[str], bool]:
         and isinstance(node.ctx, ast.Store)
         and (dotted := dotted_name(node.value))
     ):
-        return {dotted}, False
+        return {dotted, path_of(node) or dotted}, False
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
