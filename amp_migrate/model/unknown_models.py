@@ -242,10 +242,12 @@ def _imported_classes(
     """
 
     def found() -> list[tuple[Program, ast.ClassDef]]:
+        own = {resolved(file.path) for file in program.module.files}
         return list(
             dict.fromkeys(
                 pair
                 for near in _all_named(program)
+                if resolved(near[0].module.path) not in own
                 for pair in _classes_of(*near, kind)
             )
         )
