@@ -70,15 +70,18 @@ def _classes(
 
 
 def kept_functions(
-    program: Program, expr: ast.expr, scope: Scope
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
 ) -> tuple[tuple[Program, Function], ...]:
     """The functions that a variable may hold, bound methods included, whichever branch or list
-    they come from; with the program that each stands in.
+    they come from; with the program that each stands in. Asked once per part and depth, as
+    `makers` is.
     """
+    if deep == 0:
+        return ()
     return program.remembered(
-        (kept_functions, expr, scope),
+        (kept_functions, expr, scope, deep),
         lambda: tuple(
-            dict.fromkeys(_kept_functions(program, expr, scope, _DEEP))
+            dict.fromkeys(_kept_functions(program, expr, scope, deep))
         ),
     )
 
@@ -86,8 +89,6 @@ def kept_functions(
 def _kept_functions(
     program: Program, expr: ast.expr, scope: Scope, deep: int
 ) -> Iterator[tuple[Program, Function]]:
-    if deep == 0:
-        return
     named = program.graph.function_at(expr, scope)
     if named is not None:
         yield program, named
@@ -111,7 +112,7 @@ def _kept_functions(
     else:
         values = list(parts(program, expr, scope))
     for value, where in values:
-        yield from _kept_functions(program, value, where, deep - 1)
+        yield from kept_functions(program, value, where, deep - 1)
 
 
 def _given_back(
