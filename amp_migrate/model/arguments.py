@@ -44,6 +44,11 @@ def fits(call: ast.Call, function: Function, bound: bool) -> bool:
     return not (too_many or unknown or lacks)
 
 
+def gives_self(call: ast.Call, method: Function) -> bool:
+    """Whether a call hands over the object as well: `Trainer.step(trainer, x)`."""
+    return not fits(call, method, True) and fits(call, method, False)
+
+
 def rest_arguments(
     call: ast.Call, scope: Scope, parameter: str, bound: bool
 ) -> list[ast.expr] | None:

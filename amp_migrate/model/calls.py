@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeAlias
 
-from amp_migrate.model.arguments import fits
+from amp_migrate.model.arguments import fits, gives_self
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.construction_sites import ConstructionSites
 from amp_migrate.model.handed_calls import all_followed, handed_calls
@@ -240,9 +240,9 @@ class CallGraph:
             ]
         if owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
-            bound = scope.self_name is not None
+            is_method = scope.self_name is not None
             return [
-                CallSite(c, s, bound)
+                CallSite(c, s, is_method and not gives_self(c, function))
                 for c, s in self._method_calls(function, owner.node)
             ]
         return [
@@ -266,7 +266,12 @@ class CallGraph:
         for site in others:
             made = classes_made(self, site)
             if made is None:
-                related = fits(site[0], function, bound=True)
+                related = (
+                    any(  # `Trainer.step(trainer, x)` gives the object, too
+                        fits(site[0], function, bound)
+                        for bound in (True, False)
+                    )
+                )
             else:
                 related = any(
                     one in family or cls in self.lineage(one) for one in made

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amp_migrate.model.arguments import fits
+from amp_migrate.model.arguments import fits, gives_self
 
 
 def asked(signature: str, call: str, *, bound: bool = False) -> bool:
@@ -60,3 +60,20 @@ def test_a_decorator_may_change_the_signature() -> None:
     assert isinstance(function, ast.FunctionDef)
     assert isinstance(call, ast.Call)
     assert fits(call, function, bound=False)
+
+
+@pytest.mark.parametrize(
+    ("call", "gives"),
+    [
+        ("Trainer.f(trainer, 1)", True),
+        ("trainer.f(1)", False),
+        ("Trainer.f()", False),
+        ("trainer.f(*given)", False),
+    ],
+)
+def test_a_call_that_hands_over_the_object_as_well(call: str, gives: bool) -> None:
+    function = ast.parse("def f(self, a): pass").body[0]
+    made = ast.parse(call, mode="eval").body
+    assert isinstance(function, ast.FunctionDef)
+    assert isinstance(made, ast.Call)
+    assert gives_self(made, function) is gives
