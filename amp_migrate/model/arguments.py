@@ -23,14 +23,15 @@ def argument(
     return call.args[index] if index < len(call.args) else None
 
 
-def fits(call: ast.Call, function: Function, bound: bool) -> bool:
+def fits(call: ast.Call, function: Function | ast.Lambda, bound: bool) -> bool:
     """Whether a call gives a function what its signature asks for, and nothing else, as far as
     that can be told. A decorator may have changed the signature.
     """
     given = function.args
     keywords = {one.arg for one in call.keywords}
     starred = any(isinstance(one, ast.Starred) for one in call.args)
-    if function.decorator_list or starred or None in keywords:
+    is_changed = getattr(function, "decorator_list", ())
+    if is_changed or starred or None in keywords:
         return True
     names = [a.arg for a in (*given.posonlyargs, *given.args)]
     names = names[1 if bound else 0 :]
@@ -63,7 +64,7 @@ def rest_arguments(
     return call.args[len(first) :]
 
 
-def default_of(function: Function, name: str) -> ast.expr | None:
+def default_of(function: Function | ast.Lambda, name: str) -> ast.expr | None:
     """The default of a parameter."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]

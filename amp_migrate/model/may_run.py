@@ -13,6 +13,7 @@ import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import fits
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kept_code import Code, KeptCode, kept_code
 from amp_migrate.model.kinds import Kind
@@ -75,7 +76,7 @@ def _may_run(program: Program, call: ast.Call, scope: Scope) -> Iterator[Code]:
     if not callees and _is_open(program, call, scope):
         yield from _by_names(kept, func)
         yield from (
-            one for one in _of_any(program, kept, func) if fits(one, call)
+            one for one in _of_any(program, kept, func) if _takes(one, call)
         )
 
 
@@ -187,7 +188,34 @@ def _of_any(program: Program, kept: KeptCode, func: ast.expr) -> Iterator[Code]:
     if isinstance(func, ast.Call) and _is_getattr(func):
         yield from _looked_up(program, func)
     yield from kept.anywhere
-    yield from program.graph.methods_named("__call__")
+    yield from (
+        one
+        for one in program.graph.methods_named("__call__")
+        if _is_used(program, one)
+    )
+
+
+def _is_used(program: Program, method: Function) -> bool:
+    """Whether the class of a method is named outside of itself, or put somewhere by a decorator:
+    a library's classes of which nobody makes an object run nothing.
+    """
+    cls = program.graph.class_around(program.scope(method))
+    if cls is None or cls.decorator_list:
+        return True
+    named = program.remembered(_loaded, lambda: _loaded(program))
+    around = program.module.ancestors
+    return any(cls not in around(one) for one in named.get(cls.name, ()))
+
+
+def _loaded(program: Program) -> dict[str, list[ast.AST]]:
+    """Where names and attributes are read, by the name."""
+    found: dict[str, list[ast.AST]] = {}
+    for node in program.module.parents:
+        if isinstance(node, ast.Name):
+            found.setdefault(node.id, []).append(node)
+        elif isinstance(node, ast.Attribute):
+            found.setdefault(node.attr, []).append(node)
+    return found
 
 
 def _is_set(program: Program, func: ast.Attribute) -> bool:
@@ -222,19 +250,7 @@ def _beginning(name: ast.expr) -> str:
     return ""
 
 
-def fits(code: Code, call: ast.Call) -> bool:
-    """Whether the arguments of a call are as many as code takes, `self` perhaps among them."""
-    names = [one.arg for one in (*code.args.posonlyargs, *code.args.args)]
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(
-        one.arg is None for one in call.keywords
-    ):
-        return True
-    bound = names[:1] in (["self"], ["cls"])
-    given = {one.arg for one in call.keywords}
-    most = len(names) - bound
-    least = most - len(code.args.defaults) - len(given & set(names))
-    if code.args.vararg is None and len(call.args) > most:
-        return False
-    named = {*names, *(one.arg for one in code.args.kwonlyargs)}
-    takes = code.args.kwarg is not None or given <= named
-    return takes and len(call.args) >= least
+def _takes(code: Code, call: ast.Call) -> bool:
+    """Whether a call gives code what it asks for, which a bound method's object is no part of."""
+    first = [*code.args.posonlyargs, *code.args.args][:1]
+    return fits(call, code, [one.arg for one in first] in (["self"], ["cls"]))

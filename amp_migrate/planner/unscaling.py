@@ -77,10 +77,12 @@ class Unscaling(Turn):
         tops = [self._out_of_parameter_loops(r, step) for r in readers]
         first = tops[0]
         if not guards <= self._guards(first):
-            if self._cleared_each_turn(step, self._guards(first)):
+            backward = self.flow.steps[self._last_backward(step)].statement
+            if self._cleared_each_turn(step, self._guards(backward)):
                 # The step alone is conditional: update() comes with unscale_, for each backward.
-                backward = self.flow.steps[self._last_backward(step)]
-                return self._in_block_of(first, backward.statement)
+                return self._in_block_of(first, backward)
+            if self._cleared_each_turn(step, self._guards(first)):
+                return first
             raise Refusal(
                 "gradients-read-twice",
                 first,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.arguments import fits
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
-from amp_migrate.planner.scaler_placement.unresolved import fits
 
 
 def files_near(program: Program, scope: Scope) -> list[Module]:
@@ -71,7 +71,7 @@ def _may_run(program: Program, site: CallSite, function: Function) -> bool:
         return True
     if program.graph.class_named(func.value, site.scope) is not None:
         return True  # `Model.update(model, images, targets)`
-    return fits(site.call, program.scope(function))
+    return fits(site.call, function, True)
 
 
 def reach_of(program: Program, scope: Scope) -> tuple[ast.AST, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.arguments import argument, fits
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.neighbours import program_of
@@ -33,7 +33,7 @@ def namesakes(
         if f is not function
     ]
     return tuple(
-        f for f in others if any(fits(call, program.scope(f)) for call in calls)
+        f for f in others if any(fits(call, f, True) for call in calls)
     )
 
 
@@ -60,26 +60,6 @@ def files_in_question(
         one for one in project.with_method(function.name) if one not in linked
     ]
     return [f for f in files[:_MOST] if _matters(f, scope, names, calls)]
-
-
-def fits(call: ast.Call, scope: Scope) -> bool:
-    """Whether a call on an instance could be one of this method, by its arguments."""
-    assert isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    own = scope.node.args
-    names = [one.arg for one in [*own.posonlyargs, *own.args]][1:]
-    keywords = {one.arg for one in call.keywords}
-    if None in keywords or any(
-        isinstance(one, ast.Starred) for one in call.args
-    ):
-        return True
-    known = {*names, *(one.arg for one in own.kwonlyargs)}
-    needed = set(names[len(call.args) : len(names) - len(own.defaults)])
-    room = own.vararg is not None or len(call.args) <= len(names)
-    return (
-        room
-        and needed <= keywords
-        and (own.kwarg is not None or keywords <= known)
-    )
 
 
 def _unresolved(program: Program, sites: Sequence[CallSite]) -> list[ast.Call]:
@@ -119,13 +99,11 @@ def _matters(
     if other is None:
         return False
     methods = other.graph.methods_named(scope.node.name)
-    if any(
-        fits(call, other.scope(method)) for method in methods for call in calls
-    ):
+    if any(fits(call, method, True) for method in methods for call in calls):
         return True
     heads = [name.partition(".")[0] for name in names]
     return any(
-        fits(call, scope)
+        fits(call, scope.node, True)
         and all(argument(call, scope, name, True) is not None for name in heads)
         for call in _calls(other, scope.node.name)
     )
@@ -143,4 +121,4 @@ def _calls(program: Program, name: str) -> Iterator[ast.Call]:
                     yield call
 
 
-__all__ = ["files_in_question", "fits", "namesakes"]
+__all__ = ["files_in_question", "namesakes"]
