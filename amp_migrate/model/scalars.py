@@ -5,53 +5,111 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.layers import LOSSES
 
 _REDUCED = ("mean", "sum")
+_HOPS = 6
 
 
-def is_scalar(program: Program, expr: ast.expr, scope: Scope) -> bool:
-    """Whether `expr` is a loss or a mean of all elements, by each definition that may reach it."""
+def is_scalar(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+) -> bool:
+    """Whether `expr` is a loss or a mean of all elements, by each definition that may reach it,
+    and by all that a function in sight returns.
+    """
     name = dotted_name(expr)
     if name is None:
-        return _is_reduced(program, expr, scope)
-    values = [
-        binding.value for binding in program.reaching.at(expr, name).bindings
-    ]
-    return bool(values) and all(
-        value and _is_reduced(program, value, scope) for value in values
+        return _is_reduced(program, expr, scope, hops)
+    bindings = program.reaching.at(expr, name).bindings
+    return bool(bindings) and all(
+        _is_bound_to_scalar(program, one, name, scope, hops) for one in bindings
     )
 
 
-def _is_reduced(program: Program, expr: ast.expr, scope: Scope) -> bool:
-    """The same of an expression; names in it count as unknown."""
-    if isinstance(expr, ast.BinOp):
-        return _is_reduced(program, expr.left, scope) and (
-            _is_number(expr.right) or _is_reduced(program, expr.right, scope)
+def _is_bound_to_scalar(
+    program: Program, binding: Binding, name: str, scope: Scope, hops: int
+) -> bool:
+    """The same of a name; `loss /= n` leaves it one."""
+    value, statement = binding.value, binding.statement
+    if value is None or binding.index is not None or not hops:
+        return False
+    if isinstance(statement, ast.AugAssign):
+        before = program.reaching.at(statement, name).bindings
+        return (
+            bool(before)
+            and all(
+                _is_bound_to_scalar(program, one, name, scope, hops - 1)
+                for one in before
+                if one is not binding
+            )
+            and (
+                _is_number(value, scope)
+                or is_scalar(program, value, scope, hops - 1)
+            )
         )
-    return isinstance(expr, ast.Call) and _gives_scalar(program, expr, scope)
+    return binding.how == "assign" and (
+        _is_reduced(program, value, scope, hops)
+    )
 
 
-def _is_number(expr: ast.expr) -> bool:
-    """A literal, `len(...)` or one of a tensor's sizes."""
+def _is_reduced(
+    program: Program, expr: ast.expr, scope: Scope, hops: int
+) -> bool:
+    """The same of an expression."""
+    if isinstance(expr, ast.UnaryOp):
+        return _is_reduced(program, expr.operand, scope, hops)
+    if isinstance(expr, ast.BinOp):
+        sides = [
+            one for one in (expr.left, expr.right) if not _is_number(one, scope)
+        ]
+        return (
+            bool(sides)
+            and bool(hops)
+            and all(is_scalar(program, one, scope, hops - 1) for one in sides)
+        )
+    if not isinstance(expr, ast.Call):
+        return False
+    return _gives_scalar(program, expr, scope) or _returns_scalar(
+        program, expr, scope, hops
+    )
+
+
+def _returns_scalar(
+    program: Program, call: ast.Call, scope: Scope, hops: int
+) -> bool:
+    """`loss_function(output, target)`, all of whose results are."""
+    functions = program.values.callees(call, scope) if hops else ()
+    results = [
+        (value, program.scope(one))
+        for one in functions
+        for value in returned(one)
+    ]
+    return bool(results) and all(
+        is_scalar(program, value, inner, hops - 1) for value, inner in results
+    )
+
+
+def _is_number(expr: ast.expr, scope: Scope) -> bool:
+    """A literal, a name for one, `len(...)` or one of a tensor's sizes."""
     if isinstance(expr, ast.Call):
         name = dotted_name(expr.func) or ""
         return name == "len" or bool(expr.args) and name.endswith(".size")
-    return isinstance(expr, ast.Constant) and isinstance(
-        expr.value, (int, float)
-    )
+    return number(expr, scope) is not None
 
 
 def _gives_scalar(program: Program, call: ast.Call, scope: Scope) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _REDUCED:
-        return not call.args and not call.keywords
     spelling = ops.function(program.canonical(call.func))
     if spelling is not None:
+        if spelling.op.name in _REDUCED:
+            return len(call.args) == 1 and not call.keywords
         return spelling.op.name in LOSSES and _reduces(call)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _REDUCED:
+        return not call.args and not call.keywords
     criterion = program.values.of(call.func, scope)
     return (
         criterion.kind is Kind.CRITERION

@@ -5,7 +5,7 @@ beside the optimizer.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_readers import is_linear_hook
@@ -104,7 +104,8 @@ def check_gradients(
 def _refuse_kept_gradients(
     program: Program, scope: Scope, steps: list[ast.Call]
 ) -> None:
-    text = "".join(file.text for file in files_near(program, scope))
+    near = [file.text for file in files_near(program, scope)]
+    text = "".join([*near, *_texts_of_models(program, scope)])
     once = isinstance(scope.node, ast.Module) and not any(
         isinstance(a, LOOPS) for c in steps for a in program.module.ancestors(c)
     )
@@ -116,6 +117,16 @@ def _refuse_kept_gradients(
             "added to scaled ones",
             above=True,
         )
+
+
+def _texts_of_models(program: Program, scope: Scope) -> Iterator[str]:
+    """The files of the models that a scope runs: `self.zero_grad()` may stand in a forward."""
+    for call in scope.calls:
+        value = program.values.of(call.func, scope)
+        if value.cls is not None:
+            yield program.module.scopes[value.cls].module.text
+        elif value.foreign is not None:
+            yield value.foreign[0].module.text
 
 
 def _refuse_own_hooks(program: Program, step: ast.Call, scope: Scope) -> None:
