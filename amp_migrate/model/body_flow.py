@@ -28,11 +28,11 @@ from amp_migrate.model.definitions import (
     Items,
     Phi,
 )
+from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.syntax import LOOPS, Module, Scope
 from amp_migrate.records import NamedTuple
 
 _TRIES = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
-_ENDS = frozenset({"sys.exit", "os._exit", "os.abort"})
 _SUPPRESSES = frozenset({"contextlib.suppress", "pytest.raises"})
 
 
@@ -114,19 +114,10 @@ class BodyFlow:
 
     def _simple(self, statement: ast.stmt) -> None:
         self._definitions.apply(self.changes.headers[statement])
-        if isinstance(statement, ast.Expr) and self._never_returns(
-            statement.value
+        if isinstance(statement, ast.Expr) and ends_run(
+            self.module, statement.value
         ):
             self._dead = True
-
-    def _never_returns(self, expr: ast.expr) -> bool:
-        if not isinstance(expr, ast.Call):
-            return False
-        builtin = isinstance(expr.func, ast.Name) and expr.func.id in (
-            "exit",
-            "quit",
-        )
-        return builtin or self.module.canonical(expr.func) in _ENDS
 
     def _assert(self, statement: ast.stmt) -> None:
         assert isinstance(statement, ast.Assert)

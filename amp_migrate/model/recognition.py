@@ -16,6 +16,7 @@ from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.gradient_uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.scalers import SCALER_METHODS, Scalers
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -339,9 +340,7 @@ class Events:
             return Trait.NONE
         what = self.what(node, scope)
         if what is None:
-            ends = isinstance(node, ast.Call) and ends_program(
-                node, self.program
-            )
+            ends = ends_run(self.program.module, node)
             return Trait.END if ends else Trait.NONE
         if what in {
             EventKind.SCALE,
@@ -354,12 +353,6 @@ class Events:
         if what == EventKind.BACKWARD:
             return Trait.NONE if _is_scaled(node) else Trait.PLAIN
         return Trait.PLAIN if what == EventKind.BARE_STEP else Trait.OTHER
-
-
-def ends_program(call: ast.Call, program: Program) -> bool:
-    """`sys.exit(...)` and its like."""
-    name = program.canonical(call.func) or dotted_name(call.func)
-    return name in {"sys.exit", "exit", "quit", "os._exit", "os.abort"}
 
 
 def _is_scaled(node: ast.AST) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_in, nodes_in
+from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.syntax import LOOPS, Module, Scope
 from amp_migrate.outcome import Note
 from amp_migrate.planner.loop import Loop
 
 _ASKS = frozenset({"isnan", "isinf", "isfinite"})
-_EXITS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
 
 
 def finite_guards(loop: Loop) -> Iterator[tuple[Module, Note]]:
@@ -54,7 +54,7 @@ def _ends_the_run(guard: ast.If | ast.Assert, scope: Scope) -> bool:
     if all(_is_data(node, scope) for node in asked):
         return False
     return isinstance(guard, ast.Assert) or any(
-        isinstance(node, ast.Raise) or _is_exit(node)
+        isinstance(node, ast.Raise) or ends_run(scope.module, node)
         for statement in (*guard.body, *guard.orelse)
         for node in nodes_in(statement)
     )
@@ -76,7 +76,3 @@ def _is_data(asked: ast.AST, scope: Scope) -> bool:
     )
     kinds = {one.how for one in bindings} - {"import"}
     return kinds == {"for"}
-
-
-def _is_exit(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and dotted_name(node.func) in _EXITS

@@ -15,9 +15,9 @@ from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.bce_islands import set_apart
 from amp_migrate.planner.half_safety.gradients_inside import refuse_in_callers
+from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
-from amp_migrate.planner.half_safety.opaque_gradients import refuse_handed
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
 from amp_migrate.planner.half_safety.running_sums import sums_in_float
@@ -183,7 +183,7 @@ class LoopPlanner:
         before = [*before, *self._forwards_before(loop)]
         before = list({id(r.first): (where, r) for where, r in before}.values())
         refuse_in_callers(self.program, before)
-        refuse_handed(
+        refuse_taken(
             self.program, [*((scope, one) for one in regions.regions), *before]
         )
         hazards.enter(

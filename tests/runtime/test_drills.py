@@ -39,6 +39,15 @@ def test_it_strikes_once(gradient: torch.Tensor) -> None:
     assert (found["verdict"], found["measured"]) == ("pass", 4.0)
 
 
+def stepped(drill: Overflow, scaler: torch.amp.GradScaler, optimizer: torch.optim.SGD) -> None:
+    """A step and an update under the drill."""
+    drill.on(Event("step", HERE, scaler, optimizer))
+    scaler.step(optimizer)
+    drill.on(Event("stepped", HERE, scaler, optimizer))
+    scaler.update()
+    drill.on(Event("updated", HERE, scaler))
+
+
 @pytest.mark.parametrize(("cleared", "verdict"), [(True, "pass"), (False, "fail")])
 def test_an_inf_that_stays_in_the_gradients_is_found(cleared: bool, verdict: str) -> None:
     parameter = torch.nn.Parameter(torch.zeros(3))
@@ -49,11 +58,7 @@ def test_an_inf_that_stays_in_the_gradients_is_found(cleared: bool, verdict: str
     for _ in range(6):
         parameter.grad = torch.zeros(3) if cleared else parameter.grad
         scaler.scale(parameter.sum()).backward()
-        drill.on(Event("step", HERE, scaler, optimizer))
-        scaler.step(optimizer)
-        drill.on(Event("stepped", HERE, scaler, optimizer))
-        scaler.update()
-        drill.on(Event("updated", HERE, scaler))
+        stepped(drill, scaler, optimizer)
     [(_, found)] = drill.results("")
     assert found["verdict"] == verdict
     assert ("not cleared" in found["message"]) == (not cleared)
@@ -67,11 +72,7 @@ def test_steps_that_overflow_by_themselves_are_not_laid_to_the_drill() -> None:
     for _ in range(6):
         optimizer.zero_grad()
         scaler.scale(parameter.sum() * torch.inf).backward()
-        drill.on(Event("step", HERE, scaler, optimizer))
-        scaler.step(optimizer)
-        drill.on(Event("stepped", HERE, scaler, optimizer))
-        scaler.update()
-        drill.on(Event("updated", HERE, scaler))
+        stepped(drill, scaler, optimizer)
     [(_, found)] = drill.results("")
     assert found["verdict"] == "fail"
     assert "had inf gradients already" in found["message"]

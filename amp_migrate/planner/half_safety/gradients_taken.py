@@ -26,7 +26,7 @@ from amp_migrate.planner.regions import Region
 _RUNS = EventKind.FORWARD | EventKind.CALLABLE
 
 
-def refuse_handed(
+def refuse_taken(
     program: Program, regions: Iterable[tuple[Scope, Region]]
 ) -> None:
     """Raise Refusal where a region goes backward, or hands a loss and its model to code that
