@@ -18,7 +18,8 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.groups import Group
-from amp_migrate.planner.loss_flow import flow_of, header, path_of, tokens
+from amp_migrate.planner.loss_flow import flow_of, header, tokens
+from amp_migrate.planner.own_attributes import path_of
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import Region, receivers
 

@@ -194,18 +194,19 @@ def _stepper(
 def _run(
     program: Program, call: ast.Call, scope: Scope
 ) -> tuple[Function, ...]:
-    """What a call runs; of a method that is left to heirs, what these make of it."""
-    function = program.values.callee(call, scope)
-    if function is None or not is_abstract(function):
-        return (function,) if function is not None else ()
+    """What a call may run: the method itself, unless it is left to heirs, and what heirs put in its
+    place.
+    """
     others = program.values.callees(call, scope)
     return tuple(one for one in others if not is_abstract(one))
 
 
 def _leads_to_backward(program: Program, call: ast.Call, scope: Scope) -> bool:
-    found = [
-        program.effects.of_function(one) for one in _run(program, call, scope)
-    ]
+    """What the call names does; where that is left to heirs, all of theirs do."""
+    named = program.values.callee(call, scope)
+    is_left = named is None or is_abstract(named)
+    run = _run(program, call, scope) if named is None or is_left else (named,)
+    found = [program.effects.of_function(one) for one in run]
     return bool(found) and all(
         one & EventKind.BACKWARD and not one & EventKind.STEP for one in found
     )

@@ -19,7 +19,8 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.quiet_forwards import all_quiet
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.planner.own_attributes import own_attributes, path_of
 
 _MUTATORS = {
     "append",
@@ -70,8 +71,9 @@ class Flow:
             _step(
                 s,
                 i,
-                _written_by_calls(s, scope, program)
+                _touched_by_calls(s, scope, program, ast.Store)
                 | _written_by_models(s, scope, program, asked),
+                _touched_by_calls(s, scope, program, ast.Load),
             )
             for i, s in enumerate(statements)
         ]
@@ -191,11 +193,11 @@ def header(statement: ast.stmt) -> Iterator[ast.AST]:
         yield statement
 
 
-def _written_by_calls(
-    statement: ast.stmt, scope: Scope, program: Program
+def _touched_by_calls(
+    statement: ast.stmt, scope: Scope, program: Program, how: type
 ) -> set[str]:
-    """`self.forward()` sets what the method sets: attributes of the same object, through the
-    methods it calls.
+    """`self.forward()` sets, or reads, what the method and those of heirs do: attributes of the
+    same object, through the methods it calls.
     """
     found: set[str] = set()
     for root in header(statement) if scope.self_name else ():
@@ -205,9 +207,8 @@ def _written_by_calls(
                 and isinstance(node.func, ast.Attribute)
                 and dotted_name(node.func.value) == scope.self_name
             ):
-                found |= _attributes_set(
-                    program.values.callee(node, scope), program, set()
-                )
+                for method in program.values.callees(node, scope):
+                    found |= own_attributes(method, program, how)
     return {f"{scope.self_name}.{name}" for name in found}
 
 
@@ -243,40 +244,16 @@ def _written_by_models(
             for behind in callables(program, node, scope):
                 body = body_of(behind)
                 if isinstance(body, FUNCTIONS):
-                    there = _attributes_set(body, behind[0], set())
+                    there = own_attributes(body, behind[0], ast.Store)
                     found |= {f"{name}.{one}" for one in there}
     return found
 
 
-def _attributes_set(
-    function: Function | None, program: Program, seen: set[int]
-) -> set[str]:
-    if function is None or id(function) in seen:
-        return set()
-    seen.add(id(function))
-    inner = program.scope(function)
-    found: set[str] = set()
-    for statement in function.body:
-        for node in shallow(statement):
-            if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(
-                node.ctx, ast.Store
-            ):
-                head, _, rest = (path_of(node) or "").partition(".")
-                found |= {rest} if head == inner.self_name and rest else set()
-            elif isinstance(node, ast.Call) and isinstance(
-                node.func, ast.Attribute
-            ):
-                if dotted_name(node.func.value) == inner.self_name:
-                    found |= _attributes_set(
-                        program.values.callee(node, inner), program, seen
-                    )
-    return found
-
-
-def _step(statement: ast.stmt, order: int, written: set[str]) -> Step:
-    defines: set[str] = set(written)
+def _step(
+    statement: ast.stmt, order: int, written: set[str], read: set[str]
+) -> Step:
+    defines, uses = set(written), set(read)
     kills: set[str] = set()
-    uses: set[str] = set()
     for root in header(statement):
         for node in shallow(root):
             uses |= _uses(node)
@@ -311,18 +288,6 @@ def is_apart(
         and not tokens(statement) & tainted
         and all_quiet(program, statement, scope)
     )
-
-
-def path_of(expr: ast.expr) -> str | None:
-    """The dotted name of an expression, or that of a mapping with a key that is written out:
-    `self.log["loss"]`.
-    """
-    if not isinstance(expr, ast.Subscript):
-        return dotted_name(expr)
-    holder, key = dotted_name(expr.value), expr.slice
-    if holder is None or not isinstance(key, ast.Constant):
-        return None
-    return f"{holder}[{key.value!r}]" if isinstance(key.value, str) else None
 
 
 def _uses(node: ast.AST) -> set[str]:
