@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 import torch
 
-from amp_migrate.torch_facts import amp_api, clippers, devices, layers, ops, optimizers
+from amp_migrate.torch_facts import (
+    amp_api,
+    clippers,
+    devices,
+    distributions,
+    layers,
+    ops,
+    optimizers,
+)
 
 
 def resolve(dotted: str) -> Any:
@@ -134,3 +142,26 @@ def test_every_optimizer_of_torch_steps_as_its_row_says() -> None:
                 is inspect.Parameter.empty
             )
             assert row.closure is needs, name
+
+
+def test_positive_parameters_of_distributions_are_torchs() -> None:
+    found = {}
+    for name in torch.distributions.__all__:
+        constraints = getattr(getattr(torch.distributions, name), "arg_constraints", None)
+        if not isinstance(constraints, dict):
+            continue
+        inner = {one: getattr(c, "base_constraint", c) for one, c in constraints.items()}
+        positive = [one for one, c in inner.items() if repr(c).startswith("GreaterThan(lower")]
+        if positive:
+            found[name] = sorted(positive)
+    rows = {row.name: sorted(row.positive.split()) for row in distributions.DISTRIBUTIONS}
+    found.pop("GeneralizedPareto", None)  # younger than the torch that most programs have
+    assert rows == found
+
+
+@pytest.mark.parametrize("row", distributions.DISTRIBUTIONS, ids=lambda row: row.name)
+def test_parameters_of_distributions_are_torchs(row: distributions.Distribution) -> None:
+    given = list(inspect.signature(getattr(torch.distributions, row.name)).parameters)
+    assert row.parameters.split() == given[: len(row.parameters.split())]
+    assert distributions.distribution(f"torch.distributions.x.{row.name}") is row
+    assert distributions.distribution(f"elsewhere.{row.name}") is None

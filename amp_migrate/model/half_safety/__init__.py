@@ -15,6 +15,7 @@ from amp_migrate.model.half_safety import (
     constants,
     demands,
     distances,
+    distributions,
     divided_sums,
     finite_differences,
     kernels,
@@ -47,6 +48,8 @@ def apart(
         yield from loss_data.hazards(asked, node, scope)
         yield from positions.products(asked, node, scope)
         yield from positions.steep(asked, node, scope)
+        if asked.float16:
+            yield from distributions.spreads(asked, node, scope)
 
 
 def hazards(
@@ -58,6 +61,7 @@ def hazards(
             yield from singular.hazards(asked, node, scope)
             yield from constants.hazards(asked, node, scope)
             yield from overflow.hazards(asked, node, scope)
+            yield from distributions.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)
         if isinstance(node, ast.Call):
