@@ -11,6 +11,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
 from amp_migrate.planner.already_half import refuse_half
 from amp_migrate.planner.anomaly_detection import refuse_anomaly_detection
+from amp_migrate.planner.given_gradients import refuse_vector
 from amp_migrate.planner.refusal import Refusal, Skip
 from amp_migrate.planner.second_order import keeps_graph, marked_optimizers
 from amp_migrate.planner.vicinity import callers_of_scope, files_near, reach_of
@@ -219,7 +220,7 @@ def screen_training(
             program, project or Project(), scope, backwards
         )
     for call in backwards if scaled else ():
-        _refuse_vector(program, call)
+        refuse_vector(program, call, scope)
     return marked
 
 
@@ -337,30 +338,5 @@ def _refuse_two_pass(scope: Scope) -> None:
             (
                 f"`{what}` steps between two backwards, on gradients that would carry the "
                 "scaler's factor; --dtype bfloat16 needs no scaler"
-            ),
-        )
-
-
-def _refuse_vector(program: Program, call: ast.Call) -> None:
-    if program.canonical(call.func) == "torch.autograd.backward":
-        given = [
-            *call.args[1:2],
-            *(k.value for k in call.keywords if k.arg == "grad_tensors"),
-        ]
-    else:
-        given = [
-            *call.args[:1],
-            *(k.value for k in call.keywords if k.arg == "gradient"),
-        ]
-    if any(
-        not (isinstance(g, ast.Constant) and g.value is None) for g in given
-    ):
-        raise Refusal(
-            "unsupported-shape",
-            call,
-            (
-                "backward gets a gradient of its own: a vector of losses overflows when it is "
-                "scaled "
-                "in half"
             ),
         )
