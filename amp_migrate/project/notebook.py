@@ -20,7 +20,7 @@ from typing import Any
 
 from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.project import json_spans as jsontext
-from amp_migrate.project import magics
+from amp_migrate.project import magics, unread_cells
 from amp_migrate.project import notebook_cells as cells
 from amp_migrate.project.errors import SourceError
 from amp_migrate.project.json_spans import split_lines
@@ -61,6 +61,8 @@ class Cell:
     """False where the cell is left as it is; its text only tells which functions it may call."""
     indent: str = ""
     """Blanks before every line, which IPython takes away."""
+    error: str = ""
+    """Why its Python cannot be read, with the line."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,13 @@ class Notebook:
         read.
         """
         told = Places.of(self.text).outcome(outcome)
+        unread = {one.number: one for one in self.cells if one.error}
+        own = (
+            unread_cells.named(one, unread) if unread else one
+            for one in told.loops
+        )
         loops = sorted(
-            (*told.loops, *self.left_out),
+            (*own, *self.left_out),
             key=lambda one: (one.cell or 0, one.line),
         )
         status = (
@@ -260,7 +267,8 @@ def _with_text(cell: Cell, marker: Marker) -> tuple[Cell, LoopOutcome | None]:
             raise SyntaxError("a carriage return ends a line alone")
     except (SyntaxError, ValueError) as error:
         del marker.made[made:]
-        return _left_out(cell, marker), _unparsable(cell, error)
+        left = replace(_left_out(cell, marker), error=_said(error))
+        return left, _unparsable(cell, error)
     end = "" if text.endswith("\n") or not text else "\n"
     return replace(
         cell,
@@ -325,12 +333,19 @@ def _unread(cell: Cell, magic: str) -> LoopOutcome | None:
 def _unparsable(cell: Cell, error: Exception) -> LoopOutcome | None:
     if not _may_train(cell.source):
         return None
-    what = error.msg if isinstance(error, SyntaxError) else str(error)
-    message = f"{what} (read by Python {platform.python_version()})"
+    message = f"{_what(error)} (read by Python {platform.python_version()})"
     line = getattr(error, "lineno", None) or 1
     return LoopOutcome(
         line, "<module>", "refused", "syntax", message, cell=cell.number
     )
+
+
+def _said(error: Exception) -> str:
+    return f"line {getattr(error, 'lineno', None) or 1}: {_what(error)}"
+
+
+def _what(error: Exception) -> str:
+    return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
 def _may_train(source: str) -> bool:

@@ -258,6 +258,19 @@ def test_other_cells_are_passed_over(cell: str) -> None:
     ]
 
 
+def test_a_name_that_a_cell_sets_that_does_not_parse() -> None:
+    told = migrated(notebook(SETUP + "\nprint 1", LOOP)).outcome.loops
+    assert [(loop.cell, loop.status, loop.reason) for loop in told] == [(2, "refused", "syntax")]
+    assert told[0].message is not None
+    assert re.search(r"`\w+` is set in cell 1, which does not parse \(line 8: ", told[0].message)
+
+
+def test_a_name_that_no_cell_sets_is_no_matter_of_cells_that_do_not_parse() -> None:
+    setup = SETUP.replace("optimizer = torch", "other = torch")
+    told = migrated(notebook(setup, "print optimizer.state == 1", LOOP)).outcome.loops
+    assert [loop.reason for loop in told] == ["optimizer-not-in-sight"]
+
+
 @pytest.mark.parametrize(
     ("data", "place", "part"),
     [
