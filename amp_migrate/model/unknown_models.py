@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.class_methods import fitting_methods, methods_of
 from amp_migrate.model.classes_by_text import (
     classes_by_text,
     imports_by_text,
@@ -29,7 +30,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import Function, Module, Scope, is_abstract
-from amp_migrate.model.targets import forwards, kept_functions, makers
+from amp_migrate.model.targets import kept_functions, makers
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 
@@ -49,11 +50,11 @@ def possible(
         method, kind = "forward", Kind.CRITERION
     if method is not None:
         for cls in module_classes(program, kind):
-            yield from _bodies(program, cls, method)
+            yield from fitting_methods(program, cls, method, call)
     if method is not None and kind is Kind.CRITERION:
         for cls in module_classes(program):
             if cls.decorator_list:  # its name says nothing, a table holds it
-                yield from _bodies(program, cls, method)
+                yield from fitting_methods(program, cls, method, call)
     func = call.func
     own = (
         program.values.of(func.value, scope).cls
@@ -88,7 +89,8 @@ def methods_abroad(
         if kind is Kind.CRITERION:
             found = [*found, *_models_of_tables(program)]
         for home, cls in found:
-            yield from ((home, one) for one in _bodies(home, cls, method))
+            run = fitting_methods(home, cls, method, call)
+            yield from ((home, one) for one in run)
 
 
 def _of_class(
@@ -102,27 +104,16 @@ def _of_class(
         *(heir for heir in program.graph.heirs(cls) if heir is not cls),
     ]
     found = dict.fromkeys(
-        body for one in family for body in _bodies(program, one, method)
+        body for one in family for body in methods_of(program, one, method)
     )
     yield from found
     if found and all(map(is_abstract, found)):
         for one in module_classes(program):
             yield from (
                 body
-                for body in _bodies(program, one, method)
+                for body in methods_of(program, one, method)
                 if body not in found
             )
-
-
-def _bodies(
-    program: Program, cls: ast.ClassDef, method: str
-) -> Iterator[Function]:
-    if method == "forward":
-        yield from forwards(program, cls)
-        return
-    found = program.graph.method(cls, method)
-    if found is not None:
-        yield found
 
 
 def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:

@@ -37,6 +37,7 @@ from amp_migrate.planner.scaler_placement.optional import (
 from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import (
     are_made_here,
+    held_by,
     is_parameter,
     key_writes,
     sources_of,
@@ -127,6 +128,7 @@ class Wiring:
         `loops` are the backward calls; a function that holds the whole epoch loop gets a scaler of
         its own.
         """
+        optimizers = held_by(self.program, optimizers, scope)
         if are_made_here(self.program, optimizers, scope):
             return self._before_call(optimizers, scope)
         roots = {
@@ -134,9 +136,8 @@ class Wiring:
             for o in optimizers
             for name in sources_of(self.program, o, scope)
         }
-        self.stepped |= (
-            {name.rpartition(".")[2] for name in roots} if loops else set()
-        )
+        if loops:
+            self.stepped |= {name.rpartition(".")[2] for name in roots}
         kinds = {
             name: self._where(name, scope, node) for name, node in roots.items()
         }

@@ -46,15 +46,41 @@ def root_of(optimizer: ast.expr) -> str:
     return name
 
 
+def held_by(
+    program: Program, given: list[ast.expr], scope: Scope
+) -> list[ast.expr]:
+    """`train([net_g, net_d], [optim_g, optim_d])` hands over each of them."""
+    found = [one for expr in given for one in _elements(expr)]
+    known = [
+        o for o in found if program.values.kind(o, scope) is Kind.OPTIMIZER
+    ]
+    return known if len(found) > len(given) and known else found
+
+
+def _elements(given: ast.expr) -> list[ast.expr]:
+    if isinstance(given, ast.Dict):
+        return given.values
+    return given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
+
+
 def are_made_here(
     program: Program, optimizers: list[ast.expr], scope: Scope
 ) -> bool:
-    """`train(model, torch.optim.Adam(...))`: made in the call that is given them."""
-    return bool(optimizers) and all(
+    """`train(model, torch.optim.Adam(...))`: made in the call that is given them. Raises Refusal
+    where that is so for some of them.
+    """
+    made = [
         isinstance(one, ast.Call)
         and program.values.of(one, scope).origin is one
         for one in optimizers
-    )
+    ]
+    if any(made) and not all(made):
+        raise Refusal(
+            "unsupported-shape",
+            optimizers[0],
+            "the optimizers of this loop are made in different places",
+        )
+    return any(made)
 
 
 def is_parameter(name: str, home: Scope) -> bool:
