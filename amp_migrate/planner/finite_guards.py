@@ -13,8 +13,7 @@ from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.syntax import LOOPS, Module, Scope
 from amp_migrate.outcome import Note
 from amp_migrate.planner.loop import Loop
-
-_ASKS = frozenset({"isnan", "isinf", "isfinite"})
+from amp_migrate.torch_facts.gradients import ASKS_FINITE
 
 
 def finite_guards(loop: Loop) -> Iterator[tuple[Module, Note]]:
@@ -66,7 +65,7 @@ def _asks(node: ast.AST) -> bool:
         return False
     func = node.func
     name = func.attr if isinstance(func, ast.Attribute) else dotted_name(func)
-    return name in _ASKS
+    return name in ASKS_FINITE
 
 
 def _is_data(asked: ast.AST, scope: Scope) -> bool:

@@ -13,6 +13,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
 from amp_migrate.model.syntax import LOOPS, Scope
+from amp_migrate.planner.gradient_sums import refuse_sums
 from amp_migrate.planner.preconditions import is_false, nodes_in
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.step_calls import elsewhere
@@ -99,6 +100,7 @@ def check_gradients(
     _refuse_input_gradients(program, scope, steps, around)
     for call in steps:
         _refuse_own_hooks(program, call, scope)
+        refuse_sums(program, scope, call)
 
 
 def _refuse_kept_gradients(

@@ -48,6 +48,10 @@ SIZES = frozenset(
     """.split()
 )
 """What depends on how large a gradient is."""
+TO_NUMBERS = frozenset("norm item tolist vector_norm len isnan isinf".split())
+"""What makes numbers of a gradient that are looked at, and no more."""
+ASKS_FINITE = frozenset({"isnan", "isinf", "isfinite"})
+"""Questions whether a value is a finite number."""
 NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 """Contexts and decorators under which nothing is recorded for backward."""
 ENABLES_GRAD = "torch.enable_grad"
