@@ -12,6 +12,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.cpu_batches import runs_on_cpu_alone
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.loop import Loop, Stepper
 from amp_migrate.planner.parameters_device import TrainedModels
@@ -41,7 +42,10 @@ class ModelsOnCpu:
         for stepper in loop.steppers:
             for step in stepper.steps:
                 models = self._models(step, stepper)
-                if not models or not all(self._stays(*one) for one in models):
+                if not models or not all(
+                    self._stays(*one) or self._is_fed_there(*one, loop.scope)
+                    for one in models
+                ):
                     return None
                 found += [model for model, _ in models]
         return next(iter(found), None)
@@ -65,6 +69,19 @@ class ModelsOnCpu:
             and not (self._sets_default or self.use.helped)
             and all(self._is_of_another(move, made) for move in self.use.moves)
             and all(self._leaves(one, made) for one in self._uses(model))
+        )
+
+    def _is_fed_there(self, model: ast.expr, scope: Scope, loop: Scope) -> bool:
+        """Whether a model that nothing is seen to move runs on batches of the CPU alone."""
+        made = self._made(model, scope)
+        return (
+            made is not None
+            and not self._sets_default
+            and not any(
+                self.trained.is_moved(move, model, scope)
+                for move in self.use.moves
+            )
+            and runs_on_cpu_alone(self.program, made, loop)
         )
 
     def _made(self, model: ast.expr, scope: Scope) -> ast.Call | None:

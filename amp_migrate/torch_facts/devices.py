@@ -46,6 +46,14 @@ DEVICES: tuple[Device, ...] = (
 )
 
 
+MADE_ON_CPU = frozenset(
+    f"torch.{name}"
+    for name in "zeros ones empty rand randn eye linspace logspace full arange "
+    "randint randperm normal from_numpy".split()
+)
+"""Functions that make tensors on the CPU where no `device=` says otherwise, of numbers alone."""
+
+
 def device(name: str) -> Device | None:
     """Find the row of a device type, which may carry an index: `cuda:0`."""
     plain = name.partition(":")[0]
