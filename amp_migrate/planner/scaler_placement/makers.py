@@ -21,6 +21,7 @@ from amp_migrate.model.syntax import (
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
 from amp_migrate.planner.scaler_placement.lifetimes import refuse_fitting
+from amp_migrate.planner.scaler_placement.set_later import without_later
 from amp_migrate.project.module_graph import Project
 
 
@@ -129,7 +130,7 @@ def attribute_makers(
             f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets "
             "it)",
         )
-    return made
+    return without_later(program, made)
 
 
 def _by_lineage(
