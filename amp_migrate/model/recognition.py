@@ -15,6 +15,7 @@ from amp_migrate.model.gradient_effects import forgets_gradients
 from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.gradient_uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.methods_by_name import methods_by_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.scalers import SCALER_METHODS, Scalers
@@ -68,6 +69,7 @@ class Events:
         self._traits: dict[int, Trait] = {}
         self._functions: dict[Function, Trait] = {}
         self._owns: dict[Function, _Own] = {}
+        self._by_name: dict[ast.Call, tuple[Function, ...]] = {}
         self.scalers = Scalers(program)
 
     def scaler_scopes(self) -> list[Scope]:
@@ -208,6 +210,15 @@ class Events:
             else None
         )
 
+    def by_name(self, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
+        """The methods that a call by a name in a variable may run."""
+        if call not in self._by_name:
+            asks = "getattr" in self.program.module.identifiers
+            self._by_name[call] = (
+                methods_by_name(self.program, call, scope) if asks else ()
+            )
+        return self._by_name[call]
+
     @cached_property
     def _defined(self) -> set[str]:
         return {
@@ -248,12 +259,11 @@ class Events:
                 for statement in function.body:
                     for node in shallow(statement):
                         traits |= self._itself(node, scope) & EVENTS
-                        callee = (
-                            self._run_by(node, scope)
-                            if isinstance(node, ast.Call)
-                            else None
-                        )
+                        if not isinstance(node, ast.Call):
+                            continue
+                        callee = self._run_by(node, scope)
                         callees += [callee] if callee is not None else []
+                        callees += self.by_name(node, scope)
             self._owns[function] = _Own(traits, tuple(callees))
         return self._owns[function]
 
@@ -326,9 +336,11 @@ class Events:
         ):
             return found
         function = self.callee(node, scope)
-        return (
-            self.of_function(function) if function is not None else Trait.NONE
-        )
+        if function is not None:
+            return self.of_function(function)
+        for one in self.by_name(node, scope):
+            found |= self.of_function(one)
+        return found
 
     def _itself(self, node: ast.AST, scope: Scope) -> Trait:
         """The traits of one node without what it calls."""

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.methods_by_name import name_asked, text_of
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import NOTHING, Path, Val
@@ -55,6 +56,22 @@ class Calls:
         inner = Frame(scope, call, frame, frame.loops, handed)
         key = self.summaries.key(function, inner, path, self._homes)
         return Entry(call, path, inner, aside, key)
+
+    def name_given(
+        self, call: ast.Call, path: Path, frame: Frame
+    ) -> str | None:
+        """The name of the method that `getattr(hook, name)(...)` runs on this path."""
+        asked = name_asked(self.program, call, frame.scope)
+        if asked is None:
+            return None
+        own = text_of(asked)
+        held = self.evaluation.held(asked, path, frame) if own is None else None
+        if held is None or not held.constant:
+            parts = (held.text or "").split(".") if held is not None else []
+            is_member = len(parts) > 2 and parts[-1] == "name"
+            return parts[-2] if is_member else own
+        name = held.constant[0]
+        return name if isinstance(name, str) else None
 
     def leave(self, entry: Entry, path: Path) -> Path:
         """A path at the end of the function, without what was its own."""

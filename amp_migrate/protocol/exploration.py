@@ -23,7 +23,7 @@ from amp_migrate.protocol.relevance import Relevance
 from amp_migrate.protocol.summaries import RETURN, Summaries
 from amp_migrate.protocol.values import Evaluation
 
-LIMIT = 40
+LIMIT = 80
 """Paths that are followed side by side; more are widened, and are no longer sure."""
 _DEPTH = 12
 _WITHOUT_EVENTS = (
@@ -334,7 +334,27 @@ class Explorer:
                 and frame.depth < _DEPTH
             ):
                 return self._called(node, function, path, frame)
+            if function is None and self.events.by_name(node, frame.scope):
+                return self._called_by_name(node, path, frame)
         return self.listener.on(Here(node, path, frame))
+
+    def _called_by_name(
+        self, call: ast.Call, path: Path, frame: Frame
+    ) -> list[Path]:
+        """Each method of the name that the path tells may run, or none; where some that are called
+        so use the scaler, nobody knows which ran before.
+        """
+        known = self.calls.name_given(call, path, frame)
+        methods = self.events.by_name(call, frame.scope)
+        traits = [self.events.of_function(one) for one in methods]
+        uses = any(one & ~Trait.OTHER for one in traits)
+        if known is None or uses or frame.depth >= _DEPTH:
+            return self.listener.on(Here(call, path, frame))
+        after = [path]
+        for one in methods:
+            if one.name == known and not frame.runs(one):
+                after += self._called(call, one, path, frame)
+        return after
 
     def _called(
         self, call: ast.Call, function: Function, path: Path, frame: Frame

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.bases_abroad import inherited_method
 from amp_migrate.model.kinds import scheduler_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Function
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.participants import Participants
@@ -106,13 +109,32 @@ def _fed(
 def _is_foreign_method(
     participants: Participants, func: ast.Attribute, frame: Frame
 ) -> bool:
-    """A method of `self` that the classes in sight do not define."""
+    """A method of `self` that the classes in sight do not define, nor a base in another file,
+    where it does nothing with gradients.
+    """
     holder = func.value
     if not isinstance(holder, ast.Name) or holder.id != frame.scope.self_name:
         return False
     program = participants.program
     cls = program.graph.class_around(frame.scope)
-    return cls is None or not program.attributes.has(cls, func.attr)
+    if cls is None or not program.attributes.has(cls, func.attr):
+        found = cls and inherited_method(program.values, cls, func.attr)
+        return not found or _may_train(*found)
+    return False
+
+
+def _may_train(program: Program, method: Function) -> bool:
+    """Whether a method takes part in the training step, or hands its object on to what may."""
+    scope = program.scope(method)
+    given = (
+        one
+        for call in scope.calls
+        for one in (*call.args, *(k.value for k in call.keywords))
+    )
+    hands_on = any(
+        isinstance(one, ast.Name) and one.id == scope.self_name for one in given
+    )
+    return hands_on or bool(program.events.of_function(method))
 
 
 def _keeper(

@@ -10,7 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.owners import Owners
 from amp_migrate.model.program import Program
 from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.budget import BudgetEndedError
 from amp_migrate.protocol.diagnostics import Diagnostics, Key
@@ -156,7 +156,27 @@ class Analysis:
         updates = [
             loops for held in seen.updates.values() for loops in held.values()
         ]
-        return bool(updates) and not any(updates) and not self._callers(scope)
+        is_cycle = bool(updates) and not any(updates)
+        return is_cycle and not self._is_repeated(scope.node, set())
+
+    def _is_repeated(self, function: Function, seen: set[Function]) -> bool:
+        """Whether a loop in sight runs the function again, in its callers or theirs; one that finds
+        it by its name alone, of an object that nothing tells about, is not followed.
+        """
+        seen.add(function)
+        for site in self.program.graph.sites(function):
+            caller = site.scope.node
+            if self.events.callee(site.call, site.scope) is not function:
+                continue
+            if any(
+                isinstance(above, LOOPS)
+                for above in self.program.module.ancestors(site.call)
+            ):
+                return True
+            if isinstance(caller, FUNCTIONS) and caller not in seen:
+                if self._is_repeated(caller, seen):
+                    return True
+        return False
 
     def _again(self, scope: Scope, paths: list[Path]) -> None:
         """Run a function once more behind itself, for what one call leaves to the next."""

@@ -121,7 +121,10 @@ class Relevance:
             found += [
                 one
                 for call in scope.calls
-                for one in overriding(self.events, call, scope)
+                for one in (
+                    *overriding(self.events, call, scope),
+                    *self.events.by_name(call, scope),
+                )
             ]
             self._callees[function] = tuple(dict.fromkeys(found))
         return self._callees[function]
@@ -172,6 +175,7 @@ class Relevance:
             and self.events.what(node, scope) is None
             and self.events.callee(node, scope) is None
             and not overriding(self.events, node, scope)
+            and not self._runs_by_name(node, scope)
             and not self._may_hide(node, scope)
         )
 
@@ -239,7 +243,14 @@ class Relevance:
             self.events.callee(node, scope) is not None
             or self.computes(node, scope) is not None
             or bool(overriding(self.events, node, scope))
+            or self._runs_by_name(node, scope)
             or self._may_hide(node, scope)
+        )
+
+    def _runs_by_name(self, node: ast.Call, scope: Scope) -> bool:
+        """Whether a call by a name in a variable may run a method with events."""
+        return any(
+            map(self.events.of_function, self.events.by_name(node, scope))
         )
 
     def computes(self, call: ast.Call, scope: Scope) -> Function | None:
