@@ -27,7 +27,11 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.whole_reads import reader_of, reader_of_files
+from amp_migrate.model.whole_reads import (
+    reader_of,
+    reader_of_files,
+    saved_places,
+)
 from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
 RULE = Rule("scaler-state-not-checkpointed", severity="warning")
@@ -235,7 +239,8 @@ def _add_entry(program: Program, display: ast.Dict, scaler: str) -> Fix | None:
         return None
     if (
         reader_of(program, display) is not None
-        or reader_of_files(program, display) is not None
+        or reader_of_files(program, display, saved_places(program, display))
+        is not None
     ):
         return None  # who reads the whole dict would see the new key
     if _stays_unread(program):

@@ -119,6 +119,33 @@ def is_of_tensors(name: str) -> bool:
     return head == "torch" and rest.isidentifier()
 
 
+def skips_other_names(program: Program, loop: ast.For) -> bool:
+    """`for name, value in state.items(): if name not in own: continue`, where `own` is what a
+    module's `state_dict` gives: a name more is passed over.
+    """
+    target, first = loop.target, loop.body[0]
+    key = target.elts[0] if isinstance(target, ast.Tuple) else target
+    test = first.test if isinstance(first, ast.If) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    assert isinstance(first, ast.If)
+    goes_on = len(first.body) == 1 and isinstance(first.body[0], ast.Continue)
+    skips = isinstance(test.ops[0], ast.NotIn) and goes_on
+    alone = len(loop.body) == 1 and not first.orelse
+    takes = isinstance(test.ops[0], ast.In) and alone
+    held = test.comparators[0]
+    if not (skips or takes) or dotted_name(test.left) != dotted_name(key):
+        return False
+    name = dotted_name(held)
+    made = program.reaching.at(held, name).bindings if name else ()
+    return bool(made) and all(_is_state(one.value) for one in made)
+
+
+def _is_state(made: ast.expr | None) -> bool:
+    func = made.func if isinstance(made, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == "state_dict"
+
+
 def is_only_read(program: Program, state: ast.expr) -> bool:
     """Whether nothing but entries of a state is taken: `opt.state_dict()["param_groups"]`."""
     above = program.module.parents[state]
@@ -188,3 +215,12 @@ def _reads(program: Program, name: str, scope: Scope) -> Iterator[ast.Name]:
             is_load = isinstance(node.ctx, ast.Load)
             if is_load and module.scope_of(node).lookup(name) is home:
                 yield node
+
+
+def is_text(call: ast.AST) -> bool:
+    """`"{name}: {loss}".format(**locals())`, which takes what it names."""
+    func = call.func if isinstance(call, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in (
+        "format",
+        "format_map",
+    )

@@ -9,44 +9,34 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.checkpoint_forms import (
     is_of_tensors,
     is_other_file,
+    is_text,
     keys_of,
     lacks_one,
     literal,
+    skips_other_names,
 )
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.records import NamedTuple
 
-_BY_KEY = {
-    "get",
-    "pop",
-    "setdefault",
-    "update",
-    "clear",
-    "__getitem__",
-    "__contains__",
-}
+_BY_KEY = frozenset(
+    "get pop setdefault update clear __getitem__ __contains__".split()
+)
 _AS_WHOLE = {"items", "values", "keys", "popitem", "__iter__", "__len__"}
-_COPIES = {
-    "copy.copy",
-    "copy.deepcopy",
-    "dict",
-    "OrderedDict",
-    "collections.OrderedDict",
-}
+_COPIES = frozenset(
+    "copy.copy copy.deepcopy dict OrderedDict collections.OrderedDict".split()
+)
 _COUNTED = frozenset(
     "set frozenset list tuple sorted len iter next zip enumerate map filter max min vars".split()
 )
-_SHOWN = frozenset(
-    "print isinstance type bool id str repr hasattr callable".split()
-)
 _WRITTEN = frozenset(("print", "str", "repr"))
-_TEXTS = ("format", "format_map")
+_SHOWN = _WRITTEN | set("isinstance type bool id hasattr callable".split())
 _ENDS = (
     ast.Expr,
     ast.If,
@@ -59,6 +49,9 @@ _ENDS = (
 _PASSED_UP = (ast.BoolOp, ast.NamedExpr, ast.Await, ast.IfExp)
 _BUDGET = 2_000
 _ANY = "any element"
+
+
+Places: TypeAlias = frozenset[tuple[object, ...]]
 
 
 class Reader(NamedTuple):
@@ -90,20 +83,29 @@ def reader_of_names(program: Program, names: ast.expr) -> Reader | None:
     return next(walk.readers(), None)
 
 
-def reader_of_files(program: Program, made: ast.expr) -> Reader | None:
-    """The first that reads as a whole what is loaded from a file that may be a checkpoint, `made`
-    so.
-    """
+def saved_places(program: Program, made: ast.expr) -> Places:
+    """Where a dict lies in what is saved: `("optimizers",)` in `{"optimizers": made}`."""
+    walk = _Walk(_Held(program, made, ()), keys_of(made), loaded=False)
+    list(walk.readers())
+    return frozenset(walk.saved) or frozenset({()})
+
+
+def reader_of_files(
+    program: Program, made: ast.expr, places: Places
+) -> Reader | None:
+    """The first that reads as a whole what lies at one of the places of a file that is loaded."""
     keys = keys_of(made)
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if program.canonical(
                 call.func
             ) == "torch.load" and not is_other_file(program, call):
-                walk = _Walk(_Held(program, call, ()), keys, loaded=True)
-                found = list(walk.readers())
-                if found and not walk.weights:
-                    return found[0]
+                for place in places:
+                    first = _Held(program, call, place)
+                    walk = _Walk(first, keys, loaded=True)
+                    found = list(walk.readers())
+                    if found and not walk.weights:
+                        return found[0]
     return None
 
 
@@ -121,6 +123,8 @@ class _Walk:
         self.loaded = loaded
         self.written = written
         """Whether what prints or saves it reads it: so do those that nobody sees."""
+        self.saved: set[tuple[object, ...]] = set()
+        """The places at which it lies in what is handed out of sight."""
         self.weights = False
         """Whether it is given to `load_state_dict`, or its items are renamed one by one."""
         self._waiting = [first]
@@ -231,6 +235,8 @@ class _Walk:
         """`{k.replace(".module", ""): v for k, v in state.items()}`: so are weights read; of a
         checkpoint, whose entries are of many kinds, nothing would come.
         """
+        if isinstance(loop, ast.For) and skips_other_names(held.program, loop):
+            return True
         parent = held.program.module.parents[loop]
         stores = isinstance(loop, ast.For) and any(
             isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
@@ -332,7 +338,7 @@ class _Walk:
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 if call.func.id == "dict":
                     return self._up(held, call)
-            return bool(held.path) or _is_text(call)
+            return bool(held.path) or is_text(call)
         if not isinstance(call, ast.Call):
             return False  # `class Net(Base, state=state)`
         func = call.func
@@ -356,7 +362,7 @@ class _Walk:
             return False
         if self.loaded and is_of_tensors(name):
             return True
-        return name in _SHOWN or _is_text(call) or self._followed(held, call)
+        return name in _SHOWN or is_text(call) or self._followed(held, call)
 
     def _followed(self, held: _Held, call: ast.Call) -> bool:
         """Into the function that a call runs; out of sight one saves what is made, and may do
@@ -373,6 +379,7 @@ class _Walk:
         else:
             there = program.values.abroad(call.func, scope)
         if there is None or not isinstance(there[1], FUNCTIONS):
+            self.saved.add(held.path)
             return not self._is_asked or bool(held.path) and not self.written
         home, body = there[0], there[1]
         inner = home.scope(body)
@@ -390,9 +397,3 @@ class _Walk:
     def _is_asked(self) -> bool:
         """Whether nothing may become of it out of sight."""
         return self.loaded or self.written
-
-
-def _is_text(call: ast.AST) -> bool:
-    """`"{name}: {loss}".format(**locals())`, which takes what it names."""
-    func = call.func if isinstance(call, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr in _TEXTS

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.checkpoint_forms import entry_by_name, filled_dict
+from amp_migrate.model.checkpoint_forms import (
+    entry_by_name,
+    filled_dict,
+    keys_of,
+)
 from amp_migrate.model.program import Program
+from amp_migrate.model.saved_keywords import saves_keywords
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import (
     AddArgument,
@@ -27,15 +32,13 @@ class Entry(NamedTuple):
 
     def has_key(self, program: Program) -> bool:
         """Whether it already has an entry of the scaler's name, or another dict gets one."""
-        keys = self.made.keys if isinstance(self.made, ast.Dict) else []
         written = (
             one.slice
             for one in program.module.parents
             if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)
         )
-        return any(
-            isinstance(k, ast.Constant) and k.value == KEY
-            for k in (*keys, *written)
+        return KEY in keys_of(self.made) or any(
+            isinstance(k, ast.Constant) and k.value == KEY for k in written
         )
 
     def edit(self, program: Program, state: str) -> Edit:
@@ -60,7 +63,8 @@ def _key_set(program: Program, filled: ast.Assign, state: str) -> Edit:
 
 def entry_of(program: Program, call: ast.Call) -> Entry | None:
     """The dict that holds what `opt.state_dict()` gives: `{"optimizer": opt.state_dict()}`,
-    `dict(optimizer=...)`, one that it reaches by a name or gets under a key.
+    `dict(optimizer=...)`, `save(path, optimizer=...)`, one that it reaches by a name or gets
+    under a key.
     """
     parents = program.module.parents
     given, parent = call, parents[call]
@@ -73,7 +77,8 @@ def entry_of(program: Program, call: ast.Call) -> Entry | None:
     if isinstance(holder, ast.Dict) and given in holder.values:
         return Entry(holder)
     if isinstance(holder, ast.Call) and isinstance(parent, ast.keyword):
-        if isinstance(holder.func, ast.Name) and holder.func.id == "dict":
+        is_dict = isinstance(holder.func, ast.Name) and holder.func.id == "dict"
+        if is_dict or saves_keywords(program, holder):
             return Entry(holder)
     named = entry_by_name(program, given)
     if named is not None:
@@ -82,3 +87,15 @@ def entry_of(program: Program, call: ast.Call) -> Entry | None:
         made = filled_dict(program, parent.targets[0])
         return Entry(made, parent) if made is not None else None
     return None
+
+
+def saved_apart(program: Program, call: ast.Call) -> str:
+    """What is to be done where a state goes into no dict in sight."""
+    parent = program.module.parents[call]
+    if isinstance(parent, ast.keyword):
+        parent = program.module.parents[parent]
+    taker = parent.func if isinstance(parent, ast.Call) else None
+    if taker is None or program.canonical(taker) == "torch.save":
+        return "the optimizer's state is saved by itself: save the scaler's state beside it"
+    name = ast.unparse(taker)
+    return f"`{name}` gets the optimizer's state here: give it the scaler's state, too"

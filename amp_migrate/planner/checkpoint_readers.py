@@ -8,7 +8,12 @@ from pathlib import Path
 from amp_migrate.model.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.whole_reads import Reader, reader_of, reader_of_files
+from amp_migrate.model.whole_reads import (
+    Reader,
+    reader_of,
+    reader_of_files,
+    saved_places,
+)
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 
@@ -20,13 +25,14 @@ def reader_in_project(
 ) -> Reader | None:
     """Who would see that a checkpoint has a key more."""
     found = reader_of(program, made)
-    found = found or reader_of_files(program, made)
+    places = saved_places(program, made)
+    found = found or reader_of_files(program, made, places)
     linked = {resolved(file.path) for file in program.module.files}
     for file in sorted(_near(project, linked)) if found is None else ():
         other = program_of(file)
         if other is None:
             continue
-        found = reader_of_files(other, made)
+        found = reader_of_files(other, made, places)
         if found is not None:
             return found
     return found

@@ -11,7 +11,12 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.outcome import Note
-from amp_migrate.planner.checkpoint_entries import KEY, Entry, entry_of
+from amp_migrate.planner.checkpoint_entries import (
+    KEY,
+    Entry,
+    entry_of,
+    saved_apart,
+)
 from amp_migrate.planner.checkpoint_readers import reader_in_project, told
 from amp_migrate.planner.optional_states import StateUse, is_idle, settled
 from amp_migrate.planner.refusal import Refusal
@@ -213,10 +218,7 @@ class Checkpoints:
         if entry is not None:
             return self._saved_in(call, entry, scope)
         if self._would_scale(call, scope):
-            self._note(
-                call,
-                "the optimizer's state is saved by itself: save the scaler's state beside it",
-            )
+            self._note(call, saved_apart(self.program, call))
         return False
 
     def _saved_in(self, call: ast.Call, entry: Entry, scope: Scope) -> bool:
@@ -292,10 +294,19 @@ class Checkpoints:
         return True
 
     def _dict_of(self, given: ast.expr, scope: Scope) -> str | None:
-        """`checkpoint` of `checkpoint["optimizer"]`."""
-        if isinstance(given, ast.Subscript) and _is_text(given.slice, scope):
-            return dotted_name(given.value)
-        return None
+        """`checkpoint` of `checkpoint["optimizer"]`, `states["optimizers"]` of an entry of that."""
+        if not isinstance(given, ast.Subscript):
+            return None
+        if not _is_text(given.slice, scope):
+            return None
+        holder = given.value
+        while isinstance(holder, ast.Subscript) and _is_text(
+            holder.slice, scope
+        ):
+            holder = holder.value
+        if dotted_name(holder) is None:
+            return None
+        return self.program.module.source(given.value)
 
     def _load(self, statement: ast.stmt, lines: str) -> InsertAfter:
         """Load behind the loads that follow a statement."""

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 from amp_migrate.model.checkpoint_forms import filled_dict, literal
 from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.whole_reads import reader_of, reader_of_files
+from amp_migrate.model.saved_keywords import saves_keywords
+from amp_migrate.model.whole_reads import (
+    reader_of,
+    reader_of_files,
+    saved_places,
+)
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
 
@@ -20,14 +25,24 @@ class CheckpointReaders(RewrittenFile):
             return
         before = [ast.unparse(one) for one in self._states(original)]
         for made in self._states(self.file.tree):
+            if ast.unparse(made) not in before and not self._is_dict(made):
+                why = "nothing shows that it saves what it is given"
+                yield self.failure(made, why)
             reader = reader_of(self.program, made) or reader_of_files(
-                self.program, made
+                self.program, made, saved_places(self.program, made)
             )
             if ast.unparse(made) not in before and reader is not None:
                 place = f"line {reader.node.lineno}"
                 yield self.failure(
                     made, f"{place} may read it as a whole, a new key included"
                 )
+
+    def _is_dict(self, made: ast.Dict | ast.Call) -> bool:
+        """`{...}`, `dict(...)`, or a function that saves its keywords as one."""
+        if isinstance(made, ast.Dict):
+            return True
+        is_dict = isinstance(made.func, ast.Name) and made.func.id == "dict"
+        return is_dict or saves_keywords(self.program, made)
 
     def _states(self, tree: ast.Module) -> Iterator[ast.Dict | ast.Call]:
         """The dicts that hold the state of a declared scaler under the key of checkpoints."""

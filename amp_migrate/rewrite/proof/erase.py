@@ -301,22 +301,15 @@ class Eraser(ast.NodeTransformer):
             node.args[0] = scaled[0]
 
     def _drop_keywords(self, node: ast.Call) -> None:
-        is_dict = isinstance(node.func, ast.Name) and node.func.id == "dict"
-        kept = [
-            entry
-            for entry in node.keywords
-            if not self._is_handed_on(entry, is_dict)
-        ]
+        kept = [one for one in node.keywords if not self._is_handed_on(one)]
         if len(kept) < len(node.keywords):
             self._gone(node)
         node.keywords = kept
 
-    def _is_handed_on(self, entry: ast.keyword, is_dict: bool) -> bool:
-        if is_dict:
-            return (
-                entry.arg == self.introduced.checkpoint_key
-                and self.checkpoints.is_state(entry.value)
-            )
+    def _is_handed_on(self, entry: ast.keyword) -> bool:
+        if entry.arg == self.introduced.checkpoint_key:
+            if self.checkpoints.is_state(entry.value):
+                return True
         known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(
             entry.value
         )

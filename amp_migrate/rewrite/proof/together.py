@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.saved_keywords import saves_keywords
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 from amp_migrate.rewrite.proof.facts import Failure
 
@@ -86,6 +87,8 @@ def _alternatives(
                 continue  # asked of the call graph
             if any(program.graph.function_at(a, scope) for a in call.args):
                 continue  # it hands a function on, with what that takes
+            if given & names and saves_keywords(program, call):
+                continue  # it takes any
             for message in _misfits(program, behind, given, names):
                 path = scope.module.path
                 yield path, Failure("same-program", call.lineno, message)
