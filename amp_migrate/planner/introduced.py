@@ -8,6 +8,7 @@ from amp_migrate.model.syntax import Module
 from amp_migrate.planner.loop_edits import LoopEdits
 from amp_migrate.planner.spelling import BF16
 from amp_migrate.rewrite.edits import (
+    AddArgument,
     AddImport,
     Edit,
     InsertAfter,
@@ -39,6 +40,7 @@ def introduced(
         else frozenset(),
         imports_torch=any(isinstance(edit, AddImport) for edit in edits),
         torch=made.spellings.of(file.root).torch,
+        savers=frozenset(_savers(edits, file)),
         float_casts=sum(map(_is_cast, edits)),
         sequences=frozenset(_sequences(edits)),
         regions=frozenset(made.headers),
@@ -81,6 +83,15 @@ def _set_elsewhere(made: LoopEdits, file: Module) -> bool:
         home.attribute and home.scope.module is not file
         for home in made.wiring.scalers.homes
     )
+
+
+def _savers(edits: Sequence[Edit], file: Module) -> Iterator[str]:
+    """What is called with the state of a scaler."""
+    text = file.text.encode()
+    for edit in edits:
+        if isinstance(edit, AddArgument) and ".state_dict()" in edit.value:
+            call = text[edit.call.start : edit.call.end].decode()
+            yield call.partition("(")[0].strip()
 
 
 def _is_cast(edit: Edit) -> bool:

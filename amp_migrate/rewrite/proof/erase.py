@@ -301,13 +301,19 @@ class Eraser(ast.NodeTransformer):
             node.args[0] = scaled[0]
 
     def _drop_keywords(self, node: ast.Call) -> None:
-        kept = [one for one in node.keywords if not self._is_handed_on(one)]
+        func = ast.unparse(node.func) if node.keywords else ""
+        saves = func == "dict" or func in self.introduced.savers
+        kept = [
+            entry
+            for entry in node.keywords
+            if not self._is_handed_on(entry, saves)
+        ]
         if len(kept) < len(node.keywords):
             self._gone(node)
         node.keywords = kept
 
-    def _is_handed_on(self, entry: ast.keyword) -> bool:
-        if entry.arg == self.introduced.checkpoint_key:
+    def _is_handed_on(self, entry: ast.keyword, saves: bool) -> bool:
+        if saves and entry.arg == self.introduced.checkpoint_key:
             if self.checkpoints.is_state(entry.value):
                 return True
         known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(

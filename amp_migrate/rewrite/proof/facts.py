@@ -47,6 +47,8 @@ class Introduced:
     torch: str = "torch"
     """The file's name for the torch module."""
     checkpoint_key: str = "scaler"
+    savers: frozenset[str] = frozenset()
+    """Source of each function that was given a scaler's state, to save it as a keyword."""
     float_casts: int = 0
     """How many `.float()` calls were added; exactly so many must be found."""
     sequences: frozenset[str] = frozenset()

@@ -12,6 +12,7 @@ from amp_migrate.rewrite.proof import Introduced, erase
 FACTS = Introduced(
     scalers=frozenset({"scaler", "self.scaler", "trainer.scaler"}),
     names=frozenset({"use_amp", "amp_dtype", "scale_before", "self.use_amp"}),
+    savers=frozenset({"files.save"}),
 )
 
 
@@ -95,6 +96,7 @@ CONSTRUCTS = [
 "scaler.load_state_dict(state['scaler'])"), "a()"),
     ("save({'a': 1, 'scaler': scaler.state_dict() if scaler is not None else None})",
      "save({'a': 1})"),
+    ("files.save(a, state=b(), scaler=scaler.state_dict())", "files.save(a, state=b())"),
     # guarded scheduler
     (("a()\nscale_before = scaler.get_scale()\nif scaler.get_scale() >= scale_before:\n    "
 "scheduler.step()"),
