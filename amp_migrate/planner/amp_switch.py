@@ -98,6 +98,18 @@ class SwitchFinder:
         """A model that a loop trains on the CPU, beside others that are elsewhere."""
         return self._on_cpu.of(loop) if self._may_be_cpu else None
 
+    def refuse_two_devices(self, loop: Loop) -> None:
+        """Raise Refusal where a part of what is stepped stays on the CPU, beside others."""
+        left = self._on_cpu.beside_others(loop)
+        if left is not None:
+            name, where = ast.unparse(left), place_of(self.program, left)
+            raise Refusal(
+                "parameters-on-two-devices",
+                loop.backwards[0],
+                f"`{name}` ({where}) stays on the CPU, while other parameters that are stepped "
+                "are on a GPU: GradScaler hands its factor over to the CPU without waiting for it",
+            )
+
     def check_device(self, node: ast.AST) -> None:
         """Raise Refusal where the oldest torch that the program may run on lacks what AMP needs on
         the device that `--device` names.

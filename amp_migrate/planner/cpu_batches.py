@@ -11,6 +11,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.devices import MADE_ON_CPU
+from amp_migrate.torch_facts.layers import PARAMETERS
 
 _DEEP = 6
 _STAYS = {
@@ -74,6 +75,8 @@ def _is_made_there(
     program: Program, call: ast.Call, scope: Scope, deep: int
 ) -> bool:
     name = program.canonical(call.func)
+    if name in PARAMETERS and call.args:
+        return is_on_cpu(program, call.args[0], scope, deep - 1)
     if name is not None:
         told = any(one.arg in (None, "device", "out") for one in call.keywords)
         return name in MADE_ON_CPU and not told

@@ -267,6 +267,8 @@ class LoopPlanner:
         unmoved = self.switches.unmoved(loop)
         if unmoved is not None:
             raise Skip("cpu-only", backwards[0], self._says_unmoved(unmoved))
+        if scaled:
+            self.switches.refuse_two_devices(loop)
         self.switches.check_device(backwards[0])
         refuse_old_torch(self.settings, backwards[0])
         refuse_old_loop(self.program, scope)

@@ -7,16 +7,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
-from amp_migrate.planner.cpu_batches import runs_on_cpu_alone
+from amp_migrate.planner.cpu_batches import is_on_cpu, runs_on_cpu_alone
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.loop import Loop, Stepper
 from amp_migrate.planner.parameters_device import TrainedModels
 from amp_migrate.planner.step_calls import StepCall
+from amp_migrate.torch_facts import layers
 
 _DEFAULTS = ("torch.set_default_device", "torch.set_default_tensor_type")
 _STAYS = frozenset(
@@ -24,6 +26,11 @@ _STAYS = frozenset(
     "modules children named_modules training cpu to float".split()
 )
 """What may be asked of a model that stays where it is; who moves it with `.to` is asked apart."""
+_DATA = frozenset(
+    "weight bias num_embeddings embedding_dim in_features out_features".split()
+)
+"""What layers of torch hold."""
+_DEEP = 3
 
 
 class ModelsOnCpu:
@@ -35,6 +42,51 @@ class ModelsOnCpu:
         self.program = program
         self.use = use
         self.trained = trained
+
+    def beside_others(self, loop: Loop) -> ast.expr | None:
+        """A part of what a loop's optimizers hold that stays on the CPU, where another is moved."""
+        steps = [(step, one) for one in loop.steppers for step in one.steps]
+        models = [model for step in steps for model in self._models(*step)]
+        moved = [self._is_moved(*one) for one in models]
+        if not any(moved):
+            return None
+        for (model, scope), is_moved in zip(models, moved, strict=True):
+            if not is_moved and self._is_left(model, scope):
+                return model
+        leaves = (self._leaf(*step) for step in steps)
+        return next((one for one in leaves if one is not None), None)
+
+    def _is_moved(self, model: ast.expr, scope: Scope) -> bool:
+        return any(
+            self.trained.is_moved(move, model, scope) for move in self.use.moves
+        )
+
+    def _is_left(self, model: ast.expr, scope: Scope) -> bool:
+        """Whether nothing that is done with a model moves it, by whatever name."""
+        made = self._made(model, scope)
+        return (
+            made is not None
+            and self.trained.owner(model, scope) is None
+            and not self._sets_default
+            and all(self._leaves(one, made) for one in self._uses(model))
+        )
+
+    def _leaf(self, step: StepCall, stepper: Stepper) -> ast.expr | None:
+        """`codes` of `Adam([*net.parameters(), codes])`, a tensor that is made on the CPU."""
+        made = self.program.values.of(step.optimizer, stepper.scope).origin
+        if made is None or made not in self.program.module.parents:
+            return None
+        scope = self.program.module.scope_of(made)
+        for node in nodes_in(made):
+            if not isinstance(node, (ast.List, ast.Tuple)):
+                continue
+            for one in node.elts:
+                if isinstance(one, ast.Name) and self._is_plain(one, scope):
+                    return one
+        return None
+
+    def _is_plain(self, leaf: ast.Name, scope: Scope) -> bool:
+        return not self._sets_default and is_on_cpu(self.program, leaf, scope)
 
     def of(self, loop: Loop) -> ast.expr | None:
         """A model that a loop trains, where all that it trains stay on the CPU."""
@@ -67,7 +119,10 @@ class ModelsOnCpu:
             made is not None
             and self.trained.owner(model, scope) is None
             and not (self._sets_default or self.use.helped)
-            and all(self._is_of_another(move, made) for move in self.use.moves)
+            and all(
+                self._is_of_another(move, made) or self._is_apart(move, scope)
+                for move in self.use.moves
+            )
             and all(self._leaves(one, made) for one in self._uses(model))
         )
 
@@ -115,8 +170,11 @@ class ModelsOnCpu:
 
     def _is_given_a_model(self, made: ast.Call, where: Scope) -> bool:
         """`DataParallel(net)`, `Classifier(backbone.to(device))`: what is within may be moved by
-        another name.
+        another name. Layers of torch take numbers.
         """
+        row = layers.layer(self.program.canonical(made.func))
+        if row is not None and row.role == "layer":
+            return False
         given = (*made.args, *(word.value for word in made.keywords))
         return any(
             self.program.values.kind(node, where) in (Kind.MODEL, Kind.UNKNOWN)
@@ -161,6 +219,11 @@ class ModelsOnCpu:
             for call in self._calls_around(move.call)
         )
 
+    def _is_apart(self, move: Move, scope: Scope) -> bool:
+        """Whether a move stands in a function that has nothing to do with `scope`."""
+        apart = move.scope is not scope and move.scope.is_function
+        return apart and not self.trained.order.leads(move.scope, scope)
+
     def _is_other(self, model: ast.expr, scope: Scope, made: ast.Call) -> bool:
         value = self.program.values.of(model, scope)
         return (
@@ -187,14 +250,52 @@ class ModelsOnCpu:
                 if isinstance(node.ctx, ast.Load):
                     yield node
 
-    def _leaves(self, read: ast.Name | ast.Attribute, made: ast.Call) -> bool:
+    def _leaves(
+        self, read: ast.Name | ast.Attribute, made: ast.Call, deep: int = _DEEP
+    ) -> bool:
         """Whether a use of the model's name leaves the model where it is: it is called, or asked
-        for something; where it is handed on, nobody knows.
+        for something, also by a function in sight; else nobody knows.
         """
         scope = self.program.module.scope_of(read)
         if self._is_other(read, scope, made):
             return True
         above = self.program.module.parents[read]
         if isinstance(above, ast.Attribute):
-            return above.attr in _STAYS
-        return isinstance(above, ast.Call) and above.func is read
+            name = self.program.canonical(made.func) or ""
+            is_data = name.startswith("torch.nn.") and above.attr in _DATA
+            return above.attr in _STAYS or is_data
+        if not isinstance(above, ast.Call):
+            return False
+        return above.func is read or self._is_handed_on(
+            above, read, scope, made, deep
+        )
+
+    def _is_handed_on(
+        self,
+        call: ast.Call,
+        read: ast.expr,
+        scope: Scope,
+        made: ast.Call,
+        deep: int,
+    ) -> bool:
+        """Whether a function in sight that is handed the model leaves it where it is."""
+        function = self.program.values.callee(call, scope)
+        if function is None or not deep:
+            return False
+        inner = self.program.scope(function)
+        names = [
+            one.arg
+            for one in inner.parameters()
+            if argument(call, inner, one.arg, inner.self_name is not None)
+            is read
+        ]
+        reads = [
+            node
+            for statement in function.body
+            for node in nodes_in(statement)
+            if isinstance(node, ast.Name) and node.id in names
+        ]
+        return bool(names) and all(
+            isinstance(one.ctx, ast.Load) and self._leaves(one, made, deep - 1)
+            for one in reads
+        )
