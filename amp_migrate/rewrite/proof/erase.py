@@ -313,9 +313,11 @@ class Eraser(ast.NodeTransformer):
         node.keywords = kept
 
     def _is_handed_on(self, entry: ast.keyword, saves: bool) -> bool:
-        if saves and entry.arg == self.introduced.checkpoint_key:
-            if self.checkpoints.is_state(entry.value):
-                return True
+        if saves:
+            return (
+                entry.arg == self.introduced.checkpoint_key
+                and self.checkpoints.is_state(entry.value)
+            )
         known = self.forms.is_scaler(entry.value) or self.forms.is_new_name(
             entry.value
         )
