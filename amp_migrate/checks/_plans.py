@@ -95,23 +95,34 @@ def _planned(program: Program, settings: Settings) -> Planned:
     held = _PLANS.get(program)
     if held is not None and held[0] == settings:
         return held[1]
-    from amp_migrate.planner import plan as planning
-
-    _, plans = planning.planned(program, settings)
-    loops = [loop for plan in plans.values() for loop in plan.loops]
-    others: tuple[str, ...] = ()
-    project = program.project
-    if project is not None and any(loop.status == "migrated" for loop in loops):
-        planner, _ = planning.planned(program, settings, project=project)
-        others = tuple(planner.company)
-        loops = (
-            _in_company(program, others, planning.planned, settings)
-            if others
-            else loops
-        )
-    planned = Planned(loops, others)
+    planned = _found(program, settings)
     _PLANS[program] = (settings, planned)
     return planned
+
+
+def _found(program: Program, settings: Settings) -> Planned:
+    """What is decided with the tree at hand. Where that leaves all loops alone for what other
+    files hold, those are asked for only if the loops could be migrated but for that.
+    """
+    from amp_migrate.planner.plan import planned
+
+    planner, plans = planned(program, settings, project=program.project)
+    loops = _loops(plans)
+    if planner.held_back and not _is_any_migrated(loops):
+        _, plans = planned(program, settings)
+        loops = _loops(plans)
+    if not planner.company or not _is_any_migrated(loops):
+        return Planned(loops, ())
+    others = tuple(planner.company)
+    return Planned(_in_company(program, others, planned, settings), others)
+
+
+def _loops(plans: Mapping[str, Plan]) -> list[LoopOutcome]:
+    return [loop for plan in plans.values() for loop in plan.loops]
+
+
+def _is_any_migrated(loops: list[LoopOutcome]) -> bool:
+    return any(loop.status == "migrated" for loop in loops)
 
 
 def _in_company(

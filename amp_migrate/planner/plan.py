@@ -59,6 +59,9 @@ Blocked: TypeAlias = "Mapping[tuple[str, str], Refusal]"
 class Planner:
     """Plans all loops of a program, which is one file or several."""
 
+    held_back = False
+    """Whether a loop was refused for what other files hold."""
+
     def __init__(
         self,
         program: Program,
@@ -201,6 +204,7 @@ class Planner:
         self, refusal: Refusal, scope: Scope, backwards: list[ast.Call]
     ) -> LoopOutcome:
         line = backwards[0].lineno
+        self.held_back |= bool(refusal.files)
         self.company |= dict.fromkeys(
             company(refusal, scope, self.program, self.project)
         )

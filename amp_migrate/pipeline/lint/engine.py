@@ -76,10 +76,11 @@ def lint(
     if joint is not None:
         found = _joint(program, checks, joint, settings, crashes)
     else:
+        is_named = names_amp(text)
         found = [
             finding
             for check in checks
-            if check.rule.without_amp or names_amp(text)
+            if is_named or check.rule.without_amp
             for finding in run(check, program, settings, crashes)
         ]
     linted = _suppressed(text, program, checks, found, crashes)
