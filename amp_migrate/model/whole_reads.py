@@ -51,7 +51,8 @@ _BUDGET = 2_000
 _ANY = "any element"
 
 
-Places: TypeAlias = frozenset[tuple[object, ...]]
+Places: TypeAlias = frozenset[tuple[str, tuple[object, ...]]]
+"""What a dict is handed to out of sight, and where in that it lies."""
 
 
 class Reader(NamedTuple):
@@ -87,7 +88,7 @@ def saved_places(program: Program, made: ast.expr) -> Places:
     """Where a dict lies in what is saved: `("optimizers",)` in `{"optimizers": made}`."""
     walk = _Walk(_Held(program, made, ()), keys_of(made), loaded=False)
     list(walk.readers())
-    return frozenset(walk.saved) or frozenset({()})
+    return frozenset(walk.saved)
 
 
 def reader_of_files(
@@ -100,7 +101,7 @@ def reader_of_files(
             if program.canonical(
                 call.func
             ) == "torch.load" and not is_other_file(program, call):
-                for place in places:
+                for place in {one for _, one in places} or {()}:
                     first = _Held(program, call, place)
                     walk = _Walk(first, keys, loaded=True)
                     found = list(walk.readers())
@@ -123,8 +124,7 @@ class _Walk:
         self.loaded = loaded
         self.written = written
         """Whether what prints or saves it reads it: so do those that nobody sees."""
-        self.saved: set[tuple[object, ...]] = set()
-        """The places at which it lies in what is handed out of sight."""
+        self.saved: set[tuple[str, tuple[object, ...]]] = set()
         self.weights = False
         """Whether it is given to `load_state_dict`, or its items are renamed one by one."""
         self._waiting = [first]
@@ -379,7 +379,7 @@ class _Walk:
         else:
             there = program.values.abroad(call.func, scope)
         if there is None or not isinstance(there[1], FUNCTIONS):
-            self.saved.add(held.path)
+            self.saved.add((program.canonical(call.func) or "", held.path))
             return not self._is_asked or bool(held.path) and not self.written
         home, body = there[0], there[1]
         inner = home.scope(body)

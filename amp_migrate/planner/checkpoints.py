@@ -10,6 +10,7 @@ from amp_migrate.model.checkpoint_forms import is_only_read
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
+from amp_migrate.model.whole_optimizers import saved_whole
 from amp_migrate.outcome import Note
 from amp_migrate.planner.checkpoint_entries import (
     KEY,
@@ -103,6 +104,16 @@ class Checkpoints:
                         call.func.value, scope
                     ):
                         (self.done if is_done else self.left).append(call)
+
+        for whole in saved_whole(self.program):
+            if self.wiring.steps_root(
+                whole, self.program.module.scope_of(whole)
+            ):
+                self._note(
+                    whole,
+                    "the optimizer itself is saved here: save the scaler's state beside it, and "
+                    "load that where the optimizer is loaded",
+                )
 
     def _in_other_file(self, call: ast.Call, scope: Scope) -> None:
         """A function that is handed the optimizer, in a file that is not planned with this one."""

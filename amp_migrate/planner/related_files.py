@@ -12,6 +12,7 @@ from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.whole_optimizers import saved_whole
 from amp_migrate.planner.handed_optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.vicinity import callers_of_scope
@@ -263,7 +264,9 @@ def savers(program: Program, project: Project) -> list[str]:
 def file_of_saver(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[str]:
-    """The file of an imported function that saves or loads the state of what it is handed."""
+    """The file of an imported function that saves or loads the state of what it is handed, or
+    saves that itself.
+    """
     definition = program.values.abroad(call.func, scope) or _method_abroad(
         program, call.func, scope
     )
@@ -281,6 +284,10 @@ def file_of_saver(
                 isinstance(inner.func.value, ast.Name)
                 and inner.func.value.id in parameters
             ):
+                yield resolved(elsewhere.module.path)
+    for whole in saved_whole(elsewhere):
+        if isinstance(whole, ast.Name) and whole.id in parameters:
+            if elsewhere.module.scope_of(whole) is body:
                 yield resolved(elsewhere.module.path)
 
 

@@ -270,3 +270,28 @@ def test_whoever_saves_anything_is_told_of_the_scaler() -> None:
     assert [note.message for note in outcome.notes] == [
         "`save` saves or loads the optimizer's state: give it the scaler, too"
     ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'torch.save({"model": model, "optimizer": optimizer}, path)\n',
+        'state = {"epoch": 3, "optimizer": optimizer}\ntorch.save(state, path)\n',
+        "torch.save(optimizer, path)\n",
+    ],
+)
+def test_an_optimizer_that_is_saved_itself_is_told_of(lines: str) -> None:
+    outcome = migrate(saved(lines))
+    assert ["the optimizer itself is saved here" in one.message for one in outcome.notes] == [True]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'both = {"first": optimizer}\nboth["first"].zero_grad()\n',
+        'torch.save({"model": model, "rate": optimizer.param_groups[0]["lr"]}, path)\n',
+        'other = torch.optim.SGD(teacher.parameters(), 0.1)\ntorch.save({"other": other}, path)\n',
+    ],
+)
+def test_other_dicts_and_optimizers_are_no_matter_of_the_scaler(lines: str) -> None:
+    assert not migrate(saved(lines)).notes
