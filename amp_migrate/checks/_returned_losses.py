@@ -164,7 +164,7 @@ def _handed(
 ) -> Iterator[tuple[ast.Name, Scope]]:
     """The loads of the parameter that an argument becomes."""
     inner = program.scope(function)
-    bound = inner.self_name is not None
+    bound = inner.takes_receiver
     for name, bindings in inner.bindings.items():
         if (
             bindings[0].how == "parameter"

@@ -118,7 +118,7 @@ def _parameters_of(
     call: ast.Call, inner: Scope, given: ast.expr
 ) -> Iterator[str]:
     """What the function calls an argument."""
-    bound = inner.self_name is not None
+    bound = inner.takes_receiver
     for name, bindings in inner.bindings.items():
         if (
             bindings[0].how == "parameter"

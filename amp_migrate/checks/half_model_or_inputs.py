@@ -124,9 +124,7 @@ def _handed_on(
         for function in [init] if init else program.values.callees(call, scope):
             inner = program.scope(function)
             for parameter in inner.parameters():
-                one = argument(
-                    call, inner, parameter.arg, inner.self_name is not None
-                )
+                one = argument(call, inner, parameter.arg, inner.takes_receiver)
                 if one is not None and dotted_name(one) == name:
                     yield parameter.arg, inner
                     yield from _kept(program, parameter.arg, inner)

@@ -129,7 +129,7 @@ def _passes_over(
     own = [
         one.arg
         for one in inner.parameters()
-        if argument(call, inner, one.arg, inner.self_name is not None) is read
+        if argument(call, inner, one.arg, inner.takes_receiver) is read
     ]
     is_read = any(
         isinstance(node, ast.Name)

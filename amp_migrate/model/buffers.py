@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.queries import calls_in
 from amp_migrate.model.syntax import Binding, Scope
 
 
 def _is_number(binding: Binding) -> bool:
     """A constant, or what a loop counts: `for i in ids`, `for i, x in enumerate(xs)`; of what a
-    loader yields together, anything may be a tensor.
+    loader yields together, anything may be a tensor: `for rows, x in loader`.
     """
     if binding.how != "for":
         return isinstance(binding.value, ast.Constant)
-    return binding.index in (None, 0)
+    if binding.index is None or binding.value is None:
+        return binding.index in (None, 0)
+    return binding.index == 0 and _counts(binding.value)
+
+
+def _counts(iterated: ast.expr) -> bool:
+    """Whether the first of two that a loop gets is a number or a key."""
+    names = {
+        getattr(call.func, "id", getattr(call.func, "attr", ""))
+        for call in calls_in(iterated)
+    }
+    return not names.isdisjoint(("enumerate", "zip", "items"))
 
 
 def is_tensor_index(index: ast.expr, scope: Scope) -> bool:

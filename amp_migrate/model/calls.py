@@ -240,7 +240,7 @@ class CallGraph:
             ]
         if owner is not None:
             assert isinstance(owner.node, ast.ClassDef)
-            is_method = scope.self_name is not None
+            is_method = scope.takes_receiver
             return [
                 CallSite(c, s, is_method and not gives_self(c, function))
                 for c, s in self._method_calls(function, owner.node)

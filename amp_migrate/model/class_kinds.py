@@ -74,7 +74,12 @@ class ClassKinds:
         named = criterion_name(cls.name) and not re.search(
             r"Model|Net(?![a-z])|Network", cls.name
         )
-        return named and not self._runs_given(cls)
+        return named and not (self._runs_given(cls) or self._is_of_model(cls))
+
+    def _is_of_model(self, cls: ast.ClassDef) -> bool:
+        """`class ClassifierWithLoss(Classifier)`"""
+        above = [one for one in self.graph.lineage(cls) if one is not cls]
+        return any(self.of(one) is Kind.MODEL for one in above)
 
     def _runs_given(self, cls: ast.ClassDef) -> bool:
         """`def __init__(self, model, loss): self.model = model`, and `forward` runs it."""

@@ -142,7 +142,7 @@ def _is_switched_off(
     given = [one.value for one in getattr(made, "keywords", ())]
     given += getattr(made, "args", [])
     passed = (
-        argument(call, inner, one.id, inner.self_name is not None)
+        argument(call, inner, one.id, inner.takes_receiver)
         for one in given
         if isinstance(one, ast.Name)
     )

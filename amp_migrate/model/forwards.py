@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind, criterion_name
+from amp_migrate.model.kinds import Kind, Value, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, is_abstract
 from amp_migrate.patterns import pattern
@@ -201,8 +201,10 @@ class Forwards:
         value = self.values.of(func, scope)
         if self.values.is_model(func, scope):
             return EventKind.FORWARD
-        if value.kind is Kind.CRITERION or func.attr in _PLAIN_METHODS:
+        if func.attr in _PLAIN_METHODS:
             return EventKind.NONE
+        if value.kind is Kind.CRITERION:
+            return self._of_criterion(value)
         if value.kind is Kind.OBJECT:
             return self._of_object(func, scope)
         if self.values.is_model(func.value, scope):
@@ -246,6 +248,8 @@ class Forwards:
         value = self.values.of(func, scope)
         if value.kind is Kind.OBJECT:
             return self._of_object(func, scope)
+        if value.kind is Kind.CRITERION:
+            return self._of_criterion(value)
         if value or self.values.is_model(func, scope):
             return self._sure(value.kind is Kind.MODEL or not value)
         if isinstance(func, ast.Subscript):
@@ -285,6 +289,19 @@ class Forwards:
             if _MODEL_NAME.search(holder)
             else EventKind.CALLABLE
         )
+
+    def _of_criterion(self, value: Value) -> EventKind:
+        """A module that is called a loss may be the model that is trained, where it has layers:
+        `ModelWithLoss(x, y)`.
+        """
+        home, cls = value.foreign or (None, value.cls)
+        graph = home.graph if home is not None else self.graph
+        effects = home.effects if home is not None else self.effects
+        forward = graph.method(cls, "forward") if cls is not None else None
+        if forward is None:
+            return EventKind.NONE
+        runs = effects.of_function(forward) & EventKind.FORWARD
+        return EventKind.CALLABLE if runs else EventKind.NONE
 
     def _of_object(self, func: ast.expr, scope: Scope) -> EventKind:
         """`obj(x)` runs `__call__` of its class."""

@@ -204,7 +204,7 @@ def _argument(binding: Binding, expr: ast.Name, frame: Frame) -> Source:
         *scope.parameters()
     ]:
         return itself
-    bound = scope.self_name is not None
+    bound = scope.takes_receiver
     if frame.call is not None and frame.caller is not None:
         given = argument(frame.call, scope, name, bound)
         return itself if given is None else (given, None, frame.caller)

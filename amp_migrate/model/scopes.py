@@ -85,12 +85,29 @@ class Scope:
     @cached_property
     def self_name(self) -> str | None:
         """The first parameter of a method, usually `self`."""
-        if self.owner is None or not isinstance(self.node, FUNCTIONS):
+        if self._is_marked("staticmethod") or self._is_marked("classmethod"):
             return None
-        if any(
-            isinstance(d, ast.Name) and d.id in ("staticmethod", "classmethod")
-            for d in self.node.decorator_list
-        ):
+        return self._first
+
+    @cached_property
+    def class_name(self) -> str | None:
+        """The first parameter of a class method, usually `cls`."""
+        return self._first if self._is_marked("classmethod") else None
+
+    @property
+    def takes_receiver(self) -> bool:
+        """Whether what a method is called on is its first argument."""
+        return self.self_name is not None or self.class_name is not None
+
+    def _is_marked(self, mark: str) -> bool:
+        return isinstance(self.node, FUNCTIONS) and any(
+            isinstance(one, ast.Name) and one.id == mark
+            for one in self.node.decorator_list
+        )
+
+    @property
+    def _first(self) -> str | None:
+        if self.owner is None or not isinstance(self.node, FUNCTIONS):
             return None
         positional = [*self.node.args.posonlyargs, *self.node.args.args]
         return positional[0].arg if positional else None

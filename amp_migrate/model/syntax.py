@@ -268,6 +268,17 @@ def returned(function: Function) -> list[ast.expr]:
     return known
 
 
+def yielded(function: Function) -> list[ast.expr]:
+    """What a generator hands out, one by one."""
+    own = (one for one in function.body if not isinstance(one, _NESTED))
+    nodes = (n for statement in own for n in shallow(statement))
+    return [
+        n.value
+        for n in nodes
+        if isinstance(n, ast.Yield) and n.value is not None
+    ]
+
+
 def is_abstract(function: Function) -> bool:
     """A method that only says that others define it."""
     last = function.body[-1]

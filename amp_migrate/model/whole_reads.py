@@ -383,7 +383,7 @@ class _Walk:
             return not self._is_asked or bool(held.path) and not self.written
         home, body = there[0], there[1]
         inner = home.scope(body)
-        bound = inner.self_name is not None
+        bound = inner.takes_receiver
         names = [
             one.arg
             for one in inner.parameters()

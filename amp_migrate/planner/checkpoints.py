@@ -147,7 +147,7 @@ class Checkpoints:
         if inner is None or not self.program.effects.is_optimizer(given, scope):
             return False
         names = [one.arg for one in inner.parameters()]
-        bound = inner.self_name is not None
+        bound = inner.takes_receiver
         if any(argument(call, inner, name, bound) is given for name in names):
             return False
         states = ("state_dict", "load_state_dict")

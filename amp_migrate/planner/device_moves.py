@@ -162,12 +162,19 @@ class DeviceUse:
             return False
         if isinstance(expr, ast.Call):
             return kind in _MODELS and not known
-        of_tensor = self.program.values.kind(expr, scope) not in (
-            Kind.UNKNOWN,
-            Kind.DEVICE,
-            Kind.DEVICE_NAME,
-        )
-        return not of_tensor and (kind in _MODELS or self._names_device(expr))
+        if self._may_be_tensor(expr, scope):
+            return False
+        return kind in _MODELS or self._names_device(expr)
+
+    def _may_be_tensor(self, expr: ast.expr, scope: Scope) -> bool:
+        """What is known to be no device. `os.environ.get("DEVICE")` is no tensor, and of what is
+        not torch's `.to` takes names of devices alone.
+        """
+        value = self.program.values.of(expr, scope)
+        if value.kind in (Kind.UNKNOWN, Kind.DEVICE, Kind.DEVICE_NAME):
+            return False
+        name = value.name or "torch"
+        return value.kind is not Kind.OTHER or name.startswith("torch")
 
     def _names_device(self, expr: ast.expr) -> bool:
         """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""

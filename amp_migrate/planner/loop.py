@@ -65,6 +65,7 @@ def find_loop(program: Program, group: Group, *, scaled: bool = True) -> Loop:
     some, wherever they stand.
     """
     if group.steps:
+        _refuse_lambda(group)
         return Loop(
             group.scope, group.backwards, [_own(program, group)], group.around
         )
@@ -77,6 +78,16 @@ def find_loop(program: Program, group: Group, *, scaled: bool = True) -> Loop:
         if scaled:
             raise
     return Loop(group.scope, group.backwards, [], group.around)
+
+
+def _refuse_lambda(group: Group) -> None:
+    """`lambda loss: (loss.backward(), optimizer.step())` has no room for a region or a cycle."""
+    if isinstance(group.scope.node, ast.Lambda):
+        raise Refusal(
+            "unsupported-shape",
+            group.backwards[0],
+            "backward and step stand in a lambda, which holds no statements: make it a function",
+        )
 
 
 def _own(program: Program, group: Group) -> Stepper:

@@ -244,7 +244,7 @@ def _seen_from(
     if head == helper.self_name and isinstance(call.func, ast.Attribute):
         start = call.func.value
     elif any(a.arg == head for a in helper.parameters()):
-        start = argument(call, helper, head, helper.self_name is not None)
+        start = argument(call, helper, head, helper.takes_receiver)
     elif (
         head
         and (home := helper.lookup(head)) is not None

@@ -26,7 +26,7 @@ class Unscaling(Turn):
         self, step: OptimizerStep, place: ast.stmt, text: Template
     ) -> tuple[Template, ...]:
         """Inside `for optimizer in optimizers: optimizer.step()` the name means each of them;
-        before it, none.
+        before it, and around `[o.step() for o in optimizers]`, none.
         """
         loop = self._optimizer_loop(step)
         if loop is None or self._inside(place, loop):
@@ -40,15 +40,13 @@ class Unscaling(Turn):
             ),
         )
 
-    def _optimizer_loop(self, step: OptimizerStep) -> ast.stmt | None:
-        """The loop over optimizers that binds the step's optimizer, where backward is outside of
-        it.
+    def _optimizer_loop(self, step: OptimizerStep) -> ast.AST | None:
+        """The loop over optimizers, or the comprehension, that binds the step's optimizer, where
+        backward is outside of it.
         """
         name = (dotted_name(step.optimizer) or "").partition(".")[0]
-        for parent in self.program.module.ancestors(step.statement):
-            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in {
-                n.id for n in nodes_in(parent.target) if isinstance(n, ast.Name)
-            }:
+        for parent in self.program.module.ancestors(step.call):
+            if name in _names_bound(parent):
                 holds = (
                     self.program.effects.of_statement(parent, self.scope)
                     & EventKind.BACKWARD
@@ -369,6 +367,18 @@ class Unscaling(Turn):
         return Template(
             f"{method}($0)", (self.program.module.span(step.optimizer),)
         )
+
+
+def _names_bound(parent: ast.AST) -> set[str]:
+    """The names that a loop, or each turn of a comprehension, sets."""
+    found = [parent] if isinstance(parent, (ast.For, ast.AsyncFor)) else []
+    turns = [*found, *getattr(parent, "generators", ())]
+    return {
+        node.id
+        for turn in turns
+        for node in nodes_in(turn.target)
+        if isinstance(node, ast.Name)
+    }
 
 
 def _owners_in(node: ast.AST) -> set[str]:

@@ -107,6 +107,7 @@ class Calls:
         if bound:
             name = f"{scope.qualname}:{scope.self_name}"
             path.assign(name, self._own(receiver, path, frame))
+        bound = bound or scope.class_name is not None
         values = {}
         for parameter in scope.parameters()[1 if bound else 0 :]:
             given = argument(call, scope, parameter.arg, bound)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.syntax import Function, Scope, returned, yielded
 from amp_migrate.model.tensors.array_dtypes import of_array
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.fact import (
@@ -204,7 +204,8 @@ def _builtin(
 ) -> Fact | None:
     if name in _NUMBERS:
         return NUMBER
-    if name in _SEQUENCES and call.args:
+    is_turned = name == "zip" and _is_spread(call)
+    if (name in _SEQUENCES or is_turned) and call.args:
         return _listed(inference, call, scope)
     if name in ("sum", "max", "min", "abs", "next", "pow", "divmod"):
         facts = [inference.of(arg, scope) for arg in call.args]
@@ -216,6 +217,11 @@ def _builtin(
         if name in ("print", "range", "str", "dict", "open", "type", "repr")
         else None
     )
+
+
+def _is_spread(call: ast.Call) -> bool:
+    """`zip(*pairs)`"""
+    return len(call.args) == 1 and isinstance(call.args[0], ast.Starred)
 
 
 # -- functions, layers and models
@@ -281,8 +287,11 @@ def _imported(
 
 
 def returns(inference: Inference, function: Function) -> Fact:
-    """What a function in sight gives back."""
+    """What a function in sight gives back; a generator gives a series of what it yields."""
     inner = inference.program.scope(function)
+    series = [inference.of(one, inner) for one in yielded(function)]
+    if series:
+        return join(series)._replace(elements=(), container=True)
     return join(inference.of(one, inner) for one in returned(function))
 
 

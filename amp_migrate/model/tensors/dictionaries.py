@@ -1,5 +1,5 @@
 """The displays that a dictionary may be made by: `{"out": y, "features": z}`, here or in what a
-function or a model in sight gives back.
+function or a model in sight gives back; and the fields of records, `Output(out=y, features=z)`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.stored_attributes import stored_values
 from amp_migrate.model.syntax import Function, Scope, returned
 from amp_migrate.model.tensors.parameters import all_arguments
 
@@ -22,16 +23,51 @@ def displays(program: Program, expr: ast.expr) -> list[ast.expr]:
     return _displays(program, expr, _DEEP) or []
 
 
-def under(display: ast.expr, key: str) -> ast.expr | None:
-    """The value of `{"key": value}` or `dict(key=value)`."""
+def field(program: Program, expr: ast.Attribute) -> list[ast.expr]:
+    """What `result.out` may be; nothing where the object may be made, or the field set, by
+    something else.
+    """
+    if any(True for _ in stored_values(program, expr.attr)):
+        return []
+    made = [one for one in displays(program, expr.value) if _is_record(one)]
+    held = [under(program, one, expr.attr) for one in made]
+    return [one for one in held if one is not None]
+
+
+def _is_record(made: ast.expr) -> bool:
+    return isinstance(made, ast.Call) and dotted_name(made.func) != "dict"
+
+
+def under(program: Program, display: ast.expr, key: str) -> ast.expr | None:
+    """The value of `{"key": value}`, `dict(key=value)` or `Record(value)`."""
     if isinstance(display, ast.Call):
-        given = {one.arg: one.value for one in display.keywords}
+        scope = program.module.scope_of(display)
+        names = _fields(program.graph.class_named(display.func, scope))
+        given: dict[str | None, ast.expr] = {}
+        given.update(zip(names, display.args, strict=False))
+        given.update((one.arg, one.value) for one in display.keywords)
         return given.get(key)
     assert isinstance(display, ast.Dict)
     pairs = zip(display.keys, display.values, strict=True)
     return next(
         (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key),
         None,
+    )
+
+
+def stored_keys(program: Program) -> frozenset[tuple[str, str]]:
+    """The dictionaries and keys that the program writes by `name[key] = ...`."""
+    return program.remembered(stored_keys, lambda: _stored_keys(program))
+
+
+def _stored_keys(program: Program) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (name, node.slice.value)
+        for node in program.module.parents
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+        if (name := dotted_name(node.value)) is not None
     )
 
 
@@ -105,6 +141,8 @@ def _called(
     if isinstance(call.func, ast.Name) and call.func.id == "dict":
         is_own = scope.lookup("dict") is not None
         return None if is_own or call.args else [call]
+    if _fields(program.graph.class_named(call.func, scope)):
+        return [call]
     functions: list[Function] = list(program.values.callees(call, scope))
     value = program.values.of(call.func, scope)
     if not functions and value.cls is not None:
@@ -112,6 +150,21 @@ def _called(
         functions = [own] if own is not None else []
     given = [one for function in functions for one in returned(function)]
     return _all(program, given, deep)
+
+
+def _fields(cls: ast.ClassDef | None) -> list[str]:
+    """The fields of a dataclass or a named tuple, in order."""
+    if cls is None:
+        return []
+    marks = [getattr(one, "func", one) for one in cls.decorator_list]
+    makers = {
+        (dotted_name(one) or "").rpartition(".")[2]
+        for one in (*marks, *cls.bases)
+    }
+    if makers.isdisjoint(("dataclass", "NamedTuple")):
+        return []
+    targets = [s.target for s in cls.body if isinstance(s, ast.AnnAssign)]
+    return [one.id for one in targets if isinstance(one, ast.Name)]
 
 
 def _all(

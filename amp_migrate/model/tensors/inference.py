@@ -268,27 +268,18 @@ class Inference:
         stored anew.
         """
         dotted = dotted_name(expr.value)
-        stored = self.program.remembered("stored keys", self._stores)
+        stored = dictionaries.stored_keys(self.program)
         if dotted is None or (dotted, key) in stored:
             return []
         shown = dictionaries.displays(self.program, expr.value)
         if not shown:
             return []
-        held = [dictionaries.under(one, key) for one in shown]
-        home = self.program.module.scope_of
-        return [self.of(one, home(one)) for one in held if one is not None]
+        held = [dictionaries.under(self.program, one, key) for one in shown]
+        return self._each([one for one in held if one is not None])
 
-    def _stores(self) -> frozenset[tuple[str, str]]:
-        """The dictionaries and keys that the program writes by `name[key] = ...`."""
-        return frozenset(
-            (name, node.slice.value)
-            for node in self.program.module.parents
-            if isinstance(node, ast.Subscript)
-            and isinstance(node.ctx, ast.Store)
-            if isinstance(node.slice, ast.Constant)
-            and isinstance(node.slice.value, str)
-            if (name := dotted_name(node.value)) is not None
-        )
+    def _each(self, made: list[ast.expr]) -> list[Fact]:
+        home = self.program.module.scope_of
+        return [self.of(one, home(one)) for one in made]
 
     def unseen(self, node: ast.AST) -> Fact:
         """A value that nobody follows: made outside of a region, it is not half."""
@@ -342,6 +333,8 @@ class Inference:
             return NUMBER
         if expr.attr in _PARAMETERS:
             return FLOAT
+        if given := dictionaries.field(self.program, expr):
+            return join(self._each(given))
         return self._set_in_class(expr, scope) or self.unseen(expr)
 
     def _set_in_class(self, expr: ast.Attribute, scope: Scope) -> Fact | None:

@@ -285,7 +285,7 @@ class ProbabilityLosses:
         the values in it.
         """
         expr = _gone_through(unshaped(expr), inner)
-        bound = inner.self_name is not None
+        bound = inner.takes_receiver
         is_given = isinstance(expr, ast.Name) and all(
             one.how == "parameter" or _is_reshaped(one, expr.id)
             for one in inner.bindings.get(expr.id, ())

@@ -361,7 +361,7 @@ def _parameter(
 ) -> str | None:
     """The name under which a function gets an argument of a call."""
     inner = home.scope(function)
-    bound = inner.self_name is not None and isinstance(call.func, ast.Attribute)
+    bound = inner.takes_receiver and isinstance(call.func, ast.Attribute)
     for one in inner.parameters():
         if argument(call, inner, one.arg, bound) is given:
             return one.arg

@@ -67,7 +67,7 @@ def _abroad(
 def _given(
     asked: Asked, call: ast.Call, scope: Scope, inner: Scope
 ) -> Iterator[tuple[Binding, Fact]]:
-    bound = inner.self_name is not None
+    bound = inner.takes_receiver
     for one in inner.parameters():
         held = inner.bindings.get(one.arg, ())
         given = argument(call, inner, one.arg, bound)

@@ -46,7 +46,7 @@ def _handed(
         for nested in inner.calls:
             for tensor in _handed(program, inner, nested, hops - 1):
                 name = dotted_name(bare(tensor, inner.module))
-                bound = inner.self_name is not None and isinstance(
+                bound = inner.takes_receiver and isinstance(
                     call.func, ast.Attribute
                 )
                 once = (

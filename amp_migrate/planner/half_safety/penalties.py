@@ -292,7 +292,7 @@ def _lifted(program: Program, call: ast.Call, inner: Scope, site: Site) -> Site:
     )
     if not site.outputs or closed or not roots & parameters:
         return Site(call, (), (), site.leaf)
-    bound = inner.self_name is not None
+    bound = inner.takes_receiver
     outputs = [
         argument(call, inner, name, bound)
         for name in sorted(roots & parameters)

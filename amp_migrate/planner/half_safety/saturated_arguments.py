@@ -42,7 +42,7 @@ def _given(
         one for one in run_by(program, call, scope) if one[0] is not program
     ]
     for home, inner in (*abroad, *((one, one.scope(f)) for one, f in kept)):
-        bound = inner.self_name is not None
+        bound = inner.takes_receiver
         for name, demand in _demands(home, inner, asked.float16, files):
             given = argument(call, inner, name, bound)
             if given is not None:

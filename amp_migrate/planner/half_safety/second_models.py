@@ -117,7 +117,7 @@ class _Followed:
     ) -> Iterator[str]:
         """The parameters that get the model; those of a method are passed behind `self`."""
         inner = self.program.scope(function)
-        bound = inner.self_name is not None
+        bound = inner.takes_receiver
         for parameter in inner.parameters():
             if argument(call, inner, parameter.arg, bound) is model:
                 yield parameter.arg

@@ -78,7 +78,7 @@ def _is_handed_back(program: Program, binding: Binding, name: str) -> bool:
 
 
 def _is_given(call: ast.Call, inner: Scope, parameter: str, name: str) -> bool:
-    given = argument(call, inner, parameter, inner.self_name is not None)
+    given = argument(call, inner, parameter, inner.takes_receiver)
     return given is not None and dotted_name(given) == name
 
 
@@ -123,6 +123,8 @@ def attribute_makers(
     made = _by_lineage(program, cls, attribute) or _by_heirs(
         program, cls, attribute
     )
+    if not made and _is_in_body(program, cls, stored):
+        raise kept_by_class(name, scope.node)
     if not made:
         raise Refusal(
             "optimizer-not-in-sight",
@@ -131,6 +133,26 @@ def attribute_makers(
             "it)",
         )
     return without_later(program, made)
+
+
+def _is_in_body(program: Program, cls: ast.ClassDef, name: str) -> bool:
+    """`class Trainer: optimizer = ...`"""
+    scopes = program.module.scopes
+    return any(
+        one.how == "assign" and not is_none(one.value)
+        for owner in program.graph.lineage(cls)
+        for one in scopes[owner].bindings.get(name, ())
+    )
+
+
+def kept_by_class(name: str, node: ast.AST) -> Refusal:
+    """All objects of a class share its optimizer, and would not share a scaler."""
+    return Refusal(
+        "optimizer-not-in-sight",
+        node,
+        f"`{name}` is kept by the class itself, for all of its objects: make it where "
+        "one is made",
+    )
 
 
 def _by_lineage(

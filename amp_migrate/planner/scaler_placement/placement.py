@@ -26,6 +26,7 @@ from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.lifetimes import refuse_short_lived
 from amp_migrate.planner.scaler_placement.makers import (
     attribute_makers,
+    kept_by_class,
     makers,
 )
 from amp_migrate.planner.scaler_placement.optional import (
@@ -173,6 +174,8 @@ class Wiring:
                 return "self." + here.qualname.rpartition(".")[0]
             here = here.parent
         home = scope.lookup(head)
+        if home is not None and home.class_name == head:
+            raise kept_by_class(name, node)
         if home is None:
             raise Refusal(
                 "optimizer-not-in-sight",

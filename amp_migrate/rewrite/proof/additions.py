@@ -52,6 +52,7 @@ class _Additions(RewrittenFile):
             )
         yield from self._expressions(before)
         yield from ScalerReads(*of_file).step_values()
+        yield from ScalerReads(*of_file).unscaled()
         yield from AddedCasts(*of_file).casts(before)
         yield from CheckpointReaders(*of_file).entries(before)
         yield from ListedNames(*of_file).listed()

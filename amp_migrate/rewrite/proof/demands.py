@@ -247,10 +247,7 @@ class Demands:
         for name, bindings in scope.bindings.items():
             if bindings[0].how != "parameter" or asks(scope, name):
                 continue
-            if (
-                argument(call, scope, name, scope.self_name is not None)
-                is not given
-            ):
+            if argument(call, scope, name, scope.takes_receiver) is not given:
                 continue
             for read in self.reads(scope).get(name, ()):
                 reach = self.program.reaching.at(read, name).bindings

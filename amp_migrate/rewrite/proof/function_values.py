@@ -206,7 +206,7 @@ class _Uses:
         scope = self.module.scope_of(call)
         callee = self.program.values.callee(call, scope)
         inner = self.program.scope(callee) if callee is not None else None
-        bound = inner is not None and inner.self_name is not None
+        bound = inner is not None and inner.takes_receiver
         names = [
             one.arg
             for one in (inner.parameters() if inner is not None else ())

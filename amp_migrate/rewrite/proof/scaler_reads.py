@@ -106,6 +106,25 @@ class ScalerReads(RewrittenFile):
             and self.forms.is_scaler(func.value)
         )
 
+    def unscaled(self) -> Iterator[Unproved]:
+        """Of `[o.step() for o in optimizers]`, `o` has no value outside."""
+        for node in self.file.nodes:
+            for given in self.forms.method(node, "unscale_", 1) or ():
+                if self._is_of_comprehension(given):
+                    yield self.failure(given, "it may have no value there")
+
+    def _is_of_comprehension(self, optimizer: ast.expr) -> bool:
+        """Whether nothing but comprehensions sets a name, and none of them is around it."""
+        name = (dotted_name(optimizer) or "").partition(".")[0]
+        home = self.program.module.scope_of(optimizer).lookup(name)
+        set_by = home.bindings[name] if home is not None else []
+        within = {*self.program.module.ancestors(optimizer)}
+        return bool(set_by) and all(
+            isinstance(one.statement, ast.comprehension)
+            and self.program.module.parents[one.statement] not in within
+            for one in set_by
+        )
+
     def step_values(self) -> Iterator[Unproved]:
         """`GradScaler.step` gives None where it skips a step, whatever the optimizer's would."""
         for node in self.file.nodes:
