@@ -16,6 +16,7 @@ from amp_migrate.model.opposites import negated
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.sure_moves import is_sure
 from amp_migrate.torch_facts.devices import DEVICES
 
 _MODELS = (Kind.MODEL, Kind.CRITERION)
@@ -211,12 +212,17 @@ class DeviceUse:
         for parent in self.program.module.ancestors(node):
             if isinstance(parent, (ast.If, ast.IfExp)):
                 first, second = _arms(parent)
-                if not _is_main(parent.test):
+                if not (_is_main(parent.test) or self._is_sure(parent, node)):
                     if here in first:
                         yield parent.test
                     elif here in second and not any(map(_leaves_cpu, first)):
                         yield self._negated(parent.test)
             here = parent
+
+    def _is_sure(self, branch: ast.If | ast.IfExp, node: ast.AST) -> bool:
+        if not isinstance(branch, ast.If):
+            return False
+        return is_sure(self.program.module, branch, node)
 
     def _negated(self, test: ast.expr) -> ast.expr:
         """The opposite of a condition, one for each, so that it is the same for all who ask."""

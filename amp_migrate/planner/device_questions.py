@@ -19,6 +19,7 @@ from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.project_flag import is_condition
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.planner.spelling import Spellings, Switch
+from amp_migrate.planner.sure_moves import is_demanded
 
 _ASKS = ("torch.cuda.is_available", "torch.accelerator.is_available")
 
@@ -202,7 +203,7 @@ class DeviceQuestions:
         return literal and cuda and not asks
 
     def _asks(self, scope: Scope) -> bool:
-        """Whether the file asks anywhere whether there is a GPU."""
+        """Whether the file asks anywhere whether there is a GPU, and goes on without one."""
         scopes = (
             s
             for s in self.program.module.scopes.values()
@@ -210,6 +211,7 @@ class DeviceQuestions:
         )
         return any(
             self.program.canonical(c.func) in _ASKS
+            and not is_demanded(self.program.module, c)
             for s in scopes
             for c in s.calls
         )

@@ -335,3 +335,39 @@ def test_an_accelerator_with_a_fallback() -> None:
     )
     new = output(program(f"device = {choice}\n", ".to(device)"))
     assert 'torch.amp.GradScaler(device.type, enabled=device.type != "cpu")\n' in new
+
+
+SURE = {
+    "both arms move it": "if count > 1:\n    model = wrap(model)\n    model = model.cuda()\n"
+    "else:\n    model = model.cuda()\n",
+    "one moves it, the others raise": "if gpu is not None:\n    model.cuda(gpu)\n"
+    'elif count > 1:\n    raise ValueError\nelse:\n    print("no GPU")\n    exit(1)\n',
+    "a branch within a branch": "if count > 1:\n    if gpu is None:\n        model.cuda()\n"
+    "    else:\n        model.cuda(gpu)\nelse:\n    model = wrap(model).cuda()\n",
+    "a GPU is demanded": f"assert {AVAILABLE}\nmodel.cuda()\n",
+    "or the run ends": f"import sys\nif not {AVAILABLE}:\n    sys.exit(1)\nmodel.cuda()\n",
+}
+
+
+@pytest.mark.parametrize("setup", SURE.values(), ids=SURE)
+def test_ways_that_all_lead_to_a_gpu_are_no_condition(setup: str) -> None:
+    source = program("", "").replace("optimizer =", setup + "optimizer =", 1)
+    assert 'scaler = torch.amp.GradScaler("cuda")\n' in output(source)
+
+
+UNSURE = {
+    "an arm that moves nothing": "if count > 1:\n    model.cuda()\nelse:\n    model.eval()\n",
+    "no other arm": "if use_cuda:\n    model.cuda()\n",
+    "other arms raise, but there is none": "if use_cuda:\n    model.cuda()\n"
+    "elif use_mps:\n    raise ValueError\n",
+    "another model is moved": "if use_cuda:\n    model.cuda()\nelse:\n    other.cuda()\n",
+    "it is asked, and goes on": f'if not {AVAILABLE}:\n    print("slow")\n'
+    f"if {AVAILABLE}:\n    model.cuda()\n",
+}
+
+
+@pytest.mark.parametrize("setup", UNSURE.values(), ids=UNSURE)
+def test_ways_that_lead_elsewhere_are_asked(setup: str) -> None:
+    source = program("use_cuda = use_mps = count = 1\n", "")
+    source = source.replace("optimizer =", setup + "optimizer =", 1)
+    assert 'GradScaler("cuda", enabled=' in output(source)
