@@ -142,3 +142,26 @@ class Turn:
         end = self.flow.step(step.statement).order
         before = bisect_left(self._backward_orders, end)
         return self._backward_orders[before - 1] if before else -1
+
+    def _of_inner_step(self, statement: ast.stmt, step: OptimizerStep) -> bool:
+        """Whether gradients are used up by a step of the loop that this one comes after, for what
+        the loop leaves over: `if n % 4 == 0: clip; step` and, behind the loop, the same again.
+        """
+        order = self.flow.step(statement).order
+        return any(
+            one.key == step.key
+            and self._deeper(one, step)
+            and order < self.flow.step(one.statement).order
+            and self._guards(one.statement) <= self._guards(statement)
+            for one in self.steps
+        )
+
+    def _deeper(self, inner: OptimizerStep, outer: OptimizerStep) -> bool:
+        """Whether a step stands in a loop that another comes after."""
+        loop = self._loop(inner.statement)
+        before = (
+            isinstance(loop, ast.stmt) and loop.lineno < outer.statement.lineno
+        )
+        return before and not any(
+            a is loop for a in self.program.module.ancestors(outer.statement)
+        )

@@ -130,7 +130,7 @@ class Unscaling(Turn):
             return []
         self._refuse_read_halfway(start)
         found = [s.statement for s in self.flow.steps[start + 1 : end]]
-        found = [s for s in found if not self._of_another_branch(s, step)]
+        found = [s for s in found if not self._of_another(s, step)]
         roots = (root for statement in found for root in header(statement))
         passed = passed_on(self.program, self.scope, roots)
         if passed is not None:
@@ -146,6 +146,11 @@ class Unscaling(Turn):
                 ),
             )
         return found
+
+    def _of_another(self, statement: ast.stmt, step: OptimizerStep) -> bool:
+        return self._of_another_branch(statement, step) or self._of_inner_step(
+            statement, step
+        )
 
     def _of_another_branch(
         self, statement: ast.stmt, step: OptimizerStep

@@ -247,15 +247,6 @@ class Updates(GradientsAtStep):
                         ),
                     )
 
-    def _deeper(self, inner: OptimizerStep, outer: OptimizerStep) -> bool:
-        loop = self._loop(inner.statement)
-        before = (
-            isinstance(loop, ast.stmt) and loop.lineno < outer.statement.lineno
-        )
-        return before and not any(
-            a is loop for a in self.program.module.ancestors(outer.statement)
-        )
-
     def _check_pending(self, anchors: list[ast.stmt]) -> None:
         """An update between a backward and the step that uses its gradients would mix two scales
         without an error.
