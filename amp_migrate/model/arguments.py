@@ -29,16 +29,16 @@ def fits(call: ast.Call, function: Function | ast.Lambda, bound: bool) -> bool:
     """
     given = function.args
     keywords = {one.arg for one in call.keywords}
-    starred = any(isinstance(one, ast.Starred) for one in call.args)
-    is_changed = getattr(function, "decorator_list", ())
-    if is_changed or starred or None in keywords:
+    if getattr(function, "decorator_list", ()):
         return True
+    placed = [a for a in call.args if not isinstance(a, ast.Starred)]
+    is_open = len(placed) < len(call.args) or None in keywords
     names = [a.arg for a in (*given.posonlyargs, *given.args)]
     names = names[1 if bound else 0 :]
-    rest = [*names[len(call.args) :], *(a.arg for a in given.kwonlyargs)]
-    too_many = len(call.args) > len(names) and given.vararg is None
-    unknown = given.kwarg is None and not keywords <= set(rest)
-    lacks = any(
+    rest = [*names[len(placed) :], *(a.arg for a in given.kwonlyargs)]
+    too_many = len(placed) > len(names) and given.vararg is None
+    unknown = given.kwarg is None and not keywords <= {*rest, None}
+    lacks = not is_open and any(
         name not in keywords and default_of(function, name) is None
         for name in rest
     )

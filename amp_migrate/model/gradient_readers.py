@@ -6,26 +6,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import (
-    FUNCTIONS,
-    Function,
     Module,
-    Scope,
-    returned,
-    shallow,
 )
 from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.clippers import clipper, one_of
-from amp_migrate.torch_facts.gradients import BOUNDING, MULTIPLES, SAME_VALUES
 
 if TYPE_CHECKING:
-    from amp_migrate.model.program import Program
+    pass
 
 _CLIPS = pattern(
     r"(?i)^clip_?grad|(^|_)grad(ient)?s?_?clip|dispatch_clip|adaptive_clip|clamp_?grad|^agc$"
@@ -81,132 +73,3 @@ def _beginning(name: ast.expr) -> str:
         else ""
     )
     return re.split(r"[%{]", text)[0]
-
-
-def bounding_hooks(program: Program) -> Iterator[ast.Call]:
-    """`tensor.register_hook(f)` where `f` bounds the gradient that it is given."""
-    for scope in program.module.scopes.values():
-        for call in scope.calls:
-            func = call.func
-            if (
-                isinstance(func, ast.Attribute)
-                and func.attr == "register_hook"
-                and call.args
-            ):
-                hook = _function(program, call.args[0], scope)
-                if hook is not None and _bounds_its_argument(program, hook):
-                    yield call
-
-
-def is_linear_hook(program: Program, call: ast.Call, scope: Scope) -> bool:
-    """Whether a hook gives back a multiple of the gradient, which the scaler's factor goes
-    through: `lambda grad: 0.1 * grad`, `partial(divide, world_size)`.
-    """
-    hook = _function(program, call.args[0], scope) if call.args else None
-    parameters = hook.args.args if hook is not None else []
-    if hook is None or not parameters:
-        return False
-    body = hook.body if isinstance(hook, FUNCTIONS) else [ast.Return(hook.body)]
-    last = body[-1]
-    quiet = all(
-        isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-        for one in body[:-1]
-    )
-    given = last.value if isinstance(last, ast.Return) else None
-    return (
-        quiet and given is not None and _is_multiple(given, parameters[-1].arg)
-    )
-
-
-def _is_multiple(expr: ast.expr, name: str) -> bool:
-    if isinstance(expr, ast.Name):
-        return expr.id == name
-    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
-        return _is_multiple(expr.operand, name)
-    if isinstance(expr, ast.Call):
-        return _gives_multiple(expr, name)
-    if not isinstance(expr, ast.BinOp) or not isinstance(
-        expr.op, (ast.Mult, ast.Div)
-    ):
-        return False
-    left, right = name in names_in(expr.left), name in names_in(expr.right)
-    if right and isinstance(expr.op, ast.Div) or left == right:
-        return False
-    return _is_multiple(expr.left if left else expr.right, name)
-
-
-def _gives_multiple(call: ast.Call, name: str) -> bool:
-    """`grad.clone()`, `grad.mul(0.1)`."""
-    func = call.func
-    if (
-        not isinstance(func, ast.Attribute)
-        or func.attr not in MULTIPLES | SAME_VALUES
-    ):
-        return False
-    given = [*call.args, *(one.value for one in call.keywords)]
-    return _is_multiple(func.value, name) and not any(
-        name in names_in(one) for one in given
-    )
-
-
-def _function(
-    program: Program, expr: ast.expr, scope: Scope
-) -> ast.Lambda | Function | None:
-    if isinstance(expr, ast.Lambda):
-        return expr
-    if (
-        isinstance(expr, ast.Call)
-        and program.canonical(expr.func) == "functools.partial"
-    ):
-        return _function(program, expr.args[0], scope) if expr.args else None
-    if isinstance(expr, ast.Call):
-        maker = _function(program, expr.func, scope)
-        return _made_by(maker) if isinstance(maker, FUNCTIONS) else None
-    own = program.graph.function_at(expr, scope)
-    there = program.values.abroad(expr, scope) if own is None else None
-    return (
-        there[1]
-        if there is not None and isinstance(there[1], FUNCTIONS)
-        else own
-    )
-
-
-def _made_by(maker: Function) -> ast.Lambda | Function | None:
-    """The function that `reversed_by(coefficient)` makes and gives back."""
-    values = returned(maker)
-    if len(values) != 1 or isinstance(values[0], ast.Lambda):
-        return (
-            values[0]
-            if len(values) == 1 and isinstance(values[0], ast.Lambda)
-            else None
-        )
-    name = values[0].id if isinstance(values[0], ast.Name) else None
-    made = [
-        one
-        for one in maker.body
-        if isinstance(one, FUNCTIONS) and one.name == name
-    ]
-    return made[0] if len(made) == 1 else None
-
-
-def _bounds_its_argument(program: Program, hook: ast.Lambda | Function) -> bool:
-    parameters = hook.args.args
-    if not parameters:
-        return False
-    name = parameters[-1].arg
-    body = hook.body if isinstance(hook, FUNCTIONS) else [hook.body]
-    calls = (
-        node
-        for part in body
-        for node in shallow(part)
-        if isinstance(node, ast.Call)
-    )
-    return any(_bounds(call, name) for call in calls)
-
-
-def _bounds(call: ast.Call, name: str) -> bool:
-    func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr not in BOUNDING:
-        return False
-    given = [func.value, *call.args[:1]]
-    return any(isinstance(one, ast.Name) and one.id == name for one in given)

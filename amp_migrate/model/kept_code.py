@@ -18,6 +18,8 @@ Code: TypeAlias = Function | ast.Lambda
 _PLAIN_DECORATORS = frozenset(
     {"property", "staticmethod", "classmethod", "setter", "abstractmethod"}
 )
+_CALLERS = frozenset({"map", "filter", "sorted", "min", "max"})
+"""Builtins that call what they are given, and hand it to nobody."""
 
 
 class KeptCode:
@@ -43,11 +45,28 @@ class KeptCode:
         graph = self.program.graph
         for node in self.program.module.scopes:
             if isinstance(node, ast.Lambda):
-                yield node, [node]
+                if not self._is_run_at_once(node):
+                    yield node, [node]
             elif isinstance(node, FUNCTIONS):
-                nodes: list[ast.expr] = [*graph.mentions(node)]
+                nodes: list[ast.expr] = [
+                    one
+                    for one in graph.mentions(node)
+                    if not self._is_run_at_once(one)
+                ]
                 if nodes or is_registered(node):
                     yield node, nodes
+
+    def _is_run_at_once(self, node: ast.expr) -> bool:
+        """`map(lambda n: sample(n), counts)` keeps it for nobody else."""
+        call = self.program.module.parents.get(node)
+        if isinstance(call, ast.keyword):
+            call = self.program.module.parents.get(call)
+        func = call.func if isinstance(call, ast.Call) else None
+        return (
+            isinstance(func, ast.Name)
+            and func.id in _CALLERS
+            and self.program.module.scope_of(func).lookup(func.id) is None
+        )
 
     def _names(self, node: ast.AST) -> Iterator[str]:
         """The names that hold an expression, or something that it is a part of."""

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.gradient_readers import is_linear_hook
+from amp_migrate.model.hooks import is_linear_hook
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in

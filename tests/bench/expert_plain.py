@@ -279,11 +279,22 @@ def chosen(node: ast.If, names: Names) -> list[ast.stmt] | None:
     if body and not other and plain[1]:
         return node.body
     if other and not body and plain[0] and node.orelse:
-        return node.orelse
+        return _last_arm(node, own)
     regions = [any(_mentions(s, {"autocast"}) for s in b) for b in (node.body, node.orelse)]
     if node.orelse and regions[0] != regions[1] and _is_pair(node, names):
         return node.body if regions[0] else node.orelse
     return None
+
+
+def _last_arm(node: ast.If, own: set[str]) -> list[ast.stmt]:
+    """`if amp == "none": ... elif amp == "torch": ...` without an else: the switch has no third."""
+    arm = node.orelse[0]
+    is_switch = isinstance(arm, ast.If) and not arm.orelse and len(node.orelse) == 1
+    if not is_switch or not isinstance(arm, ast.If) or not any(_steps(s, own) for s in arm.body):
+        return node.orelse
+    both = (node.test, arm.test)
+    left = {ast.dump(t.left) if isinstance(t, ast.Compare) else ast.dump(t) for t in both}
+    return arm.body if len(left) == 1 else node.orelse
 
 
 def _is_pair(node: ast.If, names: Names) -> bool:

@@ -91,6 +91,24 @@ def erased(text: str) -> str:
             "if test:\n    with no_grad():\n        y = f(x)",
             "if test:\n    with no_grad():\n        y = f(x)",
         ),
+        (
+            """
+            scaler = GradScaler()
+            if cfg.amp == 'none':
+                loss.backward()
+            elif cfg.amp == 'torch':
+                scaler.scale(loss).backward()
+            if first:
+                other.backward()
+            elif cfg.amp == 'torch':
+                scaler.scale(loss).backward()
+            """,
+            """
+            loss.backward()
+            if cfg.amp == 'torch':
+                loss.backward()
+            """,
+        ),
     ],
 )
 def test_what_is_left_is_the_plain_program(theirs: str, without: str) -> None:

@@ -26,6 +26,7 @@ def asked(signature: str, call: str, *, bound: bool = False) -> bool:
         ("a, **rest", "f(1, d=3)"),
         ("a, b", "f(*given)"),
         ("a, b", "f(**given)"),
+        ("a, *, b", "f(*given, b=2)"),
         ("*, a=None", "f()"),
     ],
 )
@@ -42,6 +43,10 @@ def test_a_call_fits(signature: str, call: str) -> None:
         ("a", "f(1, a=2)"),
         ("*, a", "f()"),
         ("a, *rest, c", "f(1, 2, 3)"),
+        ("a", "f(1, 2, **given)"),
+        ("a", "f(1, c=2, **given)"),
+        ("a, b", "f(1, a=2, **given)"),
+        ("a", "f(1, *given, 2)"),
     ],
 )
 def test_a_call_does_not_fit(signature: str, call: str) -> None:
