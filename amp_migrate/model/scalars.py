@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.command_line import option_of
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.syntax import Binding, Function, Scope, returned
+from amp_migrate.model.truth_values import keyword_of
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.layers import LOSSES
 
 _REDUCED = ("mean", "sum")
+_NUMBERS = ("len", "int", "float")
 _HOPS = 6
 
 
@@ -48,7 +51,7 @@ def _is_bound_to_scalar(
                 if one is not binding
             )
             and (
-                _is_number(value, scope)
+                _is_number(program, value, scope, hops - 1)
                 or is_scalar(program, value, scope, hops - 1)
             )
         )
@@ -65,7 +68,9 @@ def _is_reduced(
         return _is_reduced(program, expr.operand, scope, hops)
     if isinstance(expr, ast.BinOp):
         sides = [
-            one for one in (expr.left, expr.right) if not _is_number(one, scope)
+            one
+            for one in (expr.left, expr.right)
+            if not _is_number(program, one, scope, hops)
         ]
         return (
             bool(sides)
@@ -82,24 +87,66 @@ def _is_reduced(
 def _returns_scalar(
     program: Program, call: ast.Call, scope: Scope, hops: int
 ) -> bool:
-    """`loss_function(output, target)`, all of whose results are."""
-    functions = program.values.callees(call, scope) if hops else ()
+    """`loss_function(output, target)`, `criterion(output, target)` of a class in sight, all of
+    whose results are.
+    """
     results = [
-        (value, program.scope(one))
-        for one in functions
+        (home, value, home.scope(one))
+        for home, one in (_run(program, call, scope) if hops else ())
         for value in returned(one)
     ]
     return bool(results) and all(
-        is_scalar(program, value, inner, hops - 1) for value, inner in results
+        is_scalar(home, value, inner, hops - 1)
+        for home, value, inner in results
     )
 
 
-def _is_number(expr: ast.expr, scope: Scope) -> bool:
-    """A literal, a name for one, `len(...)` or one of a tensor's sizes."""
+def _run(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, Function]]:
+    own = program.values.callees(call, scope)
+    value = program.values.of(call.func, scope)
+    modules = (Kind.MODEL, Kind.CRITERION)
+    if own or value.kind not in modules or value.mixed:
+        return [(program, one) for one in own]
+    home, cls = value.foreign or (program, value.cls)
+    forward = home.graph.method(cls, "forward") if cls is not None else None
+    return [(home, forward)] if forward is not None else []
+
+
+def _is_number(
+    program: Program, expr: ast.expr, scope: Scope, hops: int
+) -> bool:
+    """A literal, a name or an option for one, `len(...)`, `float(...)`, one of a tensor's
+    sizes.
+    """
+    if number(expr, scope) is not None:
+        return True
     if isinstance(expr, ast.Call):
-        name = dotted_name(expr.func) or ""
-        return name == "len" or bool(expr.args) and name.endswith(".size")
-    return number(expr, scope) is not None
+        called = dotted_name(expr.func) or ""
+        sized = bool(expr.args) and called.endswith(".size")
+        return called in _NUMBERS or sized
+    if isinstance(expr, ast.Subscript):  # `x.shape[0]`
+        is_shape = getattr(expr.value, "attr", "") == "shape"
+        return is_shape and isinstance(expr.slice, ast.Constant)
+    if isinstance(expr, ast.BinOp):
+        sides = (expr.left, expr.right)
+        return all(_is_number(program, one, scope, hops) for one in sides)
+    name = dotted_name(expr)
+    if name is None or not hops:
+        return False
+    option = option_of(program, expr, name)
+    if option is not None:
+        kind = keyword_of(option, "type")
+        return kind is not None and dotted_name(kind) in _NUMBERS
+    bindings = program.reaching.at(expr, name).bindings
+    return bool(bindings) and all(
+        one.how == "assign"
+        and one.index is None
+        and one.value is not None
+        and _is_number(program, one.value, scope, hops - 1)
+        for one in bindings
+    )
 
 
 def _gives_scalar(program: Program, call: ast.Call, scope: Scope) -> bool:
@@ -114,6 +161,7 @@ def _gives_scalar(program: Program, call: ast.Call, scope: Scope) -> bool:
     return (
         criterion.kind is Kind.CRITERION
         and criterion.cls is None
+        and not criterion.mixed
         and isinstance(criterion.origin, ast.Call)
         and _reduces(criterion.origin)
     )

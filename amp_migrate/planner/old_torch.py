@@ -31,9 +31,9 @@ def refuse_old_loop(program: Program, scope: Scope) -> None:
     indexing it raises IndexError. One that uses a builtin of Python 2 runs there alone.
     """
     _refuse_python_2(program, scope)
-    for read in _indexed_data(scope):
+    for read, where in _read_here(program, scope):
         assert isinstance(read.value, ast.Attribute)
-        if is_scalar(program, read.value.value, scope):
+        if is_scalar(program, read.value.value, where):
             raise Refusal(
                 "removed-api",
                 read,
@@ -78,6 +78,24 @@ def _is_main(statement: ast.AST) -> bool:
     return isinstance(statement, ast.If) and "__name__" in names_in(
         statement.test
     )
+
+
+def _read_here(
+    program: Program, scope: Scope
+) -> Iterator[tuple[ast.Subscript, Scope]]:
+    """In a body and in the functions of its file that it calls."""
+    called = {
+        program.scope(one)
+        for call in scope.calls
+        for one in program.values.callees(call, scope)
+    }
+    near = {one for one in called if one.module is scope.module} - {scope}
+    for where in (scope, *sorted(near, key=_line)):
+        yield from ((one, where) for one in _indexed_data(where))
+
+
+def _line(scope: Scope) -> int:
+    return getattr(scope.node, "lineno", 0)
 
 
 def _indexed_data(scope: Scope) -> Iterator[ast.Subscript]:
