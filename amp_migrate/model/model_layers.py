@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = "tuple[Program, ast.AST, Scope]"
 """A class, a function, or the value of a table, with the scope that its names are looked up in."""
 Layer: TypeAlias = "tuple[Program, ast.ClassDef]"
-_MOST = 100
+_MOST = 1000
 _PLACES = (ast.Dict, ast.List, ast.Tuple, ast.ListComp, ast.Call, ast.Name)
 
 
