@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Function, Scope, returned, yielded
+from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.tensors.array_dtypes import of_array
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.fact import (
@@ -25,6 +25,11 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
+from amp_migrate.model.tensors.sequences import (
+    returns,
+    sequential,
+    through_layer,
+)
 from amp_migrate.model.tensors.spelling import (
     operands,
     operands_and_others,
@@ -286,15 +291,6 @@ def _imported(
     return given_back(inference, (found[0], found[1]), call, scope)
 
 
-def returns(inference: Inference, function: Function) -> Fact:
-    """What a function in sight gives back; a generator gives a series of what it yields."""
-    inner = inference.program.scope(function)
-    series = [inference.of(one, inner) for one in yielded(function)]
-    if series:
-        return join(series)._replace(elements=(), container=True)
-    return join(inference.of(one, inner) for one in returned(function))
-
-
 def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     """A call out of sight: half where it may be, outside of a region, only by what it is given."""
     if inference.inside(call):
@@ -324,7 +320,7 @@ def _module(
     given = inference.of(call.args[0], scope) if call.args else UNKNOWN
     name = value.name or ""
     if name.endswith(".Sequential") and isinstance(value.origin, ast.Call):
-        return _sequential(inference, value.origin, given, call, scope)
+        return sequential(inference, value.origin, given, call)
     return through_layer(inference, name, given, call)
 
 
@@ -341,42 +337,3 @@ def _elsewhere(
         # Like one out of sight: layers that nobody follows give half.
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
     return found._replace(dtypes=found.dtypes | DType.UNKNOWN, bounds=None)
-
-
-def through_layer(
-    inference: Inference, name: str, given: Fact, call: ast.Call
-) -> Fact:
-    """What a layer makes of its input."""
-    row = layers.layer(name)
-    if row is None or row.op is None:
-        return inference.unseen(call)
-    if row.op.policy == "lower":
-        # Its weights are float32, and no layer multiplies them with float64.
-        given = given._replace(dtypes=given.dtypes & ~DType.DOUBLE)
-    if row.operator.endswith(("embedding", "embedding_bag")):
-        return FLOAT
-    return result(row.op, row.op.policy, [given], inference.where(call))
-
-
-def _sequential(
-    inference: Inference,
-    origin: ast.Call,
-    given: Fact,
-    call: ast.Call,
-    scope: Scope,
-) -> Fact:
-    fact = given
-    program = inference.program
-    if origin not in program.module.parents:
-        return inference.unseen(call)  # a base class of another file made it
-    for layer in origin.args:
-        made = program.values.of(layer, program.module.scope_of(origin))
-        if made.cls is not None:
-            forward = program.graph.method(made.cls, "forward")
-            inner = inference.called_at(call)
-            fact = returns(inner, forward) if forward is not None else UNKNOWN
-        elif made.name is not None:
-            fact = through_layer(inference, made.name, fact, call)
-        else:
-            fact = inference.unseen(call)
-    return fact if origin.args else inference.unseen(call)

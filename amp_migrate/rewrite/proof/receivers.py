@@ -16,6 +16,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.model.tensors.parameters import arguments
+from amp_migrate.rewrite.proof.asserted import is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS
@@ -43,6 +44,8 @@ class Receivers:
         assert isinstance(cast.func, ast.Attribute)
         value = cast.func.value
         if self.demands.demanded(cast, scope) or self.made(value, scope, _DEEP):
+            return True
+        if is_there(self.program, cast, scope):
             return True
         return self._is_computed_with(cast) and self._is_output(value, scope)
 

@@ -1,0 +1,63 @@
+"""Optional parameters of operators that a function asserts to be there: `F.batch_norm` takes a
+weight that is a tensor or None, and `assert self.weight is not None` leaves the tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.torch_facts import ops
+
+_NAMES = ("running_mean", "running_var", "weight", "bias")
+
+
+def is_there(program: Program, cast: ast.Call, scope: Scope) -> bool:
+    """Whether what `cast` is called on is such a parameter, and asserted before."""
+    assert isinstance(cast.func, ast.Attribute)
+    name = dotted_name(cast.func.value)
+    if name is None or not _is_optional(program, cast):
+        return False
+    bindings = scope.bindings.get(name, ())
+    if any(program.module.scope_of(one.statement) is scope for one in bindings):
+        return False
+    return any(
+        isinstance(statement, ast.Assert)
+        and statement.lineno < cast.lineno
+        and name in _asserted(statement.test)
+        for statement in scope.body
+    )
+
+
+def _is_optional(program: Program, cast: ast.Call) -> bool:
+    """Whether an operator of torch takes it as one of its parameters."""
+    above = program.module.parents.get(cast)
+    named = above.arg if isinstance(above, ast.keyword) else None
+    call = program.module.parents.get(above) if named and above else above
+    found = (
+        ops.function(program.canonical(call.func))
+        if isinstance(call, ast.Call)
+        else None
+    )
+    if found is None or not isinstance(call, ast.Call):
+        return False
+    places = found.op.float_parameters
+    return bool(places) and (
+        named in _NAMES
+        or any(i < len(call.args) and call.args[i] is cast for i in places)
+    )
+
+
+def _asserted(test: ast.expr) -> set[str]:
+    """The names that a condition says to be something: `a is not None and b is not None`."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return {name for one in test.values for name in _asserted(one)}
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return set()
+    right = test.comparators[0]
+    is_none = isinstance(right, ast.Constant) and right.value is None
+    if not (is_none and isinstance(test.ops[0], ast.IsNot)):
+        return set()
+    return {dotted_name(test.left) or ""} - {""}
