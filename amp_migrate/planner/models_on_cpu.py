@@ -150,7 +150,7 @@ class ModelsOnCpu:
         ):
             return None
         where = self.program.module.scope_of(made)
-        if self._is_given_a_model(made, where):
+        if self._is_given_a_model(made, where) or self._is_part(where):
             return None
         cls = self.program.graph.class_named(made.func, where)
         if cls is not None:
@@ -167,6 +167,12 @@ class ModelsOnCpu:
             return None if DeviceUse(other).moves else made
         name = self.program.canonical(made.func) or ""
         return made if name.startswith("torch.nn.") else None
+
+    def _is_part(self, where: Scope) -> bool:
+        """Whether what is made there belongs to a module, with which it moves."""
+        cls = self.program.graph.class_around(where)
+        values = self.program.values
+        return cls is not None and values.class_kind(cls) is Kind.MODEL
 
     def _is_given_a_model(self, made: ast.Call, where: Scope) -> bool:
         """`DataParallel(net)`, `Classifier(backbone.to(device))`: what is within may be moved by
