@@ -16,6 +16,7 @@ from amp_migrate.model.opposites import negated
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Scope
+from amp_migrate.planner.loaded_values import is_loaded_in
 from amp_migrate.planner.sure_moves import is_sure
 from amp_migrate.torch_facts.devices import DEVICES
 
@@ -129,7 +130,7 @@ class DeviceUse:
         if self.program.canonical(func) is not None:
             return None
         kind = self.program.values.kind(func.value, scope)
-        tests = tuple(self.tests_of(call))
+        tests = tuple(self.tests_of(call, dotted_name(func.value)))
         if func.attr == "cuda":
             value = DeviceValue(Form.STRING, frozenset({"cuda"}))
             optional = self._optional(func.value)
@@ -204,15 +205,24 @@ class DeviceUse:
         inside = all(id(b.statement) in body for b in (*made, *everywhere))
         return branch if made and inside else None
 
-    def tests_of(self, node: ast.AST) -> Iterator[ast.expr]:
+    def tests_of(
+        self, node: ast.AST, moved: str | None = None
+    ) -> Iterator[ast.expr]:
         """The conditions that a node stands under, innermost first; not that of the main block,
-        and not what chooses between two ways to a GPU.
+        not what chooses between two ways to a GPU, and not between a model made and moved there
+        and one out of a file.
         """
         here: ast.AST = node
         for parent in self.program.module.ancestors(node):
             if isinstance(parent, (ast.If, ast.IfExp)):
                 first, second = _arms(parent)
-                if not (_is_main(parent.test) or self._is_sure(parent, node)):
+                other = second if here in first else first
+                loaded = moved and is_loaded_in(self.program, other, moved)
+                if not (
+                    loaded
+                    or _is_main(parent.test)
+                    or self._is_sure(parent, node)
+                ):
                     if here in first:
                         yield parent.test
                     elif here in second and not any(map(_leaves_cpu, first)):

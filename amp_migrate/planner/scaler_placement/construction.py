@@ -10,7 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import any_in
+from amp_migrate.model.queries import any_in, calls_in
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Scope, blocks
 from amp_migrate.planner.notebook_cells import in_other_cells
 from amp_migrate.planner.scaler_placement.homes import Home
@@ -173,7 +173,28 @@ class Anchors:
         moved = False
         if not home.attribute:
             anchor, moved = self.before_epochs(anchor)
-        return anchor, home.top or moved
+        return anchor, home.top or moved or self._restores(anchor)
+
+    def _restores(self, anchor: ast.stmt) -> bool:
+        """Whether a branch that makes an optimizer loads its state, too: that of the scaler is
+        loaded beside it.
+        """
+        return isinstance(anchor, (ast.If, ast.Try)) and any(
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "load_state_dict"
+            and self._makes(call.func.value, anchor)
+            for call in calls_in(anchor)
+        )
+
+    def _makes(self, optimizer: ast.expr, anchor: ast.stmt) -> bool:
+        scope = self.program.module.scope_of(anchor)
+        kind = self.program.values.kind(optimizer, scope)
+        name = (dotted_name(optimizer) or "").partition(".")[0]
+        return kind is Kind.OPTIMIZER and any(
+            self._holds(anchor, one.statement)
+            for one in scope.bindings.get(name, ())
+            if isinstance(one.statement, ast.stmt)
+        )
 
     def before_epochs(self, anchor: ast.stmt) -> tuple[ast.stmt, bool]:
         """Out of an epoch loop that rebuilds the optimizer: the scaler keeps its scale over
