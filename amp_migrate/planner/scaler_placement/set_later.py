@@ -31,13 +31,16 @@ def _is_later(program: Program, one: Binding, made: list[Binding]) -> bool:
     owner = scope.owner.node if scope.owner is not None else None
     if not isinstance(owner, ast.ClassDef):
         return False
+    heirs = program.graph.heirs(owner)
     trained = [
         heir
-        for heir in program.graph.heirs(owner)
+        for heir in heirs
         if any(_belongs(program, other, heir) for other in others)
     ]
-    return bool(trained) and all(
-        _is_made_before(program, heir, scope.node, others) for heir in trained
+    return (
+        bool(trained)
+        and not any(_is_run(program, scope.node, heir) for heir in heirs)
+        and all(_is_made_before(program, heir, others) for heir in trained)
     )
 
 
@@ -47,16 +50,18 @@ def _belongs(program: Program, statement: ast.AST, cls: ast.ClassDef) -> bool:
 
 
 def _is_made_before(
-    program: Program,
-    cls: ast.ClassDef,
-    later: ast.AST,
-    others: list[ast.AST],
+    program: Program, cls: ast.ClassDef, others: list[ast.AST]
 ) -> bool:
-    run = list(_run_by_constructor(program, cls))
-    return later not in run and any(
-        _is_sure(program, other) and program.module.scope_of(other).node in run
+    return any(
+        _is_sure(program, other)
+        and _is_run(program, program.module.scope_of(other).node, cls)
         for other in others
     )
+
+
+def _is_run(program: Program, method: ast.AST, cls: ast.ClassDef) -> bool:
+    """Whether the constructor of a class runs a method."""
+    return any(one is method for one in _run_by_constructor(program, cls))
 
 
 def _run_by_constructor(
