@@ -93,3 +93,15 @@ def constants_in(node: ast.AST) -> set[object]:
 def asks_for_absence(test: ast.expr) -> bool:
     """Whether a condition holds `not` or `is`: `if scaler is None`."""
     return holds(test, lambda inner: isinstance(inner, (ast.Is, ast.Not)))
+
+
+def names_set(parent: ast.AST) -> set[str]:
+    """The names that a loop, or each turn of a comprehension, sets."""
+    found = [parent] if isinstance(parent, (ast.For, ast.AsyncFor)) else []
+    turns = [*found, *getattr(parent, "generators", ())]
+    return {
+        node.id
+        for turn in turns
+        for node in nodes_in(turn.target)
+        if isinstance(node, ast.Name)
+    }

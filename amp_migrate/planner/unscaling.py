@@ -10,7 +10,7 @@ from functools import cached_property
 from amp_migrate.model.effects import is_reducer
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.queries import names_set, nodes_in
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.passed_on import own_method, passed_on
@@ -46,7 +46,7 @@ class Unscaling(Turn):
         """
         name = (dotted_name(step.optimizer) or "").partition(".")[0]
         for parent in self.program.module.ancestors(step.call):
-            if name in _names_bound(parent):
+            if name in names_set(parent):
                 holds = (
                     self.program.effects.of_statement(parent, self.scope)
                     & EventKind.BACKWARD
@@ -372,18 +372,6 @@ class Unscaling(Turn):
         return Template(
             f"{method}($0)", (self.program.module.span(step.optimizer),)
         )
-
-
-def _names_bound(parent: ast.AST) -> set[str]:
-    """The names that a loop, or each turn of a comprehension, sets."""
-    found = [parent] if isinstance(parent, (ast.For, ast.AsyncFor)) else []
-    turns = [*found, *getattr(parent, "generators", ())]
-    return {
-        node.id
-        for turn in turns
-        for node in nodes_in(turn.target)
-        if isinstance(node, ast.Name)
-    }
 
 
 def _owners_in(node: ast.AST) -> set[str]:

@@ -304,7 +304,10 @@ def test_bfloat16_needs_no_scaler_for_two_passes() -> None:
 
 
 BFLOAT16 = {
-    "a vector of losses": ("", REGION + "loss.backward(weights)\noptimizer.step()\n"),
+    "a vector of losses": (
+        "",
+        "loss = model(x)\nloss.backward(weights)\noptimizer.step()\n",
+    ),
     "another library": (
         "import horovod.torch as hvd\noptimizer = hvd.DistributedOptimizer(model.parameters())\n",
         PLAIN,
