@@ -10,6 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind, Value, scheduler_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.step_signatures import takes_no_closure
 from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.planner.cleared_gradients import never_stepped
@@ -135,11 +136,9 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     backward = group.backwards[0]
     free = [s for s in steps if not _has_backward(program, s[1])]
     if not free:
+        why = "no step is known to use these gradients: each that was read has a backward of its "
         return Refusal(
-            "step-elsewhere",
-            backward,
-            "no step is known to use these gradients: each that was read has a backward of its "
-            "own. Where nothing steps on them, nothing is to be done",
+            "step-elsewhere", backward, f"{why}own. {_left(program, group)}"
         )
     here = [s for s in free if s[1].module is group.scope.module]
     call, where = min(
@@ -152,6 +151,17 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
         group.backwards[0],
         f"{what} is the nearest step, and no call that was read leads to it and to this backward",
     )
+
+
+def _left(program: Program, group: Group) -> str:
+    """What becomes of gradients that nothing steps on."""
+    nodes = (n for one in group.training(program) for n in nodes_in(one))
+    if any(map(program.effects.reads_gradients, nodes)):
+        return (
+            "What reads them needs them without a scaler's factor: leave this in float32, and "
+            "call it outside of autocast"
+        )
+    return "Where nothing steps on them, nothing is to be done"
 
 
 def _has_backward(program: Program, scope: Scope) -> bool:

@@ -165,7 +165,7 @@ FRAMEWORKS = (
         setting='"fp16": {"enabled": true} in its configuration',
     ),
 )
-# Trainer arguments and hooks that Lightning 2.0 took away: there, "16-mixed" has another name.
+# What Lightning 2.0 took away: arguments, hooks, classes. Before it, "16-mixed" has another name.
 LIGHTNING_1 = frozenset(
     (
         "gpus tpu_cores ipus num_processes auto_lr_find auto_scale_batch_size "
@@ -179,6 +179,14 @@ LIGHTNING_1_HOOKS = (
     "def training_epoch_end(",
     "def validation_epoch_end(",
     "def test_epoch_end(",
+    # names that it can no longer import
+    " DDPPlugin",
+    " DDP2Plugin",
+    " DDPSpawnPlugin",
+    " DDPShardedPlugin",
+    " DeepSpeedPlugin",
+    " ApexMixedPrecisionPlugin",
+    " NativeMixedPrecisionPlugin",
 )
 WORDS = (
     "accelerate",

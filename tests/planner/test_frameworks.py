@@ -154,3 +154,13 @@ OTHER = {
 @pytest.mark.parametrize("source", OTHER.values(), ids=OTHER)
 def test_others_are_not_meant(source: str) -> None:
     assert migrate(source).loops == ()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "setting"), [("DDPPlugin", "precision=16"), ("DDPStrategy", "16-mixed")]
+)
+def test_a_class_that_lightning_2_took_away_tells_its_version(plugin: str, setting: str) -> None:
+    imports = f"import pytorch_lightning as pl\nfrom pytorch_lightning.plugins import {plugin}\n"
+    (loop,) = migrate(f"{imports}x = pl.Trainer(strategy={plugin}(), **given)\n").loops
+    assert loop.message is not None
+    assert setting in loop.message

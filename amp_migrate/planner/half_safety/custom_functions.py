@@ -353,10 +353,11 @@ def _refuse_old_style(call: ast.Call, custom: Custom) -> None:
     is_object = forward is not None and not forward.decorator_list
     if is_object and isinstance(call.func, ast.Call):
         raise Refusal(
-            "torch-too-old",
+            "removed-api",
             call,
             f"`{custom.node.name}` is an autograd function of the old style, without static "
-            "methods, which no torch with mixed precision runs",
+            "methods, which no torch with mixed precision runs: give it a static forward and "
+            "backward that take ctx, and call its apply",
         )
 
 
