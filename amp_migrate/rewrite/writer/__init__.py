@@ -12,8 +12,12 @@ import libcst as cst
 
 from amp_migrate.model.span import Span
 from amp_migrate.rewrite.edits import (
+    AddDecorator,
     AddImport,
+    AddParameter,
     Edit,
+    InsertAfter,
+    InsertBefore,
     WrapStatements,
     place,
     placed,
@@ -97,8 +101,21 @@ def _skeleton(
 
 
 def _touched(edits: Sequence[Edit]) -> Iterator[Span]:
-    yield from _spans(edits)
-    yield from (span for edit in edits if (span := place(edit)) is not None)
+    for edit in edits:
+        span = place(edit)
+        if span is not None:
+            yield _head(span) if isinstance(edit, _BESIDE) else span
+        for template in templates_of(edit):
+            yield from template.parts
+
+
+def _head(span: Span) -> Span:
+    """So little that the blocks of a statement are not touched."""
+    return Span(span.start, span.start + 1)
+
+
+_BESIDE = (InsertBefore, InsertAfter, AddParameter, AddDecorator)
+"""Edits that leave the blocks of their statement as they are."""
 
 
 def _spans(edits: Sequence[Edit]) -> Iterator[Span]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
@@ -23,11 +24,24 @@ _PRUNED = (
     cst.BaseExpression,
     cst.BaseSuite,
 )
-_WHITESPACE = (
+_LEAVES = (
     cst.BaseParenthesizableWhitespace,
     cst.TrailingWhitespace,
     cst.EmptyLine,
+    cst.BaseBinaryOp,
+    cst.BaseBooleanOp,
+    cst.BaseCompOp,
+    cst.BaseUnaryOp,
+    cst.BaseAugOp,
+    cst.AssignEqual,
+    cst.Comma,
+    cst.Dot,
+    cst.LeftParen,
+    cst.LeftSquareBracket,
+    cst.RightParen,
+    cst.RightSquareBracket,
 )
+"""What holds nothing but whitespace."""
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
@@ -118,11 +132,11 @@ class Located:
 
     def holds_wanted(self, node: cst.CSTNode) -> bool:
         """True where a wanted node may lie within `node`."""
-        if isinstance(node, _WHITESPACE):
-            return False
-        if not isinstance(node, _PRUNED):
+        kind = type(node)
+        is_leaf = _is_leaf(kind)
+        if is_leaf or not _is_pruned(kind):
             # Positions of other nodes may leave out children: that of a parameter its default.
-            return True
+            return not is_leaf
         position = self.positions[node]
         index = bisect_left(self.starts, position.start)
         if index == len(self.starts):
@@ -131,6 +145,17 @@ class Located:
             self.starts[index] < position.start + position.length
             or self.starts[index] == position.start
         )
+
+
+# Asked of each node that is visited, and `isinstance` takes long where a class is abstract.
+@functools.cache
+def _is_leaf(kind: type[cst.CSTNode]) -> bool:
+    return issubclass(kind, _LEAVES)
+
+
+@functools.cache
+def _is_pruned(kind: type[cst.CSTNode]) -> bool:
+    return issubclass(kind, _PRUNED)
 
 
 def parse(text: str) -> cst.Module:

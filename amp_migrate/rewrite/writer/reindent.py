@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import libcst as cst
 
+from amp_migrate.rewrite.writer.walk import Transformer
+
 _BLANK: Final = re.compile(r"^[ \t\f]*\r?$", re.MULTILINE)
 _CONTINUED: Final = re.compile(r"(\\\r?\n)")
 
@@ -42,7 +44,7 @@ def is_blank(line: cst.EmptyLine) -> bool:
     return line.indent and line.comment is None
 
 
-class _Deeper(cst.CSTTransformer):
+class _Deeper(Transformer):
     def __init__(self, depth: Depth) -> None:
         super().__init__()
         self.depth = depth

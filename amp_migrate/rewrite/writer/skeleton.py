@@ -1,5 +1,6 @@
-"""The part of a module that its edits touch, for LibCST to read: the statements at the top level
-that stay as they are become single names, and come back when the edits are done.
+"""The part of a module that its edits touch, for LibCST to read: the statements that stay as they
+are, at the top level and in the blocks around the edits, become single names, and come back when
+the edits are done.
 
 So a file of 20,000 lines, or a table of 10,000 entries, costs little more than the loop beside it,
 and what LibCST cannot read costs nothing where it is not touched.
@@ -12,15 +13,15 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from amp_migrate.model.span import Span
+from amp_migrate.model.syntax import blocks
 from amp_migrate.rewrite.writer.errors import WriteError
 
 _SHORT = 40
 """Bytes that are not worth a name of their own."""
-_NESTED_COMMENT = re.compile(rb"(?m)^[ \t\f]+#[^\r\n]*")
 _FORM_FEED = re.compile(rb"[ \t\f]*\f(?=[ \t]*\S)")
 _NEVER = (
     tokenize.NL,
@@ -40,6 +41,16 @@ class _Cut:
     new: bytes
     mark: str
     """What is unique in `new`."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Statements beside each other."""
+
+    statements: Sequence[ast.stmt]
+    indent: bytes
+    end: int
+    """Where what follows the block begins."""
 
 
 class Skeleton:
@@ -109,37 +120,78 @@ class Skeleton:
     # -- what is left out
 
     def _holes(self, touched: Sequence[Span], imports: bool) -> Iterator[_Cut]:
-        run: list[ast.stmt] = []
-        for index, statement in enumerate(self._tree.body):
-            if _meets(self._span(statement), touched) or (
-                imports and (index == 0 or _holds_import(statement))
-            ):
-                yield from self._hole(run)
-                run = []
-            else:
-                run.append(statement)
-        yield from self._hole(run)
+        whole = _Block(self._tree.body, b"", len(self._source))
+        kept = {
+            statement
+            for index, statement in enumerate(self._tree.body)
+            if imports and (index == 0 or _holds_import(statement))
+        }
+        yield from self._in_block(whole, touched, kept)
 
-    def _hole(self, run: Sequence[ast.stmt]) -> Iterator[_Cut]:
+    def _in_block(
+        self, block: _Block, touched: Sequence[Span], kept: Collection[ast.stmt]
+    ) -> Iterator[_Cut]:
+        """What is left out of a block, and of the blocks in the statements that are touched."""
+        run: list[ast.stmt] = []
+        starts = [self._span(one).start for one in block.statements[1:]]
+        for statement, after in zip(
+            block.statements, [*starts, block.end], strict=False
+        ):
+            span = self._span(statement)
+            if not (
+                statement in kept
+                or _meets(span, touched)
+                or self._source.startswith(b"elif", span.start)
+            ):
+                run.append(statement)
+                continue
+            yield from self._hole(run, block.indent, span.start)
+            run = []
+            for inner in (
+                () if statement in kept else self._blocks(statement, after)
+            ):
+                yield from self._in_block(inner, touched, ())
+        end = block.end
+        if block.indent and run and self._has_comments(run[-1], block):
+            end = self._span(run.pop()).start
+        yield from self._hole(run, block.indent, end)
+
+    def _has_comments(self, last: ast.stmt, block: _Block) -> bool:
+        """Whether comments behind the last statement of a block belong to a block in it."""
+        end = self._span(last).end
+        return self._end(last, block.indent, block.end) != end
+
+    def _blocks(self, statement: ast.stmt, end: int) -> Iterator[_Block]:
+        """The blocks of a statement that are on lines of their own, the last one first."""
+        found = [block for block in blocks(statement) if block]
+        for block in sorted(found, key=lambda one: -one[0].lineno):
+            start = self._span(block[0]).start
+            indent = self._source[self._line_start(start) : start]
+            is_elif = self._source.startswith(b"elif", start)
+            if not indent.strip(b" \t") and (indent or is_elif):
+                yield _Block(block, indent, end)
+            end = start
+
+    def _hole(
+        self, run: Sequence[ast.stmt], indent: bytes, until: int
+    ) -> Iterator[_Cut]:
         if not run:
             return
-        start, end = self._span(run[0]).start, self._end(run[-1])
+        start, end = self._span(run[0]).start, self._end(run[-1], indent, until)
         head = self._source[self._line_start(start) : start]
-        if not head.strip():
+        if not head.strip() and not indent:
             start -= len(head)  # a form feed may stand there
         if end - start > _SHORT or b"\f" in head:
             mark = f"{self._name}{run[0].lineno}_{run[0].col_offset}_"
             yield _Cut(start, end, mark.encode(), mark)
 
-    def _end(self, last: ast.stmt) -> int:
-        """The end of a statement, with the comments that are indented as its block is."""
+    def _end(self, last: ast.stmt, indent: bytes, until: int) -> int:
+        """The end of a statement in a block, with the comments behind it that are indented as the
+        statement's own block is.
+        """
         end = self._span(last).end
-        following = next(
-            (s for s in self._tree.body if s.lineno > (last.end_lineno or 0)),
-            None,
-        )
-        until = self._span(following).start if following else len(self._source)
-        nested = list(_NESTED_COMMENT.finditer(self._source, end, until))
+        comment = re.compile(rb"(?m)^%b[ \t\f]+#[^\r\n]*" % re.escape(indent))
+        nested = list(comment.finditer(self._source, end, until))
         return nested[-1].end() if nested and self._ends_line(end) else end
 
     def _ends_line(self, at: int) -> bool:

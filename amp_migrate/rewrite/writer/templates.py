@@ -17,6 +17,7 @@ from amp_migrate.rewrite.writer.conflicts import HOLE
 from amp_migrate.rewrite.writer.errors import WriteError
 from amp_migrate.rewrite.writer.precedence import fit
 from amp_migrate.rewrite.writer.reindent import is_blank
+from amp_migrate.rewrite.writer.walk import Transformer
 
 _NAME: Final = re.compile(r"__amp_migrate_part_(\d+)__")
 
@@ -72,7 +73,7 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
         raise WriteError(f"not a template: {text!r}") from error
 
 
-class _Filler(cst.CSTTransformer):
+class _Filler(Transformer):
     def __init__(
         self, template: Template, part: Part, unit: str, newline: str | None
     ) -> None:

@@ -42,9 +42,10 @@ from amp_migrate.rewrite.writer.precedence import (
 )
 from amp_migrate.rewrite.writer.reindent import Depth, indented
 from amp_migrate.rewrite.writer.templates import without_semicolon
+from amp_migrate.rewrite.writer.walk import Transformer
 
 
-class Rewriter(cst.CSTTransformer):
+class Rewriter(Transformer):
     """Applies edits; descends only where one of them is."""
 
     def __init__(self, located: Located, edits: Sequence[Edit]) -> None:
