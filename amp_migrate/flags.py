@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from enum import Flag, auto
 else:
+    _or, _and = int.__or__, int.__and__
 
     class auto:  # noqa: N801 - as in `enum`
         """The next power of two."""
@@ -53,11 +54,16 @@ else:
                 found = cls._known[value] = int.__new__(cls, value)
             return found
 
+        # Joined more often than anything else: known sums are looked up without a call.
         def __or__(self, other):
-            return type(self)(int.__or__(self, other))
+            value = _or(self, other)
+            found = self._known.get(value)
+            return type(self)(value) if found is None else found
 
         def __and__(self, other):
-            return type(self)(int.__and__(self, other))
+            value = _and(self, other)
+            found = self._known.get(value)
+            return type(self)(value) if found is None else found
 
         def __invert__(self):
             return type(self)(self._all ^ int(self))

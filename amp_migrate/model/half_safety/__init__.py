@@ -34,12 +34,26 @@ from amp_migrate.model.tensors.spelling import spelled
 
 __all__ = ["Asked", "Hazard", "apart", "hazards"]
 
+_DOES = (
+    ast.Call,
+    ast.BinOp,
+    ast.Assign,
+    ast.AugAssign,
+    ast.Compare,
+    ast.Assert,
+    ast.If,
+)
+"""What computes, writes or tests: names and constants, most of all nodes, do nothing that could
+break."""
+
 
 def apart(
     asked: Asked, nodes: Iterable[tuple[ast.AST, Scope]]
 ) -> Iterator[Hazard]:
     """What must be computed with autocast off, before anything else is asked."""
     for node, scope in nodes:
+        if not isinstance(node, _DOES):
+            continue
         yield from angles.hazards(asked, node, scope)
         yield from spectra.hazards(asked, node, scope)
         yield from distances.hazards(asked, node, scope)
@@ -57,6 +71,8 @@ def hazards(
 ) -> Iterator[Hazard]:
     """What breaks among `nodes`, each with the scope that it stands in."""
     for node, scope in nodes:
+        if not isinstance(node, _DOES):
+            continue
         if asked.float16:
             yield from singular.hazards(asked, node, scope)
             yield from constants.hazards(asked, node, scope)
