@@ -308,8 +308,11 @@ class Effects:
 
 
 def is_reducer(call: ast.Call) -> bool:
-    """Averages gradients over processes by hand."""
-    return bool(_REDUCERS.search(last_name(call.func)))
+    """Averages gradients over processes by hand; `AllReduce.apply` is a function of autograd."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr == "apply":
+        func = func.value
+    return bool(_REDUCERS.search(last_name(func)))
 
 
 def _position(node: ast.expr) -> tuple[int, int]:

@@ -30,6 +30,8 @@ def read_of_values(program: Program, node: ast.Attribute) -> EventKind | None:
     parent = parents[here]
     while isinstance(parent, ast.Attribute) and parent.attr == "data":
         here, parent = parent, parents[parent]
+    if isinstance(getattr(here, "ctx", None), ast.Store):
+        return None  # `p.grad.data = x` puts it there: `x` is asked by itself
     if (
         isinstance(parent, ast.Attribute)
         and parent.attr in CARRIES_SCALE | SHAPES | BOUNDS

@@ -235,6 +235,7 @@ OWN_OPTIONS = {
     "amp": True,
     "use_amp": True,
     "enable_amp": True,
+    "amp_enabled": True,
     "with_amp": True,
     "fp16": True,
     "use_fp16": True,

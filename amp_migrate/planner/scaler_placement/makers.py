@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_values import is_property
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -16,10 +15,10 @@ from amp_migrate.model.syntax import (
     Binding,
     Scope,
     returned,
-    returned_at,
 )
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
+from amp_migrate.planner.scaler_placement.handed_back import makes_it
 from amp_migrate.planner.scaler_placement.lifetimes import refuse_fitting
 from amp_migrate.planner.scaler_placement.set_later import without_later
 from amp_migrate.project.module_graph import Project
@@ -35,9 +34,7 @@ def makers(
         if not is_none(b.value) and b.how != "augmented"
     ]
     bindings = _reaching(program, name, home, optimizers, bindings)
-    bindings = [
-        b for b in bindings if not _is_handed_back(program, b, name)
-    ] or bindings
+    bindings = [b for b in bindings if makes_it(program, b, name)] or bindings
     here = [b for b in bindings if program.module.scope_of(b.statement) is home]
     bindings = (
         here or bindings
@@ -51,35 +48,6 @@ def makers(
             "it comes from too",
         )
     return bindings
-
-
-def _is_handed_back(program: Program, binding: Binding, name: str) -> bool:
-    """`model, optimizer = load(model, optimizer)`, which returns what it is given."""
-    call = binding.value
-    if not isinstance(call, ast.Call) or binding.how != "assign":
-        return False
-    scope = program.module.scope_of(call)
-    function = program.values.callee(call, scope)
-    if function is None:
-        return False
-    inner = program.scope(function)
-    results = (
-        returned(function)
-        if binding.index is None
-        else returned_at(function, binding.index)
-    )
-    is_whole = len(results) == len(returned(function)) > 0
-    return is_whole and all(
-        isinstance(one, ast.Name)
-        and [b.how for b in inner.bindings.get(one.id, ())] == ["parameter"]
-        and _is_given(call, inner, one.id, name)
-        for one in results
-    )
-
-
-def _is_given(call: ast.Call, inner: Scope, parameter: str, name: str) -> bool:
-    given = argument(call, inner, parameter, inner.takes_receiver)
-    return given is not None and dotted_name(given) == name
 
 
 def _reaching(
@@ -132,6 +100,7 @@ def attribute_makers(
             f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets "
             "it)",
         )
+    made = [b for b in made if makes_it(program, b, attribute)] or made
     return without_later(program, made)
 
 

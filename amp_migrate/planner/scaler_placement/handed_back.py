@@ -1,0 +1,77 @@
+"""Bindings that make no optimizer: `self.model, self.optimizer = load(self.model, self.optimizer)`
+of a function, in any file, that gives back what it is given.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.arguments import argument
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Function,
+    Scope,
+    returned,
+    returned_at,
+)
+
+
+def makes_it(program: Program, binding: Binding, name: str) -> bool:
+    """Whether a binding gives a variable, or an attribute of the object, more than it held."""
+    call = binding.value
+    if not isinstance(call, ast.Call) or binding.how != "assign":
+        return True
+    scope = program.module.scope_of(call)
+    found = _called(program, call, scope)
+    return found is None or not _gives_back(
+        *found, binding, call, _as_written(name, scope)
+    )
+
+
+def _as_written(name: str, scope: Scope) -> str:
+    head, _, rest = name.partition(".")
+    if head != "self" or not rest or scope.self_name is None:
+        return name
+    return f"{scope.self_name}.{rest}"
+
+
+def _called(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Program, Function] | None:
+    function = program.values.callee(call, scope)
+    if function is not None:
+        return program, function
+    there = program.values.abroad(call.func, scope)
+    if there is None or not isinstance(there[1], FUNCTIONS):
+        return None
+    return there[0], there[1]
+
+
+def _gives_back(
+    home: Program,
+    function: Function,
+    binding: Binding,
+    call: ast.Call,
+    name: str,
+) -> bool:
+    inner = home.scope(function)
+    results = (
+        returned(function)
+        if binding.index is None
+        else returned_at(function, binding.index)
+    )
+    is_whole = len(results) == len(returned(function)) > 0
+    return is_whole and all(
+        isinstance(one, ast.Name)
+        and [b.how for b in inner.bindings.get(one.id, ())] == ["parameter"]
+        and _is_given(call, inner, one.id, name)
+        for one in results
+    )
+
+
+def _is_given(call: ast.Call, inner: Scope, parameter: str, name: str) -> bool:
+    given = argument(call, inner, parameter, inner.takes_receiver)
+    return given is not None and dotted_name(given) == name
