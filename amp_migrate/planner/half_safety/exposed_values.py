@@ -20,6 +20,9 @@ from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
 from amp_migrate.model.uses import viewed
+from amp_migrate.planner.half_safety.methods_of_makers import (
+    methods_of_makers,
+)
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.torch_facts.methods import (
     ARRAY_LIBRARIES,
@@ -241,8 +244,15 @@ class Consumers:
         return self._operated(found, call, scope, computed)
 
     def _is_picked(self, array: ast.expr) -> bool:
-        """`x.numpy().argmax(1)`, `np.argmax(x.numpy(), 1)`, `x.numpy() > 0`"""
+        """`x.numpy().argmax(1)`, `np.argmax(x.numpy(), 1)`, `x.numpy() > 0`, also by a name."""
         parent = self.program.module.parents[array]
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+            dotted = dotted_name(parent.targets[0])
+            scope = self.program.module.scope_of(array)
+            return isinstance(parent.targets[0], ast.Name) and all(
+                self._is_picked(one)
+                for one in self._reads(parent, dotted or "", scope)
+            )
         if isinstance(parent, ast.Attribute):
             return parent.attr in PICKS_OF_ARRAYS
         if isinstance(parent, ast.Call):
@@ -322,7 +332,9 @@ class Consumers:
         if own:
             return [(self.program, one) for one in own]
         found = self.program.values.abroad(call.func, scope)
-        if found is None or isinstance(found[1], ast.ClassDef):
+        if found is None:
+            return methods_of_makers(self.program, call, scope)
+        if isinstance(found[1], ast.ClassDef):
             return []
         return [(found[0], found[1])]
 
