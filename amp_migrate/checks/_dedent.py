@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
-from amp_migrate.checks._regions import Region, region_of, regions
+from amp_migrate.checks._regions import (
+    Region,
+    is_other_arm,
+    region_of,
+    region_of_callers,
+    regions,
+)
 from amp_migrate.checks.loop_inside_autocast import spanned_step
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
@@ -27,7 +33,9 @@ _TAIL = (
 def tail_calls(
     program: Program, kinds: frozenset[EventKind]
 ) -> Iterator[tuple[ast.Call, Region]]:
-    """Calls of these kinds in enabled regions, but for those that hold a whole loop."""
+    """Calls of these kinds in enabled regions, of their own function or of all that call it, but
+    for those that hold a whole loop.
+    """
     if not regions(program):
         return
     for scope in program.module.scopes.values():
@@ -35,6 +43,8 @@ def tail_calls(
             if program.events.what(call, scope) not in kinds:
                 continue
             region = region_of(program, call)
+            if region is None and not is_other_arm(program, call):
+                region = region_of_callers(program, scope)
             if (
                 region
                 and not region.off_at(call)
@@ -47,7 +57,8 @@ def belongs_behind(
     program: Program, call: ast.Call, region: Region, rule: Rule, message: str
 ) -> Finding:
     """The finding that `call` should stand behind `region`, with the fix that moves it."""
-    edits = move_tail(program, region)
+    is_own = region_of(program, call) is region
+    edits = move_tail(program, region) if is_own else None
     moved = "move backward, step and update after the autocast block"
     fix = Fix("safe", moved, edits) if edits else None
     related = [(region.place, "the autocast block")]

@@ -111,7 +111,7 @@ class Region(NamedTuple):
     def off_at(self, node: ast.AST) -> bool:
         """Switched off where `node` runs: for good, or where a branch says so."""
         enabled = self.argument("enabled")
-        if self.canonical == SWITCH and _is_other_arm(self.program, node):
+        if self.canonical == SWITCH and is_other_arm(self.program, node):
             return True
         return self.off or (
             enabled is not None
@@ -149,7 +149,7 @@ class Region(NamedTuple):
         return self.node.body
 
 
-def _is_other_arm(program: Program, node: ast.AST) -> bool:
+def is_other_arm(program: Program, node: ast.AST) -> bool:
     """Whether a node stands in the arm of an `if` whose other arm scales the loss: the one for the
     case that AMP is off.
     """
@@ -208,6 +208,38 @@ def region_of(program: Program, node: ast.AST) -> Region | None:
             return None
         here = parent
     return None
+
+
+def region_of_callers(program: Program, scope: Scope) -> Region | None:
+    """The region in which every call in sight of a function stands, those of a base class included
+    that run it for an heir; None where one is elsewhere, or nobody calls it.
+    """
+    function = scope.node
+    if not isinstance(function, FUNCTIONS) or program.graph.escapes(function):
+        return None
+    found = None
+    for site in program.graph.sites(function):
+        if not _runs(program, site.call, site.scope, function):
+            continue
+        region = region_of(program, site.call)
+        if region is None or region.off_at(site.call):
+            return None
+        found = found or region
+    return found
+
+
+def _runs(
+    program: Program, call: ast.Call, scope: Scope, function: Function
+) -> bool:
+    """Whether a call is known to run a function: by its name, or as a method of the same object."""
+    func = call.func
+    if program.values.callee(call, scope) is function:
+        return True
+    return (
+        isinstance(func, ast.Attribute)
+        and isinstance(func.value, ast.Name)
+        and func.value.id == scope.self_name
+    )
 
 
 def without_gradients(program: Program, node: ast.AST) -> bool:
@@ -276,8 +308,10 @@ __all__ = [
     "Region",
     "dtype_name",
     "is_autocast",
+    "is_other_arm",
     "nodes",
     "region_of",
+    "region_of_callers",
     "regions",
     "statements",
     "steps",

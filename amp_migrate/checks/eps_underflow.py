@@ -10,15 +10,19 @@ from amp_migrate.checks._half import may_be_float16, to_float
 from amp_migrate.config import Settings
 from amp_migrate.model.literals import number
 from amp_migrate.model.program import Program
+from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import Scope, shallow
 
 RULE = Rule("eps-underflow", severity="warning", default=False)
 # Half of float16's smallest number is 2 ** -25; the page says 3e-8.
 SMALLEST = 3e-8
+# The largest below one is 1 - 2 ** -11; half of that step is 2 ** -12.
+LARGEST = 1 - 2**-12
 _BOUNDS = {"clamp", "clamp_", "clip", "clamp_min", "clamp_min_"}
+_UPPER = {"clamp", "clamp_", "clip", "clamp_max", "clamp_max_"}
 _MESSAGE = (
-    "`{eps}` is zero in float16, so it protects from nothing: cast the value with "
-    "`.float()`, or use 1e-6"
+    "`{eps}` is {what} in float16, so it protects from nothing: cast the value with "
+    "`.float()`, or use 1e-{digits}"
 )
 
 
@@ -28,20 +32,61 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return
     for scope in program.module.scopes.values():
         for place, constant, tensor in _uses(scope):
-            value = number(constant, scope)
-            if (
-                value is not None
-                and 0 < value < SMALLEST
-                and may_be_float16(program, tensor, scope)
+            if any(
+                0 < one < SMALLEST for one in _numbers(program, constant, scope)
             ):
-                message = _MESSAGE.format(eps=program.module.source(constant))
-                fix = to_float(
-                    program,
-                    [tensor],
-                    safe=False,
-                    message="convert to float32, which costs memory",
+                yield from _told(
+                    program, scope, place, constant, tensor, "zero"
                 )
-                yield finding_at(program, place, RULE, message, fix=fix)
+        for place, constant, tensor in _upper_bounds(scope):
+            if any(
+                LARGEST < one < 1 for one in _numbers(program, constant, scope)
+            ):
+                yield from _told(program, scope, place, constant, tensor, "one")
+
+
+def _told(
+    program: Program,
+    scope: Scope,
+    place: ast.expr,
+    constant: ast.expr,
+    tensor: ast.expr,
+    what: str,
+) -> Iterator[Finding]:
+    """The finding, where the value is float16 for certain."""
+    if not may_be_float16(program, tensor, scope):
+        return
+    eps, digits = program.module.source(constant), 6 if what == "zero" else 3
+    message = _MESSAGE.format(eps=eps, what=what, digits=digits)
+    how = "convert to float32, which costs memory"
+    fix = to_float(program, [tensor], safe=False, message=how)
+    yield finding_at(program, place, RULE, message, fix=fix)
+
+
+def _numbers(program: Program, constant: ast.expr, scope: Scope) -> list[float]:
+    """What a constant may be: that of an attribute, whichever of its assignments were made."""
+    own = number(constant, scope)
+    if own is not None or not isinstance(constant, ast.Attribute):
+        return [] if own is None else [own]
+    parts = held(program, constant, scope)
+    found = [number(value, where) for _, value, where in parts]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else []
+
+
+def _upper_bounds(
+    scope: Scope,
+) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """`x.clamp(max=1 - 1e-6)`, `x.clamp(0, 1 - 1e-6)`: the place, the bound, and the value."""
+    for call in scope.calls:
+        func = call.func
+        if not isinstance(func, ast.Attribute) or func.attr not in _UPPER:
+            continue
+        at = 0 if "max" in func.attr else 1
+        given = [*call.args[at : at + 1]]
+        given += [one.value for one in call.keywords if one.arg == "max"]
+        for bound in given:
+            yield call, bound, func.value
 
 
 def _uses(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:

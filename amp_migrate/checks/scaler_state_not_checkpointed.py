@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.checks._checkpointers import checkpointers_without
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scaler_bindings import made_before, may_be_none
@@ -48,10 +49,13 @@ _LOADED = (
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find states of optimizers that are saved or loaded without that of the scaler in scope."""
     if (
-        "state_dict" not in program.module.text
-        or "caler" not in program.module.text
+        "caler" not in program.module.text
+        or "state_dict" not in program.module.text
+        and "heckpoint" not in program.module.text
     ):
         return
+    for maker in checkpointers_without(program, _scaler):
+        yield finding_at(program, maker, RULE, _SAVED)
     told: set[ast.AST] = set()
     for scope in program.module.scopes.values():
         for call in scope.calls:

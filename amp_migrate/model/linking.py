@@ -118,8 +118,8 @@ class Linked(Module):
         if expr not in self._canonical:
             file = self.file_of(expr)
             self._canonical[expr] = (
-                file.imports if file else self.imports
-            ).canonical(expr)
+                file.named(expr) if file else self.imports.canonical(expr)
+            )
         return self._canonical[expr]
 
     def span(self, node: ast.stmt | ast.expr) -> Span:

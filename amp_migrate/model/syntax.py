@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.child_nodes import child_fields, children
-from amp_migrate.model.names import Imports, imports_of
+from amp_migrate.model.names import Imports, dotted_name, imports_of
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.scopes import (
     FUNCTIONS,
@@ -42,6 +42,10 @@ __all__ = [
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NESTED = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+
+
+_MODULES = ("torch.cuda.amp", "torch.amp", "torch.cpu.amp")
+"""Modules of which a name can be a short form."""
 
 
 class Module:
@@ -119,8 +123,34 @@ class Module:
     def canonical(self, expr: ast.expr) -> str | None:
         """The library name behind an expression of this module, remembered."""
         if expr not in self._canonical:
-            self._canonical[expr] = self.imports.canonical(expr)
+            self._canonical[expr] = self.named(expr)
         return self._canonical[expr]
+
+    def named(self, expr: ast.expr) -> str | None:
+        """The same, by the imports of this file and the names that it gives to modules of them."""
+        found = self.imports.canonical(expr)
+        if found is None and self._modules:
+            head, dot, rest = (dotted_name(expr) or "").partition(".")
+            if head in self._modules and dot:
+                return f"{self._modules[head]}.{rest}"
+        return found
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        """`amp = torch.cuda.amp` at the top of a file: names that hold nothing but one module."""
+        found: dict[str, str] = {}
+        for name, bindings in self.root.bindings.items():
+            values = [one.value for one in bindings if one.how == "assign"]
+            given = [
+                one
+                for one in values
+                if one is not None and not isinstance(one, ast.Constant)
+            ]
+            origin = self.imports.canonical(given[0]) if given else None
+            is_one = len(given) == 1 and len(values) == len(bindings)
+            if is_one and origin in _MODULES:
+                found[name] = origin
+        return found
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         """Byte range of `node` in the UTF-8 text."""

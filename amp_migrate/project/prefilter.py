@@ -54,6 +54,7 @@ _STEP = pattern(
 _HAZARD = pattern(
     rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b"
 )
+_SMALL = pattern(rb"\b1(?:\.0)?e-0?(?:[5-9]|1\d)\b")
 # A buffer that is written by a name, a mask or a list of indices; a dtype that others ask for.
 _BUFFER = pattern(rb"\b(?:new_)?(?:zeros|ones|empty|full)\(")
 _WRITE = pattern(
@@ -145,6 +146,15 @@ def breaks_in_half(data: bytes) -> bool:
         return True
     return b"torch" in data and (
         _breaking().search(data) is not None or _writes_by_index(data)
+    )
+
+
+def rounds_in_half(data: bytes) -> bool:
+    """Tell whether these bytes hold a small number, which half precision may round to nothing, or
+    what breaks there.
+    """
+    return breaks_in_half(data) or (
+        b"torch" in data and _SMALL.search(data) is not None
     )
 
 

@@ -196,9 +196,14 @@ def _double_step(told: Diagnostics, broken: Broken) -> None:
     broken.lose("~" + broken.name)
 
 
-def _clip(told: Diagnostics, broken: Broken) -> None:
+def _is_given_unscaled(told: Diagnostics) -> bool:
+    """Whether the gradients come from a caller in another file that may have unscaled them."""
     given = told.participants.given
-    if given is not None and told.elsewhere.may_unscale(given):
+    return given is not None and told.elsewhere.may_unscale(given)
+
+
+def _clip(told: Diagnostics, broken: Broken) -> None:
+    if _is_given_unscaled(told):
         return
     clips, scaled = broken.where("clip"), broken.where("scaled")
     told.report(
@@ -234,6 +239,8 @@ def _double_unscale(told: Diagnostics, broken: Broken) -> None:
 
 
 def _read(told: Diagnostics, broken: Broken) -> None:
+    if _is_given_unscaled(told):
+        return
     node, scaled = broken.here.node, broken.where("scaled")
     told.report(
         broken.rule,
@@ -266,7 +273,7 @@ def _update_not_on_every_path(told: Diagnostics, broken: Broken) -> None:
         shared = [
             update
             for update, loops in updates.items()
-            if loops == around[: len(loops)] or loops[: len(around)] == around
+            if not loops or not around or loops[0] is around[0]
         ]
         told.report(
             broken.rule,
@@ -300,7 +307,10 @@ def _plain_loss(told: Diagnostics, broken: Broken) -> None:
 
 def _update_between(told: Diagnostics, broken: Broken) -> None:
     updates, node = broken.where("update"), broken.here.node
-    told.report(broken.rule, updates, broken.path, (node,), messages.OLD_SCALE)
+    if not _is_given_unscaled(told):
+        told.report(
+            broken.rule, updates, broken.path, (node,), messages.OLD_SCALE
+        )
     broken.lose("~" + broken.name)
 
 

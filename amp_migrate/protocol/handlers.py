@@ -6,15 +6,14 @@ import ast
 from collections.abc import Callable
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.gradient_uses import is_gradient
 from amp_migrate.model.syntax import FUNCTIONS, shallow
 from amp_migrate.patterns import pattern
-from amp_migrate.protocol.calls import mentioned
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.machine import State
 from amp_migrate.protocol.participants import optimizer_of
 from amp_migrate.protocol.paths import Val, joined
+from amp_migrate.protocol.readers import readers
 from amp_migrate.protocol.tracking import Tracker
 
 _CLIPPER = pattern(r"(?i)clip")
@@ -222,7 +221,7 @@ def on_clip(tracker: Tracker, here: Here) -> None:
     """Gradients are bounded."""
     if _asks_for_scale(tracker, here.node):
         return
-    for scaler, name in _readers(tracker, here):
+    for scaler, name in readers(tracker, here):
         held = tracker.held(scaler, name, here.path)
         divided = "unscaled" in held.gradients and not held.gradients & {
             "scaled",
@@ -240,7 +239,7 @@ def on_read(tracker: Tracker, here: Here) -> None:
         return
     if _asks_for_scale(tracker, here.node):
         return
-    for scaler, name in _readers(tracker, here):
+    for scaler, name in readers(tracker, here):
         held = tracker.held(scaler, name, here.path)
         if tracker.follows(scaler, name, here.path) and held.gradients & {
             "unscaled",
@@ -340,57 +339,3 @@ def _inside_clipper(frame: Frame) -> bool:
             return True
         here = here.caller
     return False
-
-
-def _readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
-    """Pairs of scaler and optimizer whose gradients an expression reads."""
-    participants = tracker.participants
-    owners = participants.owners
-    names = {
-        name
-        for part in _read(tracker, here.node)
-        for name in mentioned(part, here.path, here.frame)
-    }
-    if not names & {
-        *owners.optimizers
-    }:  # `p.grad` in a helper that was handed it
-        names |= here.frame.handed
-    alive = participants.alive(here.frame)
-    read = (
-        [name for name in sorted(names) if name in owners.optimizers]
-        or owners.of_models(sorted(names), alive)
-        or _all_scaled(tracker, alive, here)
-    )
-    return [
-        (scaler, name)
-        for name in read
-        for scaler in participants.partners(name)
-    ]
-
-
-def _read(tracker: Tracker, node: ast.AST) -> list[ast.AST]:
-    """The parts of an event that say whose gradients it reads: neither bounds and norms do, nor the
-    name of a function.
-    """
-    if not isinstance(node, ast.Call):
-        return [node]
-    given = {one.arg: one.value for one in node.keywords}
-    first = node.args[0] if node.args else given.get("parameters")
-    holder = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if holder is not None and is_gradient(holder):
-        return [holder]
-    if first is None:
-        return [node]
-    is_library = tracker.participants.program.canonical(node.func) is not None
-    return [first] if is_library or holder is None else [holder, first]
-
-
-def _all_scaled(tracker: Tracker, names: list[str], here: Here) -> list[str]:
-    """Whichever of several optimizers is meant, where all of them hold scaled gradients."""
-    for name in names:
-        for scaler in tracker.participants.partners(name):
-            held = tracker.held(scaler, name, here.path)
-            is_scaled = held.gradients == {"scaled"} and held.stage == "ready"
-            if not is_scaled or not tracker.follows(scaler, name, here.path):
-                return []
-    return names

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.single_elements import holds_one
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.protocol.ends import Ends
-from amp_migrate.protocol.frames import Frame, place
+from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val
 from amp_migrate.protocol.values import last
 
@@ -27,6 +28,7 @@ class Loops:
         self.program = explorer.program
         self._known: dict[object, Ends] = {}
         self._indices: dict[ast.AST, bool] = {}
+        self._single: dict[ast.AST, bool] = {}
 
     def begin(self) -> None:
         """Start another run over a scope; nothing is remembered of the last one."""
@@ -57,12 +59,8 @@ class Loops:
         ends, left = Ends(), []
         header = loop.test if isinstance(loop, ast.While) else loop.iter
         inside = frame.within(loop)
-        binds = not isinstance(loop, ast.While) and self._binds_role(
-            loop, frame
-        )
         listed = self._listed(loop, frame)
-        turns = len(listed) or (2 if binds else self.explorer.turns)
-        for turn in range(turns):
+        for turn in range(len(listed) or self._turns(loop, frame)):
             if turn == 0 or isinstance(loop, ast.While):
                 paths = self.explorer.expression(header, paths, frame)
             if listed:
@@ -89,6 +87,14 @@ class Loops:
         ends.next = self.explorer.merged([*after.next, *left])
         ends.returns = self.explorer.merged(ends.returns)
         return ends
+
+    def _turns(self, loop: ast.stmt, frame: Frame) -> int:
+        """Two where each has another optimizer or model, unless there is but one."""
+        if isinstance(loop, (ast.For, ast.AsyncFor)) and self._binds_role(
+            loop, frame
+        ):
+            return 1 if self._is_single(loop.iter, frame) else 2
+        return self.explorer.turns
 
     def _listed(self, loop: ast.stmt, frame: Frame) -> list[ast.expr]:
         """What `for optimizer in (first, second)` goes through, one after the other."""
@@ -139,9 +145,8 @@ class Loops:
                 counted and not isinstance(loop.target, ast.Tuple)
             )
             shared = shared or self._is_index(node, loop, frame)
-            text = f"{ast.unparse(loop.iter)}[{turn}]" + (
-                "" if single else f":{own}"
-            )
+            listed = identity(loop.iter, frame, path) or ast.unparse(loop.iter)
+            text = f"{listed}[{turn}]" + ("" if single else f":{own}")
             path.assign(own, Val(text=text) if shared else NOTHING)
         return path
 
@@ -164,6 +169,12 @@ class Loops:
             for statement in loop.body
             for one in shallow(statement)
         )
+
+    def _is_single(self, listed: ast.expr, frame: Frame) -> bool:
+        """Whether a loop over optimizers or models has one turn."""
+        if listed not in self._single:
+            self._single[listed] = holds_one(self.program, listed, frame.scope)
+        return self._single[listed]
 
     def _binds_role(self, loop: ast.For | ast.AsyncFor, frame: Frame) -> bool:
         return any(

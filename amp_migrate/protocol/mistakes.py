@@ -10,7 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.owners import Owners
 from amp_migrate.model.program import Program
 from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.budget import BudgetEndedError
 from amp_migrate.protocol.diagnostics import Diagnostics, Key
@@ -24,6 +24,7 @@ from amp_migrate.protocol.machine import OptimizerState, State
 from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path
+from amp_migrate.protocol.surroundings import is_repeated, skips
 from amp_migrate.protocol.tracking import Tracker
 from amp_migrate.records import NamedTuple
 
@@ -157,26 +158,7 @@ class Analysis:
             loops for held in seen.updates.values() for loops in held.values()
         ]
         is_cycle = bool(updates) and not any(updates)
-        return is_cycle and not self._is_repeated(scope.node, set())
-
-    def _is_repeated(self, function: Function, seen: set[Function]) -> bool:
-        """Whether a loop in sight runs the function again, in its callers or theirs; one that finds
-        it by its name alone, of an object that nothing tells about, is not followed.
-        """
-        seen.add(function)
-        for site in self.program.graph.sites(function):
-            caller = site.scope.node
-            if self.events.callee(site.call, site.scope) is not function:
-                continue
-            if any(
-                isinstance(above, LOOPS)
-                for above in self.program.module.ancestors(site.call)
-            ):
-                return True
-            if isinstance(caller, FUNCTIONS) and caller not in seen:
-                if self._is_repeated(caller, seen):
-                    return True
-        return False
+        return is_cycle and not is_repeated(self.events, scope.node, set())
 
     def _again(self, scope: Scope, paths: list[Path]) -> None:
         """Run a function once more behind itself, for what one call leaves to the next."""
@@ -223,25 +205,8 @@ class Analysis:
             waits = any(
                 held.stage == "unscaled" for _, held in state.optimizers
             )
-            if waits and self._skips(statement):
+            if waits and skips(self.events, statement):
                 path.marks.setdefault(("left", scaler), (statement,))
-
-    def _skips(self, statement: ast.stmt) -> bool:
-        """Whether steps or updates of the same scope come later."""
-        scope = self.program.module.scope_of(statement)
-        return any(
-            self.events.what(call, scope)
-            in {EventKind.UPDATE, EventKind.SCALER_STEP}
-            or self._uses_scaler(call, scope)
-            for call in scope.calls
-            if call.lineno > statement.lineno
-        )
-
-    def _uses_scaler(self, call: ast.Call, scope: Scope) -> bool:
-        function = self.events.callee(call, scope)
-        return function is not None and Trait.SCALER in self.events.of_function(
-            function
-        )
 
     # -- where a scope begins and ends
 

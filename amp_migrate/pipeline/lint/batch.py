@@ -18,6 +18,7 @@ from amp_migrate.pipeline.interrupts import (
 from amp_migrate.pipeline.lint import files
 from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.pipeline.lint.results import Crash, Report
+from amp_migrate.pipeline.lint.selection import selected
 from amp_migrate.pipeline.lint.together import lint_task
 from amp_migrate.pipeline.lint.tree import Task, Tree
 from amp_migrate.project.discovery import Found
@@ -66,7 +67,7 @@ def _lint_all(
     found: Sequence[Found], options: Options, done: dict[str, Report]
 ) -> None:
     """Fill in the reports, by the files' names as they are shown."""
-    tree = Tree(found)
+    tree = Tree(found, partial(_asks_for_more, options))
     for one in found:
         sifted = (
             files.unreadable(shown(one.path), one.error)
@@ -83,6 +84,12 @@ def _lint_all(
             done[report.path] = (
                 report.joined(known) if known is not None else report
             )
+
+
+def _asks_for_more(options: Options) -> bool:
+    """Whether rules are selected that are off by default."""
+    checks = selected(options.settings, "")
+    return not all(check.rule.default for check in checks)
 
 
 def _reports(

@@ -20,6 +20,7 @@ from amp_migrate.project.prefilter import (
     hands_values_on,
     is_notebook,
     matters_to_others,
+    rounds_in_half,
     trains_in_bfloat16,
     trains_with_amp,
     turns_to_arrays,
@@ -43,7 +44,15 @@ class Task(NamedTuple):
 class Tree:
     """Files that were found, read once."""
 
-    def __init__(self, found: Sequence[Found]) -> None:
+    def __init__(
+        self,
+        found: Sequence[Found],
+        thorough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`thorough`: whether rules that are off by default are asked for, too, which read files in
+        more company.
+        """
+        self._thorough = thorough
         self.found = [one for one in found if not one.error]
         self.paths = {one.real: one.path for one in self.found}
         """As they are shown, by resolved path."""
@@ -101,6 +110,18 @@ class Tree:
 
         return answer
 
+    @cached_property
+    def _breaking(self) -> Callable[[str], bool]:
+        return self._tells(
+            rounds_in_half if self._thorough() else breaks_in_half
+        )
+
+    def _breaks(self, real: str) -> bool:
+        return self._breaking(real)
+
+    def _matters(self, real: str) -> bool:
+        return self._tells(matters_to_others)(real) or self._breaks(real)
+
     def tasks(self) -> list[Task]:
         """What there is to lint, the largest first, so that the last worker is not left alone with
         it.
@@ -109,8 +130,8 @@ class Tree:
             self.project,
             self._sizes,
             self._seeds,
-            self._tells(matters_to_others),
-            self._tells(breaks_in_half),
+            self._matters,
+            self._breaks,
             self._tells(hands_values_on),
             self._brain,
             self._arrays,
