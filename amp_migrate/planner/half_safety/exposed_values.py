@@ -246,13 +246,11 @@ class Consumers:
     def _is_picked(self, array: ast.expr) -> bool:
         """`x.numpy().argmax(1)`, `np.argmax(x.numpy(), 1)`, `x.numpy() > 0`, also by a name."""
         parent = self.program.module.parents[array]
-        if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-            dotted = dotted_name(parent.targets[0])
+        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        if isinstance(parent, ast.Assign) and isinstance(target, ast.Name):
             scope = self.program.module.scope_of(array)
-            return isinstance(parent.targets[0], ast.Name) and all(
-                self._is_picked(one)
-                for one in self._reads(parent, dotted or "", scope)
-            )
+            reads = list(self._reads(parent, target.id, scope))
+            return bool(reads) and all(map(self._is_picked, reads))
         if isinstance(parent, ast.Attribute):
             return parent.attr in PICKS_OF_ARRAYS
         if isinstance(parent, ast.Call):
