@@ -20,15 +20,17 @@ _VIEWS = ("data", "T", "mT")
 
 
 def share_dtype(asked: Asked, one: ast.expr, other: ast.expr) -> bool:
-    """Whether two values get their dtype from one and the same binding."""
+    """Whether two values get their dtype from one and the same variable, as it was last bound."""
     found = _origin(asked, one, _DEEP)
-    return found is not None and found is _origin(asked, other, _DEEP)
+    return bool(found) and found == _origin(asked, other, _DEEP)
 
 
-def _origin(asked: Asked, expr: ast.expr, deep: int) -> Binding | None:
-    """The binding whose value has the dtype of `expr`."""
+def _origin(asked: Asked, expr: ast.expr, deep: int) -> tuple[Binding, ...]:
+    """The bindings of which each may have given a value the dtype of `expr`: those of one
+    variable, which holds one of them.
+    """
     if deep == 0 or expr in asked.inference.casts:
-        return None
+        return ()
     if isinstance(expr, ast.Call):
         inner = _kept(asked, expr)
     elif isinstance(expr, ast.BinOp):
@@ -37,7 +39,7 @@ def _origin(asked: Asked, expr: ast.expr, deep: int) -> Binding | None:
         inner = expr.value
     else:
         return _bound(asked, expr, deep)
-    return None if inner is None else _origin(asked, inner, deep - 1)
+    return () if inner is None else _origin(asked, inner, deep - 1)
 
 
 def _is_view(expr: ast.expr) -> TypeGuard[ast.Subscript | ast.Attribute]:
@@ -47,16 +49,27 @@ def _is_view(expr: ast.expr) -> TypeGuard[ast.Subscript | ast.Attribute]:
 
 
 def _kept(asked: Asked, call: ast.Call) -> ast.expr | None:
-    """`x` of `x.view(-1)`, `x.new_zeros(n)`, `torch.ones_like(x)`."""
+    """`x` of `x.view(-1)`, `x.new_zeros(n)`, `torch.ones_like(x)`, `zeros(n, dtype=x.dtype)`."""
     scope = asked.inference.program.module.scope_of(call)
     found = spelled(asked.inference, call, scope)
-    if found is None or found.policy != "keeps":
-        return None
     names = {one.arg for one in call.keywords}
-    given = operands(found, call)
-    if found.op.result not in ("same", "like") or names & {"dtype", "out"}:
+    if found is None or "out" in names:
         return None
+    if "dtype" in names:
+        return _named_dtype(call)
+    if found.policy != "keeps" or found.op.result not in ("same", "like"):
+        return None
+    given = operands(found, call)
     return given[0] if len(given) == 1 and not found.op.sequence else None
+
+
+def _named_dtype(call: ast.Call) -> ast.expr | None:
+    """`x` of `dtype=x.dtype`."""
+    for keyword in call.keywords:
+        value = keyword.value
+        if keyword.arg == "dtype" and isinstance(value, ast.Attribute):
+            return value.value if value.attr == "dtype" else None
+    return None
 
 
 def _beside_number(asked: Asked, expr: ast.BinOp) -> ast.expr | None:
@@ -70,16 +83,20 @@ def _beside_number(asked: Asked, expr: ast.BinOp) -> ast.expr | None:
     return None
 
 
-def _bound(asked: Asked, expr: ast.expr, deep: int) -> Binding | None:
-    """By the only binding of a name, or what is assigned there."""
+def _bound(asked: Asked, expr: ast.expr, deep: int) -> tuple[Binding, ...]:
+    """By the bindings of a name, or what is assigned there by the only one."""
     dotted = dotted_name(expr)
     reaching = asked.inference.program.reaching
-    reach = reaching.at(expr, dotted) if dotted is not None else None
-    if reach is None or len(reach.bindings) != 1:
-        return None
-    binding = reach.bindings[0]
-    if binding.how != "assign" or binding.index is not None:
-        return binding if binding.how == "parameter" else None
+    found = reaching.at(expr, dotted).bindings if dotted is not None else ()
+    if len(found) != 1:
+        return found if all(map(_is_whole, found)) else ()
+    binding = found[0]
+    if not _is_whole(binding):
+        return found if binding.how == "parameter" else ()
     if binding.value is None:
-        return None
-    return _origin(asked, binding.value, deep - 1) or binding
+        return ()
+    return _origin(asked, binding.value, deep - 1) or found
+
+
+def _is_whole(binding: Binding) -> bool:
+    return binding.how == "assign" and binding.index is None
