@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from amp_migrate.model.command_line import option_of
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.model.truth_values import keyword_of
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.clippers import clipper
 from amp_migrate.torch_facts.frameworks import (
@@ -20,6 +22,7 @@ from amp_migrate.torch_facts.frameworks import (
     Framework,
 )
 
+_NOTHING = (None, False, "")
 State: TypeAlias = Literal["on", "off", "open", "cpu"]
 """`open`: decided where the program runs, or out of sight."""
 
@@ -87,14 +90,16 @@ def _found(program: Program) -> Iterator[Setting]:
             name = scope.module.canonical(call.func)
             framework = next((f for f in FRAMEWORKS if name in f.makers), None)
             if framework is not None:
-                yield _setting(framework, call, scope)
+                yield _setting(program, framework, call, scope)
             elif _makes_learner(scope.module, call, name):
                 yield _learner(call, scope)
 
 
-def _setting(framework: Framework, call: ast.Call, scope: Scope) -> Setting:
+def _setting(
+    program: Program, framework: Framework, call: ast.Call, scope: Scope
+) -> Setting:
     given = {k.arg: k for k in call.keywords if k.arg is not None}
-    state, shown = _state(framework, call, given, scope)
+    state, shown = _state(program, framework, call, given)
     old = framework.name == "Lightning" and _is_old(call, scope.module)
     return Setting(
         framework,
@@ -109,10 +114,10 @@ def _setting(framework: Framework, call: ast.Call, scope: Scope) -> Setting:
 
 
 def _state(
+    program: Program,
     framework: Framework,
     call: ast.Call,
     given: dict[str, ast.keyword],
-    scope: Scope,
 ) -> tuple[State, str]:
     if framework.name == "DeepSpeed":
         return "open", "its configuration"
@@ -127,11 +132,13 @@ def _state(
             continue
         value = given[name].value
         shown = f"{name}={ast.unparse(value)}"
+        off = framework.off if name == framework.keyword else _NOTHING
         if not isinstance(value, ast.Constant):
-            return "open", shown
-        if value.value not in (
-            framework.off if name == framework.keyword else (None, False, "")
-        ):
+            default = _default(program, value)
+            if default is None or default.value in off:
+                return "open", shown
+            return "on", f"{shown}, {default.value!r} by default"
+        if value.value not in off:
             return "on", shown
     if any(k.arg is None for k in call.keywords) or any(
         isinstance(a, ast.Starred) for a in call.args
@@ -140,6 +147,14 @@ def _state(
             next((k.value for k in call.keywords if k.arg is None), call.func)
         )
     return "off", ""
+
+
+def _default(program: Program, value: ast.expr) -> ast.Constant | None:
+    """What an option of the command line is where nobody passes it."""
+    dotted = dotted_name(value)
+    option = option_of(program, value, dotted) if dotted is not None else None
+    found = keyword_of(option, "default") if option is not None else None
+    return found if isinstance(found, ast.Constant) else None
 
 
 def _obstacle(

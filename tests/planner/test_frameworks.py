@@ -164,3 +164,12 @@ def test_a_class_that_lightning_2_took_away_tells_its_version(plugin: str, setti
     (loop,) = migrate(f"{imports}x = pl.Trainer(strategy={plugin}(), **given)\n").loops
     assert loop.message is not None
     assert setting in loop.message
+
+
+@pytest.mark.parametrize(("default", "status"), [("16", "skipped"), ("32", "refused")])
+def test_the_default_of_an_option_says_whether_amp_is_on(default: str, status: str) -> None:
+    parser = "import argparse\nparser = argparse.ArgumentParser()\n"
+    parser += f"parser.add_argument('--precision', default={default}, type=int)\n"
+    source = f"import lightning as L\n{parser}args = parser.parse_args()\n"
+    (loop,) = migrate(source + "x = L.Trainer(precision=args.precision)\n").loops
+    assert loop.status == status
