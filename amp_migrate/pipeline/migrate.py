@@ -142,7 +142,12 @@ def _proved(
     blocked: Blocked = {}
     while True:
         planned = _planned(
-            program, how.settings, how.project, how.switches, blocked
+            program,
+            how.settings,
+            how.project,
+            how.switches,
+            blocked,
+            hold=how.hold,
         )
         plans, company, unnamed = planned
         if how.hold and company:
@@ -198,19 +203,23 @@ def _planned(
     project: Project | None,
     switches: Switches | None = None,
     blocked: Blocked | None = None,
+    *,
+    hold: bool = False,
 ) -> _Planned:
     """The plans of a program, made once: the files that ask for no others are then rewritten by
     the plans that told so.
     """
 
     def made() -> tuple[Planner, _Planned]:
-        planner, plans = planned(program, settings, blocked, project, switches)
+        planner, plans = planned(
+            program, settings, blocked, project, switches, hold=hold
+        )
         return planner, _Planned(plans, tuple(planner.company), planner.unnamed)
 
     if blocked or switches:
         return made()[1]
     # The planner is kept, too: it holds the project, so that no other one gets its identity.
-    return program.remembered((_planned, settings, id(project)), made)[1]
+    return program.remembered((_planned, settings, id(project), hold), made)[1]
 
 
 def _with_apex(

@@ -9,6 +9,7 @@ from amp_migrate.model.syntax import Scope
 from amp_migrate.planner import optimizers
 from amp_migrate.planner import preconditions as screen
 from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.planner.files_first import refuse_without_files
 from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.gradient_uses import check_gradients
 from amp_migrate.planner.groups import Group
@@ -39,9 +40,7 @@ from amp_migrate.planner.second_order import keeps_graph
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.planner.step_sequence import Cycle
 from amp_migrate.planner.weight_cache import refuse_cached
-from amp_migrate.rewrite.edits import (
-    Edit,
-)
+from amp_migrate.rewrite.edits import Edit
 
 _ALL_FLOAT = (
     "all that computes this loss must stay in float32, so nothing would be "
@@ -51,6 +50,8 @@ _ALL_FLOAT = (
 
 class LoopPlanner:
     """Plans the loops of one program, one by one; the wiring of the scalers grows with them."""
+
+    asks_first = False  # whether loops that need other files only say so
 
     def __init__(
         self,
@@ -112,9 +113,7 @@ class LoopPlanner:
         late: frozenset[ast.stmt],
         hazards: Hazards,
     ) -> None:
-        """Collect the casts of what leaves the regions, here and in the callers. Raises Refusal
-        where there are none.
-        """
+        """Collect the casts of what leaves the regions, here and in callers. Raises Refusal."""
         if not (regions.regions or regions.hoists or before):
             raise Refusal("loses-precision", loop.backwards[0], _ALL_FLOAT)
         kept_in_float(self.program, loop.scope, hazards)
@@ -272,6 +271,8 @@ class LoopPlanner:
         self.switches.check_device(backwards[0])
         refuse_old_torch(self.settings, backwards[0])
         refuse_old_loop(self.program, scope)
+        if self.asks_first and scaled:
+            refuse_without_files(self.wiring, loop)
         return loop, marked
 
     def _regions(

@@ -23,6 +23,7 @@ from amp_migrate.model.truth_values import (
     keyword_of,
     truth_values,
 )
+from amp_migrate.patterns import pattern
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.torch_facts.amp_api import (
     FULL,
@@ -30,6 +31,9 @@ from amp_migrate.torch_facts.amp_api import (
     OWN_CHOICES,
     OWN_OPTIONS,
 )
+
+_NAMES = (one.replace("_", "[_-]") for one in (*OWN_OPTIONS, *OWN_CHOICES))
+_NAMED = pattern(rf"(?i)\b({'|'.join(_NAMES)})\b")
 
 
 def with_option(here: ReadingPlace, device: str | None) -> str | None:
@@ -57,6 +61,11 @@ def _operand(text: str) -> str:
 
 def _flags(here: ReadingPlace) -> Iterator[tuple[str, str]]:
     """What is read, and what is asked of it."""
+    program = here.program
+    if not program.remembered(
+        _NAMED, lambda: _NAMED.search(program.module.text)
+    ):
+        return  # most programs have none, and all that they can read is a long list
     known = list(configurations(here.program, here.scope, here.node))
     for one in known:
         if one.kind == "argparse" and here.is_bound(one.holder):

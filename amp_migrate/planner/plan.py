@@ -341,13 +341,16 @@ def planned(
     blocked: Blocked | None = None,
     project: Project | None = None,
     switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+    *,
+    hold: bool = False,
 ) -> tuple[Planner, dict[str, Plan]]:
     """The plans of a program, and who made them: as often anew as loops turn out to depend on
-    loops that are left alone.
+    loops that are left alone. With `hold`, loops that need other files may only say so.
     """
     barred = dict(blocked or {})
     while True:
         planner = Planner(program, settings, barred, project, switches)
+        planner.loops.asks_first = hold
         plans = planner.plan()
         if not planner.conflicts.keys() - barred.keys():
             return planner, plans

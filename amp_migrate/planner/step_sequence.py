@@ -52,18 +52,16 @@ class Cycle(Updates):
         """
         update = Template(f"{scaler}.update()")
         span = self.program.module.span
-        early = [InsertBefore(span(e), (update,)) for e in self.exits()]
-        return [
-            *early,
-            *(InsertAfter(span(a), (update,)) for a in self.update_anchors()),
-        ]
+        anchors = self.update_anchors()
+        early = [InsertBefore(span(e), (update,)) for e in self.exits(anchors)]
+        return [*early, *(InsertAfter(span(a), (update,)) for a in anchors)]
 
-    def exits(self) -> list[ast.stmt]:
+    def exits(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
         """`continue`, `break` and `return` between unscale_ (or an earlier step) and update: each
         needs an update of its own.
         """
         found: dict[int, ast.stmt] = {}
-        for anchor in self.update_anchors():
+        for anchor in anchors:
             for place in self._unscale_places(anchor):
                 start = self._in_block_of(place, anchor)
                 top = self._in_block_of(anchor, start)
