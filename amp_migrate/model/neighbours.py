@@ -165,6 +165,14 @@ class Neighbours:
         programs = (program_of(str(file)) for file in holders)
         return [one for one in programs if one is not None]
 
+    def mentioning(self, text: str) -> Iterator[Program]:
+        """The files near this one in which a text stands."""
+        wanted = text.encode()
+        for file, held in self._beside():
+            program = program_of(str(file)) if wanted in held else None
+            if program is not None:
+                yield program
+
     def roots(self) -> list[Path]:
         """The folders that the file imports from, its own among them."""
         own = program_of(self.path)

@@ -21,6 +21,7 @@ from amp_migrate.planner.hidden_steps import hidden_step
 from amp_migrate.planner.passed_on import passed_on
 from amp_migrate.planner.preconditions import own_nodes
 from amp_migrate.planner.refusal import Refusal, Skip, what_was_read
+from amp_migrate.planner.steps_of_callers import stepped_by_callers
 from amp_migrate.torch_facts import optimizers as library_optimizers
 
 
@@ -45,6 +46,7 @@ def no_step(program: Program, group: Group) -> Refusal:
         or _stepped_apart(program, group)
         or _stepped_by_unknown(program, group)
         or hidden_step(program, group)
+        or stepped_by_callers(program, group)
         or Skip(
             "no-optimizer",
             group.backwards[0],

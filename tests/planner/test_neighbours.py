@@ -347,3 +347,43 @@ def test_helper_that_another_helper_calls_too_is_named(tmp_path: Path) -> None:
     outcome = project(tmp_path, {"train.py": script, "tools.py": more})
     assert [loop.status for loop in outcome.loops] == ["refused"]
     assert "tools.py:5" in (outcome.loops[0].message or "")
+
+
+SHARDS = """
+    import torch
+
+    class Shards:
+        def spread(self, batch, size):
+            for part in batch.cuda().split(size):
+                self.loss(part).div(size).backward()
+"""
+STEPS = """
+    class Trainer:
+        def __init__(self, loss, optimizers):
+            self.loss, self.optimizers = loss, optimizers
+
+        def train(self, batches):
+            for batch in batches:
+                {call}
+                for one in self.optimizers:
+                    one.step()
+"""
+
+
+def spread(folder: Path, call: str) -> FileOutcome:
+    """A backward in one file, and a step beside a call in another."""
+    return project(folder, {"train.py": SHARDS, "trainer.py": STEPS.replace("{call}", call)})
+
+
+def test_a_step_beside_a_call_by_that_name_is_told(tmp_path: Path) -> None:
+    (loop,) = spread(tmp_path, "self.loss.spread(batch, 4)").loops
+    assert (loop.status, loop.reason) == ("refused", "step-elsewhere")
+    assert "trainer.py:8 calls `self.loss.spread` and steps in line 10" in (loop.message or "")
+
+
+@pytest.mark.parametrize(
+    "call", ["self.loss.spread()", "self.loss.sum(batch, 4)", "torch.Tensor.spread(batch)"]
+)
+def test_a_step_beside_another_call_is_none_of_it(tmp_path: Path, call: str) -> None:
+    (loop,) = spread(tmp_path, call).loops
+    assert (loop.status, loop.reason) == ("skipped", "no-optimizer")
