@@ -37,6 +37,7 @@ from amp_migrate.model.syntax import (
     Scope,
     returned,
 )
+from amp_migrate.model.variables import imported_variable
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -170,7 +171,7 @@ class Devices:
         """What a variable or a class of another file of the project holds there; what this program
         writes into it is in sight.
         """
-        found = self.program.reaching.imported.variable_named(dotted, scope)
+        found = imported_variable(self.program, dotted, scope)
         if found is None:
             found = of_class_abroad(self.program, dotted, scope)
         home, bindings = found if found is not None else (self.program, ())
@@ -198,10 +199,8 @@ class Devices:
         self, home: Program, binding: Binding, value: ast.expr
     ) -> DeviceValue:
         """What a binding of another file holds."""
-        asked, scope = (
-            Devices(home, self._busy),
-            home.module.scope_of(binding.statement),
-        )
+        asked = self if home is self.program else Devices(home, self._busy)
+        scope = home.module.scope_of(binding.statement)
         return self._once(binding, lambda: asked.of(value, scope))
 
     def _once(

@@ -14,6 +14,7 @@ from amp_migrate.model.literals import computed, number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.parameters import arguments
+from amp_migrate.model.variables import imported_variable
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -65,11 +66,7 @@ def _read(
             yield from _under(program, shown, expr.slice, deep)
         return
     dotted = dotted_name(expr)
-    abroad = (
-        program.reaching.imported.variable_named(dotted, scope)
-        if dotted
-        else None
-    )
+    abroad = imported_variable(program, dotted or "", scope)
     if abroad is not None:
         for one in abroad[1]:
             yield from _bound(abroad[0], one, deep)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.variables import imported_variable
 
 if TYPE_CHECKING:
-    from amp_migrate.model.neighbours import Variable
     from amp_migrate.model.program import Program
 
 Part: TypeAlias = "tuple[Program, ast.expr, Scope]"
@@ -81,11 +81,7 @@ def _given(program: Program, binding: Binding) -> Iterator[Part]:
 
 def _abroad(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
     """What an imported variable is given in the file that makes it."""
-    linked = program.module.elsewhere(dotted_name(name) or "", scope)
-    if linked is not None:
-        found: Variable | None = (program, tuple(linked[0].bindings[linked[1]]))
-    else:
-        found = program.reaching.imported.variable(name, scope)
+    found = imported_variable(program, dotted_name(name) or "", scope)
     home, bindings = found if found is not None else (program, ())
     for binding in bindings:
         if binding.value is not None:

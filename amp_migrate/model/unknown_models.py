@@ -31,6 +31,7 @@ from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import Function, Module, Scope, is_abstract
 from amp_migrate.model.targets import kept_functions, makers
+from amp_migrate.model.variables import imported_variable
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 
@@ -209,7 +210,8 @@ def says_no_class(program: Program, name: ast.expr) -> bool:
     searched = module_searched(name) or name
     made = imported.definition(name, scope)
     is_factory = made is not None and not isinstance(made[1], ast.ClassDef)
-    is_table = imported.variable(name, scope) is not None
+    dotted = dotted_name(name) or ""
+    is_table = imported_variable(program, dotted, scope) is not None
     return is_factory or is_table or bool(imported.exported(searched, scope))
 
 

@@ -16,6 +16,7 @@ from amp_migrate.model.device_choices import (
     asks_cuda,
     follows_cuda,
 )
+from amp_migrate.model.import_groups import beside
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -34,7 +35,7 @@ from amp_migrate.planner.own_switch import OwnSwitch
 from amp_migrate.planner.parameters_device import TrainedModels
 from amp_migrate.planner.project_flag import flags
 from amp_migrate.planner.reading_place import ReadingPlace
-from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.torch_facts.devices import device
 
@@ -82,21 +83,39 @@ class SwitchFinder:
         )
 
     @property
-    def cpu_only(self) -> bool:
-        """Whether the program uses no accelerator and the user did not ask for one, nor for
-        bfloat16 on the CPU.
-        """
-        return self.use.cpu_only and self._may_be_cpu
-
-    @property
     def _may_be_cpu(self) -> bool:
         asked = self.settings.device
         slow = asked == "cpu" and self.settings.dtype != "bfloat16"
         return asked is None or slow
 
-    def unmoved(self, loop: Loop) -> ast.expr | None:
-        """A model that a loop trains on the CPU, beside others that are elsewhere."""
-        return self._on_cpu.of(loop) if self._may_be_cpu else None
+    def skip_cpu(self, loop: Loop) -> None:
+        """Raise Skip for a loop on the CPU, where the user did not ask for an accelerator, nor for
+        bfloat16 there.
+        """
+        if not self._may_be_cpu:
+            return
+        if self.use.around(loop.scope).cpu_only:
+            raise Skip(
+                "cpu-only", loop.backwards[0], self._says_cpu(loop.scope)
+            )
+        unmoved = self._on_cpu.of(loop)
+        if unmoved is not None:
+            name, where = ast.unparse(unmoved), place_of(self.program, unmoved)
+            raise Skip(
+                "cpu-only",
+                loop.backwards[0],
+                f"`{name}` ({where}) is moved to no device: this loop runs on the CPU, where AMP "
+                "gains nothing",
+            )
+
+    def _says_cpu(self, scope: Scope) -> str:
+        count = len(beside(self.program, scope.module))
+        one = "this file has no device code: it runs"
+        all_of_them = f"these {count} files have no device code: they run"
+        gain = "on the CPU, where AMP gains nothing"
+        if self.settings.device == "cpu":
+            gain = "on the CPU, where only --dtype bfloat16 gains something, on some processors"
+        return f"{one if count == 1 else all_of_them} {gain}"
 
     def refuse_two_devices(self, loop: Loop) -> None:
         """Raise Refusal where a part of what is stepped stays on the CPU, beside others."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.device_values import DeviceValue, Form
 from amp_migrate.model.devices import Devices
+from amp_migrate.model.import_groups import beside
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.opposites import negated
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.planner.loaded_values import is_loaded_in
 from amp_migrate.planner.sure_moves import is_sure
 from amp_migrate.torch_facts.devices import DEVICES
@@ -59,12 +60,27 @@ class Move:
 class DeviceUse:
     """What a program says about devices."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, program: Program, files: Collection[Module] | None = None
+    ) -> None:
+        """`files`: those of the program that are asked about, where it is not all of them."""
         self.program = program
         self.devices = Devices(program)
         self._calls = [
-            (c, s) for s in program.module.scopes.values() for c in s.calls
+            (c, s)
+            for s in program.module.scopes.values()
+            if files is None or s.module in files
+            for c in s.calls
         ]
+
+    def around(self, scope: Scope) -> DeviceUse:
+        """What the files say that belong together with that of a scope."""
+        files = beside(self.program, scope.module)
+        if len(files) == len(self.program.module.files):
+            return self
+        return self.program.remembered(
+            (DeviceUse, files), lambda: DeviceUse(self.program, files)
+        )
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:

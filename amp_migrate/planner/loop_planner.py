@@ -31,7 +31,7 @@ from amp_migrate.planner.loss_flow import flow_of
 from amp_migrate.planner.notebook_cells import check_cells
 from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
 from amp_migrate.planner.order import check_order
-from amp_migrate.planner.refusal import Refusal, Skip, place_of, what_was_read
+from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.regions import Region, Regions, forwards_before
 from amp_migrate.planner.scaler_placement.helpers import reach
 from amp_migrate.planner.scaler_placement.placement import Wiring
@@ -261,11 +261,7 @@ class LoopPlanner:
         )
         for stepper in loop.steppers if scaled else ():
             self._check_stepper(loop, stepper, asks_order=bool(marked))
-        if self.switches.cpu_only:
-            raise Skip("cpu-only", backwards[0], self._says_cpu())
-        unmoved = self.switches.unmoved(loop)
-        if unmoved is not None:
-            raise Skip("cpu-only", backwards[0], self._says_unmoved(unmoved))
+        self.switches.skip_cpu(loop)
         if scaled:
             self.switches.refuse_two_devices(loop)
         self.switches.check_device(backwards[0])
@@ -294,22 +290,6 @@ class LoopPlanner:
         return Regions((), (), frozenset()), [
             (scope, region) for scope, region, _ in above
         ]
-
-    def _says_cpu(self) -> str:
-        what = what_was_read(self.program)
-        has = "has" if what == "this file" else "have"
-        runs = "it runs" if what == "this file" else "they run"
-        where = "on the CPU, where AMP gains nothing"
-        if self.settings.device == "cpu":
-            where = "on the CPU, where only --dtype bfloat16 gains something, on some processors"
-        return f"{what} {has} no device code: {runs} {where}"
-
-    def _says_unmoved(self, model: ast.expr) -> str:
-        name, where = ast.unparse(model), place_of(self.program, model)
-        return (
-            f"`{name}` ({where}) is moved to no device: this loop runs on the CPU, where AMP gains "
-            "nothing"
-        )
 
     def _check_stepper(
         self, loop: Loop, stepper: Stepper, *, asks_order: bool

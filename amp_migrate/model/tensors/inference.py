@@ -33,6 +33,7 @@ from amp_migrate.model.tensors.fact import (
 from amp_migrate.model.tensors.fixpoint import Fixpoint
 from amp_migrate.model.tensors.results import result, signed
 from amp_migrate.model.tensors.use import asked_as_tensor
+from amp_migrate.model.variables import imported_variable
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import Bounds
 
@@ -306,12 +307,13 @@ class Inference:
         """What a variable of another file of the project is made of, outside of any region."""
         if any(one.how != "import" for one in bindings):
             return None
-        found = self.program.reaching.imported.variable_named(dotted, scope)
+        found = imported_variable(self.program, dotted, scope)
         if found is None or not found[1]:
             return None
-        there = Inference(found[0], lambda _: None, lambda _: None)
+        home, made = found
+        there = Inference(home, lambda _: None, lambda _: None)
         there._level = self._level
-        return join(there.bound(one) for one in found[1])
+        return join(there.bound(one) for one in made)
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
         buffer = self.registered(expr, scope)
