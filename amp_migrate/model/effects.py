@@ -26,7 +26,8 @@ from amp_migrate.model.losses import (
     is_library_bce,
 )
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Function, Scope, blocks, shallow
+from amp_migrate.model.scale_free import is_scale_free
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
 from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 
@@ -194,7 +195,16 @@ class Effects:
         """Whether this one node reads `.grad`, or is a call of a known clipper or
         gradient logger.
         """
-        return reads_gradients(self.module, node)
+        return reads_gradients(self.module, node) and not self._is_free(node)
+
+    def _is_free(self, node: ast.AST) -> bool:
+        """Whether a method asks only for the direction of a gradient."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        function = self.module.scope_of(node).node
+        return isinstance(function, FUNCTIONS) and is_scale_free(
+            self.program, function
+        )
 
     def writes_gradients(self, node: ast.AST) -> bool:
         """Whether gradients are rewritten other than by bounding or scaling them."""

@@ -14,6 +14,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
 from amp_migrate.model.syntax import LOOPS, Scope
 from amp_migrate.planner.gradient_sums import refuse_sums
+from amp_migrate.planner.perturbed_weights import refuse_perturbed
 from amp_migrate.planner.preconditions import is_false, nodes_in
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.step_calls import elsewhere
@@ -96,6 +97,7 @@ def check_gradients(
                 "gradients that would carry the scaler's factor (65,536 at first)",
             )
     _refuse_hooks(program, scope)
+    refuse_perturbed(program, scope)
     _refuse_readers_elsewhere(program, scope, around)
     _refuse_input_gradients(program, scope, steps, around)
     for call in steps:
