@@ -12,7 +12,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.planner.vicinity import callers_of_scope, files_near
 from amp_migrate.project import nearby
-from amp_migrate.project.import_paths import resolved
+from amp_migrate.project.import_paths import resolved, starts_used
 from amp_migrate.project.module_graph import Project
 
 _DEEP = 4
@@ -26,10 +26,10 @@ def mentions_near(program: Program, project: Project, word: str) -> bool:
         return True
     if project.imports:
         return bool(project.mentioning(word))
-    near = program.module.neighbours
-    return near is not None and any(
+    first = program.module.files[0]
+    return first.neighbours is not None and any(
         word.encode() in text
-        for root in near.roots()
+        for root in starts_used(first.path, first.imports.names.values())
         for _, text in nearby.below(root)
     )
 
