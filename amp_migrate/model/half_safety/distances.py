@@ -8,13 +8,17 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.literals import number
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts import ops
 
 _SUMS = ("sum",)
 _SQUARES = ("pow", "square")
+_DEEP = 3
+_VIEWS = frozenset(row for row in ops.shapes.ROWS if row.result == "same")
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -34,11 +38,9 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 def _of_product(
     asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
 ) -> Iterator[Hazard]:
-    roots = {root_name(one) for one in given}
-    if (
-        len(given) != 2
-        or None in roots
-        or not roots <= set(_summed_squares(asked, scope))
+    squares = set(_summed_squares(asked, scope))
+    if len(given) != 2 or not all(
+        squares & _shown(asked, one, _DEEP) for one in given
     ):
         return
     casts = tuple(one for one in given if asked.needs_cast(one, scope))
@@ -48,6 +50,28 @@ def _of_product(
     )
     if casts or asked.inference.inside(node):
         yield Hazard("loses-precision", node, casts, message)
+
+
+def _shown(asked: Asked, expr: ast.expr, deep: int) -> set[str]:
+    """The names of which an expression is a view: of `y_t` also `y`, where it is its transpose."""
+    name = root_name(expr)
+    found = set() if name is None else {name}
+    if isinstance(expr, ast.Name) and deep:
+        for value, home in values_of(asked, expr):
+            if home is asked.inference.program.module.scope_of(expr):
+                found |= _shown(asked, _viewed(asked, value, home), deep - 1)
+    return found
+
+
+def _viewed(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr:
+    """`y` of `torch.transpose(y, 0, 1)`."""
+    if not isinstance(expr, ast.Call):
+        return expr
+    found = spelled(asked.inference, expr, scope)
+    given = operands(found, expr) if found is not None else []
+    return (
+        given[0] if found is not None and found.op in _VIEWS and given else expr
+    )
 
 
 def root_name(expr: ast.expr) -> str | None:

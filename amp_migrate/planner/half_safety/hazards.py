@@ -319,8 +319,11 @@ class Hazards:
             self.inside.leave(statement)
             self.islands[statement] = "loses-precision"
         self.asked.inference.forget()
-        for expr in raised_operands(self.asked, statement) if lowered else ():
-            self.cast(expr, "loses-precision")
+        raised = raised_operands(self.asked, statement) if lowered else []
+        for expr in reversed(raised):  # what is within, before what it gives
+            if self.asked.fact(expr, home(expr)).seen_half:
+                self.cast(expr, "loses-precision")
+                self.asked.inference.forget()
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
         """`expr` becomes `expr.float()`, unless it is float already, or no float at all."""

@@ -70,6 +70,9 @@ def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:
     scope = asked.inference.program.module.scope_of(statement)
     found: list[ast.expr] = []
     for node in nodes_in(statement):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            half = asked.fact(node.left, scope).seen_half
+            found += [node.left] if half else []
         made = (
             spelled(asked.inference, node, scope)
             if isinstance(node, ast.Call)
