@@ -86,7 +86,9 @@ def is_handled(program: Program, scope: Scope, method: str) -> bool:
     load, in another method of the object as well.
     """
     node = scope.node
-    if method == "load_state_dict" and _loads_elsewhere(program, scope):
+    if method == "load_state_dict" and is_done_elsewhere(
+        program, scope, method
+    ):
         return True
     for inner in (
         nodes_in(node) if isinstance(node, FUNCTIONS) else list(scope.calls)
@@ -106,12 +108,14 @@ def is_handled(program: Program, scope: Scope, method: str) -> bool:
     return False
 
 
-def _loads_elsewhere(program: Program, scope: Scope) -> bool:
-    """Whether a method of the same class loads the state of a scaler that the object keeps."""
+def is_done_elsewhere(program: Program, scope: Scope, method: str) -> bool:
+    """Whether a method of the same class saves or loads the state of a scaler that the object
+    keeps.
+    """
     cls = program.graph.class_around(scope)
     return cls is not None and any(
         isinstance(call.func, ast.Attribute)
-        and call.func.attr == "load_state_dict"
+        and call.func.attr == method
         and "scal" in (dotted_name(call.func.value) or "").lower()
         for other in program.module.scopes.values()
         if program.graph.class_around(other) is cls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from amp_migrate.checks._checkpointers import checkpointers_without
 from amp_migrate.checks._code import Code
@@ -11,6 +12,7 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scaler_bindings import made_before, may_be_none
 from amp_migrate.checks._scaler_states import (
     calls_on_scaler,
+    is_done_elsewhere,
     is_handled,
     steps_at_callers,
 )
@@ -216,17 +218,26 @@ def _saved(
             or any(k.arg and "scal" in k.arg.lower() for k in holder.keywords)
             else (holder, None)
         )
-    if (
-        isinstance(parent, ast.Call)
-        and parent.args
-        and parent.args[0] is call
-        and program.canonical(parent.func) == "torch.save"
-    ):
-        return parent, None
+    if _is_whole_file(parent, program, call):
+        scope = program.module.scope_of(call)
+        elsewhere = is_done_elsewhere(program, scope, "state_dict")
+        return None if elsewhere else (parent, None)
     entry = entry_of(parent, call)
     if entry is not None and is_written(program, entry):
         return call, None
     return None
+
+
+def _is_whole_file(
+    parent: ast.AST, program: Program, call: ast.Call
+) -> TypeGuard[ast.Call]:
+    """`torch.save(optimizer.state_dict(), path)`: the scaler may have a file of its own, too."""
+    return (
+        isinstance(parent, ast.Call)
+        and bool(parent.args)
+        and parent.args[0] is call
+        and program.canonical(parent.func) == "torch.save"
+    )
 
 
 def _is_load(node: ast.AST) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Rule, finding_at
+from amp_migrate.checks._regions import without_gradients
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD, Region
@@ -78,8 +79,8 @@ def _wrong(
 
 
 def _is_island(program: Program, region: Region) -> bool:
-    """On CUDA, a float32 region inside another one forces float32; without a model in it, that is
-    what it is for.
+    """On CUDA, a float32 region inside another one forces float32; without a model in it, in a
+    method of one, or where nothing is trained, that is what it is for.
     """
     above = program.module.parents[region.call]
     block = (
@@ -90,6 +91,12 @@ def _is_island(program: Program, region: Region) -> bool:
     if not isinstance(block, (ast.With, ast.AsyncWith, *FUNCTIONS)):
         return False
     scope = program.module.scope_of(block.body[0])
+    function = scope.node
+    is_part = isinstance(
+        function, FUNCTIONS
+    ) and program.effects.is_module_method(function)
+    if is_part or without_gradients(program, region.call):
+        return True
     return not any(
         _runs_model(program, node, scope)
         for one in block.body

@@ -28,8 +28,8 @@ def read_of_values(program: Program, node: ast.Attribute) -> EventKind | None:
     parents = program.module.parents
     here: ast.AST = node
     parent = parents[here]
-    while isinstance(parent, ast.Attribute) and parent.attr == "data":
-        here, parent = parent, parents[parent]
+    while (onward := _same_gradient(parent, parents)) is not None:
+        here, parent = onward, parents[onward]
     if isinstance(getattr(here, "ctx", None), ast.Store):
         return None  # `p.grad.data = x` puts it there: `x` is asked by itself
     if (
@@ -48,6 +48,21 @@ def read_of_values(program: Program, node: ast.Attribute) -> EventKind | None:
         if isinstance(parent, ast.Call) and is_reducer(parent)
         else EventKind.READ
     )
+
+
+def _same_gradient(
+    parent: ast.AST, parents: dict[ast.AST, ast.AST]
+) -> ast.expr | None:
+    """`p.grad.data`, `p.grad.detach()`: the gradient under another name."""
+    if not isinstance(parent, ast.Attribute):
+        return None
+    if parent.attr == "data":
+        return parent
+    call = parents[parent]
+    is_cut = parent.attr == "detach" and isinstance(call, ast.Call)
+    above = parents[call] if is_cut else None
+    is_asked = isinstance(above, ast.Attribute) and above.attr in CARRIES_SCALE
+    return call if is_asked and isinstance(call, ast.Call) else None
 
 
 def is_gradient(expr: ast.expr) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.queries import names_in, names_stored, nodes_in
+from amp_migrate.patterns import pattern
 from amp_migrate.protocol import messages
 from amp_migrate.protocol.broken import Broken, Mistake
 from amp_migrate.protocol.ends import Here
@@ -17,6 +18,7 @@ from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path, Witnesses
 
 Key = tuple[str, ast.AST]
+_TURN = pattern(r"\[\d\](?::|$)")
 
 
 class Diagnostics:
@@ -356,6 +358,11 @@ def _no_gradients(told: Diagnostics, broken: Broken) -> None:
     path = broken.path
     several = len(told.participants.owners.optimizers) > 1
     fed_here = any(mark[0] == "scaled" for mark in path.marks)
+    # of those that a loop goes through nobody can tell which one gets gradients
+    one_of_many = _TURN.search(broken.name) is not None
+    if one_of_many:
+        broken.lose("~" + broken.name)
+        return
     if several and broken.here.frame.loops and fed_here and not path.lost:
         told.report(
             broken.rule, (broken.here.node,), path, optimizer=broken.name

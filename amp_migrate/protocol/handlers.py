@@ -31,7 +31,7 @@ def on_backward(tracker: Tracker, here: Here) -> None:
     """Gradients are made for the optimizers whose models the loss was computed with."""
     path, participants = here.path, tracker.participants
     value = _loss(tracker, here)
-    if value is None or value.scaled == "?":
+    if value is None or value.scaled == "?" or _is_given(tracker, here):
         tracker.lose_all(path)
         return
     among = [
@@ -57,6 +57,27 @@ def on_backward(tracker: Tracker, here: Here) -> None:
         _plain(tracker, fed, here)
     else:
         _scaled(tracker, value.scaled, fed, here)
+
+
+def _is_given(tracker: Tracker, here: Here) -> bool:
+    """Whether the loss is what a caller in another file gives: `self._backward(loss)` of an heir,
+    who may have scaled it.
+    """
+    node, frame = here.node, here.frame
+    func = node.func if isinstance(node, ast.Call) else None
+    loss = func.value if isinstance(func, ast.Attribute) else None
+    function = frame.scope.node
+    if frame.caller is not None or not isinstance(function, FUNCTIONS):
+        return False
+    names = {one.arg for one in frame.scope.parameters()}
+    if not isinstance(loss, ast.Name) or loss.id not in names:
+        return False
+    bound = frame.scope.bindings.get(loss.id, ())
+    sites = tracker.participants.program.graph.sites(function)
+    return len(bound) == 1 and (
+        not sites
+        or any(one.scope.module is not frame.scope.module for one in sites)
+    )
 
 
 def _scaled(tracker: Tracker, scaler: str, fed: list[str], here: Here) -> None:
