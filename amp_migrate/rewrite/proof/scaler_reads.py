@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.step_values import is_value_used
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
 
@@ -32,11 +32,65 @@ class ScalerReads(RewrittenFile):
             not self.is_bound(node, name) for name in names
         ):
             return
-        if not stepped or dotted.partition(".")[0] in self.introduced.given:
+        if dotted.partition(".")[0] in self.introduced.given:
+            return
+        if not stepped:
+            if not self._trains(node, dotted, ()):
+                yield self.failure(
+                    node,
+                    f"`{dotted}` may have no value there: not every call of it trains",
+                )
             return
         if any(self._is_made_beside(node, dotted, name) for name in names):
             return
         yield self.failure(node, f"`{dotted}` may have no value there")
+
+    def _trains(
+        self, node: ast.expr, dotted: str, seen: tuple[ast.AST, ...]
+    ) -> bool:
+        """Whether what runs with a read of `self.scaler`, in its method or in those that call it,
+        trains or has set it: an evaluation may share the method, and have no scaler.
+        """
+        scope = self.program.module.scope_of(node)
+        method = scope.node
+        if (
+            not isinstance(method, FUNCTIONS)
+            or scope.owner is None
+            or not dotted.startswith(f"{scope.self_name}.")
+            or self._has_value(node, dotted)
+            or self._trains_beside(node, scope)
+        ):
+            return True
+        sites = self.program.graph.sites(method)
+        return (
+            bool(sites)
+            and method not in seen
+            and method.name.startswith(
+                "_"
+            )  # others may be called from anywhere
+            and all(
+                self._trains(site.call, dotted, (*seen, method))
+                for site in sites
+            )
+        )
+
+    def _trains_beside(self, node: ast.expr, scope: Scope) -> bool:
+        """Whether a backward pass or a step runs whenever a node of the same body does."""
+        around = set(self._conditions(node))
+        return any(
+            isinstance(call.func, ast.Attribute)
+            and (call.func.attr == "backward" or self._is_step(call))
+            and around.issuperset(self._conditions(call))
+            for call in scope.calls
+        )
+
+    def _conditions(self, node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+        """The branches that a node stands in."""
+        here = node
+        for parent in self.program.module.ancestors(node):
+            if isinstance(parent, ast.If) and here is not parent.test:
+                yield parent, here in parent.body
+            here = parent
 
     def _has_value(self, scaler: ast.expr, dotted: str) -> bool:
         """Whether a scaler has a value by what leads to a read of it; those that follow were added,
