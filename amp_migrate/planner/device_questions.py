@@ -67,6 +67,10 @@ class DeviceQuestions:
                     f"{torch}.device({text}).type", value, indexed=False
                 )
             return self._asked(text, value, indexed=indexed)
+        if value.form & Form.NONE:
+            return (
+                None  # `.to(None)` moves nothing; `torch.device(None)` raises
+            )
         named = value.form & NAMED and not value.form & ~(NAMED | Form.UNSEEN)
         if named or self._has_run(move, here):
             return self._asked(

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
@@ -62,12 +62,18 @@ def _is_loss(program: Program, expr: ast.expr, scope: Scope) -> bool:
     if not isinstance(expr, ast.Name):
         return False
     bindings = program.reaching.at(expr, expr.id).bindings
+    made = [one.value for one in bindings if one.index is None]
     return any(
-        isinstance(one.value, ast.Call)
-        and one.index is None
-        and computes_loss(program, one.value, scope)
-        for one in bindings
+        isinstance(one, ast.Call)
+        and (computes_loss(program, one, scope) or _is_called_loss(one))
+        for one in made
     )
+
+
+def _is_called_loss(call: ast.Call) -> bool:
+    """`self.loss_function(out, y)`, whatever the object was given for one."""
+    name = dotted_name(call.func) or ""
+    return criterion_name(name.rpartition(".")[2])
 
 
 def _is_run(program: Program, expr: ast.expr, scope: Scope) -> bool:
