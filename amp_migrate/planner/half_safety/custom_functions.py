@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 
+from amp_migrate.model.bounded_backwards import bound_in
 from amp_migrate.model.half_safety.demands import is_raw_pointer
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
@@ -25,7 +26,7 @@ from amp_migrate.planner.half_safety.autograd_functions import (
     functions,
     multiplies,
 )
-from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
@@ -216,6 +217,25 @@ def applied(program: Program, call: ast.Call, scope: Scope) -> Custom | None:
 
 
 _DEEP = 4
+
+
+def refuse_bounded(
+    program: Program, call: ast.Call, scope: Scope, *, scaled: bool
+) -> None:
+    """Raise Refusal for a function whose backward does not pass the scaler's factor on."""
+    custom = applied(program, call, scope) if scaled else None
+    backward = custom.method("backward") if custom is not None else None
+    if custom is None or backward is None:
+        return
+    found = bound_in(custom.program, backward)
+    if found is not None:
+        raise Refusal(
+            "gradient-mutated",
+            call,
+            f"`{custom.node.name}` computes `{ast.unparse(found)}` in its backward "
+            f"({place_of(custom.program, found)}), where gradients carry the scaler's factor "
+            "(65,536 at first), which this does not pass on",
+        )
 
 
 def perhaps_applied(

@@ -34,6 +34,7 @@ from amp_migrate.planner.half_safety.cpu_operands import (
 )
 from amp_migrate.planner.half_safety.custom_functions import (
     perhaps_applied,
+    refuse_bounded,
     refuse_unprotected,
     unprotected,
 )
@@ -234,16 +235,17 @@ class Hazards:
             self.mend(hazard)
         for expr in array_of_half(self.asked, call, scope):
             self.cast(expr, "half-outside-autocast")
-        has_gradient = partial(self._has_gradient, scope)
-        custom = refuse_unprotected(self.program, call, scope, has_gradient)
-        self.functions |= {custom} if custom is not None else set()
-        self.functions.update(perhaps_applied(self.program, call, scope))
+        refuse_bounded(self.program, call, scope, scaled=self.float16)
+        asks = partial(self._has_gradient, scope)
+        custom = refuse_unprotected(self.program, call, scope, asks)
+        more = perhaps_applied(self.program, call, scope)
+        self.functions.update(more if custom is None else [*more, custom])
         self._refuse_bce(call, scope)
 
     def _has_gradient(self, scope: Scope, expr: ast.expr) -> bool:
         """Whether a value may be a floating-point tensor."""
         fact = self.asked.fact(expr, scope)
-        return fact.may_be_tensor or bool(fact.dtypes & DType.COMPLEX)
+        return fact.may_be_tensor or DType.COMPLEX in fact.dtypes
 
     def _second_order(self, call: ast.Call) -> Refusal:
         """The files are planned together, where the gradients may be taken outside of autocast."""
@@ -269,9 +271,7 @@ class Hazards:
             )
 
     def bans(self, call: ast.Call, scope: Scope) -> bool:
-        """Whether a call is a binary cross-entropy on probabilities, and not in a region of its
-        own in which autocast is off.
-        """
+        """Whether a call is a binary cross-entropy on probabilities, and nothing turns AMP off."""
         if not self.program.effects.is_bce(call, scope):
             return False
         own = self.program.regions.at(call)
@@ -347,9 +347,8 @@ class Hazards:
 
     def is_seen_half(self, expr: ast.expr) -> bool:
         """Whether an expression is half on a path in sight."""
-        return self.asked.fact(
-            expr, self.program.module.scope_of(expr)
-        ).seen_half
+        home = self.program.module.scope_of(expr)
+        return self.asked.fact(expr, home).seen_half
 
     # -- functions of other files
 
