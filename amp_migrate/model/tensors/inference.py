@@ -30,6 +30,7 @@ from amp_migrate.model.tensors.fact import (
     join,
     promoted,
 )
+from amp_migrate.model.tensors.fields import attribute
 from amp_migrate.model.tensors.fixpoint import Fixpoint
 from amp_migrate.model.tensors.results import result, signed
 from amp_migrate.model.tensors.use import asked_as_tensor
@@ -337,20 +338,7 @@ class Inference:
             return FLOAT
         if given := dictionaries.field(self.program, expr):
             return join(self._each(given))
-        return self._set_in_class(expr, scope) or self.unseen(expr)
-
-    def _set_in_class(self, expr: ast.Attribute, scope: Scope) -> Fact | None:
-        """What the class of an object sets an attribute to, where that is of a known dtype."""
-        cls = self.program.values.of(expr.value, scope).cls
-        owners = self.program.graph.lineage(cls) if cls is not None else []
-        scopes = self.program.module.scopes
-        made = [
-            one
-            for owner in owners
-            for one in scopes[owner].bindings.get(f"self.{expr.attr}", ())
-        ]
-        fact = join(self.bound(one) for one in made) if made else UNKNOWN
-        return None if fact.dtypes & DType.UNKNOWN else fact
+        return attribute(self, expr, scope) or self.unseen(expr)
 
     def registered(
         self, expr: ast.Attribute, scope: Scope

@@ -15,6 +15,7 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.tensors.fields import given_to_field
 from amp_migrate.model.tensors.parameters import arguments
 from amp_migrate.rewrite.proof.asserted import is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
@@ -253,6 +254,13 @@ class Receivers:
             return True
         if bindings:
             return all(self._bound(one, deep) for one in bindings)
+        given = (
+            given_to_field(self.program, expr, scope)
+            if isinstance(expr, ast.Attribute)
+            else []
+        )
+        if given:
+            return all(self.made(one, home, deep) for one, home in given)
         if isinstance(expr, ast.Attribute) and expr.attr in (
             "data",
             "T",
