@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from amp_migrate.model.kinds import optimizer_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
@@ -21,15 +22,17 @@ def checkpointers_without(
         for call in scope.calls:
             if program.canonical(call.func) not in CHECKPOINTERS:
                 continue
-            given = [one.value for one in call.keywords if one.arg is not None]
-            is_whole = len(given) == len(call.keywords)
+            given = {one.arg: one.value for one in call.keywords}
+            is_whole = None not in given
             steps = any(
-                program.effects.is_optimizer(one, scope) for one in given
+                optimizer_name(name or "")
+                or program.effects.is_optimizer(one, scope)
+                for name, one in given.items()
             )
             scaler = scaler_of(program, scope) if steps and is_whole else None
             if scaler is None or _is_added(program):
                 continue
-            if not any(dotted_name(one) == scaler for one in given):
+            if not any(dotted_name(one) == scaler for one in given.values()):
                 yield call
 
 

@@ -40,6 +40,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for scope in program.module.scopes.values():
         if id(scope.module) not in training:
             continue  # another file, of which nothing says that it belongs to that training
+        function = scope.node
+        if isinstance(function, FUNCTIONS) and program.effects.is_module_method(
+            function
+        ):
+            continue  # a part of the model: told of where the whole is run
         for call in scope.calls:
             if _runs_model(program, call, scope) and not _is_under(
                 program, call
