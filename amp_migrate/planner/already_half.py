@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Iterator
 
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -27,6 +28,7 @@ _HALF_DTYPES = {
 }
 _DEFAULTS = {"torch.set_default_dtype", "torch.set_default_tensor_type"}
 _OTHER_TYPE = re.compile(r"\b(Double|Half|BFloat16)Tensor\b")
+_TRAINS = EventKind.BACKWARD | EventKind.STEP
 _MENTIONED = re.compile("(?i)half|double|float16|float64")
 _NETWORK = re.compile(
     r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$"
@@ -161,10 +163,18 @@ def _turned_back(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 
 def _always_after(program: Program, later: ast.Call, call: ast.Call) -> bool:
-    """Whether a statement follows in a block around another one."""
-    block = program.module.block_of(program.module.statement_of(later))
+    """Whether a statement follows in a block around another one, and nothing trains in between."""
+    statement = program.module.statement_of(later)
+    block = program.module.block_of(statement)
     around = {id(call), *(id(a) for a in program.module.ancestors(call))}
-    return any(id(statement) in around for statement in block)
+    first = next((i for i, one in enumerate(block) if id(one) in around), None)
+    if first is None:
+        return False
+    scope = program.module.scope_of(statement)
+    return not any(
+        program.effects.of_statement(one, scope) & _TRAINS
+        for one in block[first + 1 : block.index(statement)]
+    )
 
 
 def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
