@@ -261,7 +261,7 @@ class Effects:
         """Names of everything that the module defines."""
         return {getattr(node, "name", "") for node in self.module.scopes}
 
-    def of_function(self, function: Function) -> EventKind:
+    def of_function(self, function: Function | ast.Lambda) -> EventKind:
         """Effects of calling a function in sight, transitively."""
         key = id(function)
         if key not in self._functions:
@@ -273,10 +273,11 @@ class Effects:
                 _Open.bodies -= 1
         return self._functions[key]
 
-    def _of_body(self, function: Function) -> EventKind:
+    def _of_body(self, function: Function | ast.Lambda) -> EventKind:
         scope = self.module.scopes[function]
         effect = EventKind.NONE
-        for statement in function.body:
+        body = function.body
+        for statement in body if isinstance(body, list) else [body]:
             effect |= self.of_statement(statement, scope)
         return effect
 

@@ -134,10 +134,6 @@ def body_of(behind: Behind) -> Function | ast.Lambda | None:
 def body_effects(behind: Behind) -> EventKind:
     """What running it does, as far as its body is in sight."""
     program, body = behind[0], body_of(behind)
-    if isinstance(body, ast.Lambda):
-        return program.effects.of_statement(
-            body.body, program.module.scopes[body]
-        )
     return (
         program.effects.of_function(body)
         if body is not None
