@@ -43,9 +43,13 @@ def asks_cuda(program: Program, test: ast.expr) -> bool:
 
 
 def asked_of_tensor(program: Program, expr: ast.expr) -> bool:
-    """Whether a device is that of a tensor, `"cuda" if x.is_cuda else "cpu"`: what is moved there
-    follows the tensor, and chooses nothing.
+    """Whether a device is that of a tensor, `"cuda" if x.is_cuda else "cpu"`, `xs[0].device`: what
+    is moved there follows the tensor, and chooses nothing.
     """
+    if isinstance(expr, ast.Attribute) and isinstance(
+        expr.value, (ast.Subscript, ast.Call)
+    ):
+        return expr.attr == "device"
     if isinstance(expr, ast.IfExp):
         test = expr.test
         return isinstance(test, ast.Attribute) and test.attr == "is_cuda"
@@ -65,7 +69,7 @@ def asked_of_tensor(program: Program, expr: ast.expr) -> bool:
         bool(values)
         and whole
         and all(
-            isinstance(one, (ast.IfExp, ast.Call))
+            isinstance(one, (ast.IfExp, ast.Call, ast.Attribute))
             and asked_of_tensor(program, one)
             for one in values
         )
