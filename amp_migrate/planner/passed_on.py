@@ -110,8 +110,8 @@ def _refusal(call: ast.Call, what: str, *, above: bool = False) -> Refusal:
     return Refusal(
         "optimizer-passed-on",
         call,
-        f"`{ast.unparse(call.func)}` takes {what} while its gradients are scaled, and nothing in "
-        "sight says what it does with them",
+        f"`{ast.unparse(call.func)}` takes {what} while its gradients are scaled, and nothing that "
+        "was followed says what it does with them",
         above=above,
     )
 

@@ -28,6 +28,7 @@ CROSSINGS = {
     "steps": ("steps", "homes"),
     "devices": ("device_forms", "device_homes"),
     "regions": ("losses", "uses"),
+    "flows": ("flows", "demands"),
 }
 """The parts and the places of each crossing."""
 _BLOCK = re.compile(r"```python *([^\n]*)\n(.*?)```", re.DOTALL)

@@ -30,6 +30,12 @@ def of_binding(inference: Inference, binding: Binding) -> Fact:
     statement = binding.statement
     if binding.how == "parameter":
         return parameters.passed(inference, binding)
+    if binding.value is None and _has_star(statement):
+        assert isinstance(statement, ast.Assign)
+        rest = inference.of(
+            statement.value, inference.program.module.scope_of(statement)
+        )
+        return rest._replace(elements=(), container=True)
     if (
         binding.value is None
         or statement not in inference.program.module.parents
@@ -47,12 +53,22 @@ def of_binding(inference: Inference, binding: Binding) -> Fact:
     if binding.how == "for":
         return iterated(inference, binding, fact, scope)
     if binding.how in ("assign", "walrus"):
-        place = binding.index
+        place = None if _has_star(statement) else binding.index
         whole = fact if place is None else fact.element(place)
         if isinstance(binding.value, ast.Constant):
             return join([whole, *_set_from_outside(inference, binding)])
         return _filled(inference, binding, whole) if fact.container else whole
     return inference.unseen(binding.value)
+
+
+def _has_star(statement: ast.AST) -> bool:
+    """`first, *rest = values`: where a part stands, its place does not tell."""
+    return isinstance(statement, ast.Assign) and any(
+        isinstance(one, ast.Starred)
+        for target in statement.targets
+        if isinstance(target, (ast.Tuple, ast.List))
+        for one in target.elts
+    )
 
 
 def _set_from_outside(inference: Inference, binding: Binding) -> Iterator[Fact]:
@@ -93,6 +109,9 @@ def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:
     return Fact(held.dtypes | before, container=True)
 
 
+_ADDING = ("append", "appendleft", "extend", "insert")
+
+
 def _appended(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
     """What is appended to each name and attribute."""
     found: dict[str, list[tuple[ast.expr, Scope]]] = {}
@@ -101,11 +120,11 @@ def _appended(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
             func = call.func
             if (
                 isinstance(func, ast.Attribute)
-                and func.attr == "append"
+                and func.attr in _ADDING
                 and call.args
             ):
                 name = dotted_name(func.value) or ""
-                found.setdefault(name, []).append((call.args[0], scope))
+                found.setdefault(name, []).append((call.args[-1], scope))
     return found
 
 

@@ -23,6 +23,7 @@ from amp_migrate.model.tensors.fact import (
     join,
     promoted,
 )
+from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.model.tensors.sequences import (
@@ -298,8 +299,15 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     given = [*call.args, *(one.value for one in call.keywords)]
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
-    is_half = any(inference.of(one, scope).dtypes & DType.HALF for one in given)
-    return UNKNOWN if is_half else ANY_BUT_HALF
+    half = held_half(inference, call)
+    for one in given:
+        half |= inference.of(one, scope).dtypes & DType.HALF
+        half |= held_half(inference, one, whole=True)
+    if not half:
+        return ANY_BUT_HALF
+    # A function in sight that could not be followed is no reason for a cast.
+    is_in_sight = inference.program.values.abroad(call.func, scope) is not None
+    return UNKNOWN if is_in_sight else Fact(half | DType.UNKNOWN)
 
 
 def _module(

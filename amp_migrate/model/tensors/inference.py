@@ -32,8 +32,9 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.fields import attribute
 from amp_migrate.model.tensors.fixpoint import Fixpoint
+from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.results import result, signed
-from amp_migrate.model.tensors.use import asked_as_tensor
+from amp_migrate.model.tensors.use import asked_as_tensor, set_by_others
 from amp_migrate.model.variables import imported_variable
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import Bounds
@@ -70,6 +71,7 @@ class Inference:
         self._given: dict[object, Inference] = {}
         self._added: dict[Binding, Fact] = {}
         self._hops = 0
+        self._within: Inference | None = None
         self.outside: Inference | None = None
         """The same for the bodies of functions that are called outside of autocast."""
         self._facts = Fixpoint()
@@ -104,11 +106,12 @@ class Inference:
     def called_at(self, call: ast.Call) -> Inference:
         """The inference for the body of what `call` runs: outside of autocast, if the call is."""
         if self.inside(call):
-            return self
+            return self._within or self
         if self.outside is None:
             there = Inference(self.program, self.own, self.own)
             there.casts, there._level = self.casts, self._level
             self.outside = there.outside = there
+            there._within = self
         return self.outside
 
     def abroad(self, program: Program, region: str) -> Inference:
@@ -284,8 +287,12 @@ class Inference:
         return [self.of(one, home(one)) for one in made]
 
     def unseen(self, node: ast.AST) -> Fact:
-        """A value that nobody follows: made outside of a region, it is not half."""
-        return UNKNOWN if self.inside(node) else ANY_BUT_HALF
+        """A value that nobody follows: made outside of a region, it is not half, but where it is
+        read of what some half was put into.
+        """
+        half = held_half(self, node) | DType.UNKNOWN
+        is_open = self.inside(node) or half != DType.UNKNOWN
+        return Fact(half) if is_open else ANY_BUT_HALF
 
     # -- names
 
@@ -297,7 +304,8 @@ class Inference:
             if abroad is not None:
                 return abroad
             if reach.bindings:
-                return join(self.bound(one) for one in reach.bindings)
+                found = [*reach.bindings, *set_by_others(expr, scope)]
+                return join(self.bound(one) for one in found)
         if isinstance(expr, ast.Attribute):
             return self._attribute(expr, scope)
         return UNKNOWN if self.inside(expr) else ANY_BUT_HALF

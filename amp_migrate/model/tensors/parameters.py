@@ -18,6 +18,7 @@ from amp_migrate.model.tensors.fact import (
     Fact,
     join,
 )
+from amp_migrate.torch_facts.methods import FORWARD_HOOKS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -30,6 +31,8 @@ _RUN = (Kind.MODEL, Kind.CRITERION)
 def passed(inference: Inference, binding: Binding) -> Fact:
     """What a parameter may be; unknown where a caller is out of sight."""
     program = inference.program
+    if _is_of_hook(program, binding):
+        return Fact(DType.HALF | DType.UNKNOWN)
     found = parameter_of(program, binding)
     if found is None:
         return UNKNOWN
@@ -54,6 +57,23 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     # What runs it under autocast is out of sight where no caller in sight does.
     is_open = is_inside and not here or _is_open(program, function)
     return join([*facts, Fact(DType.UNKNOWN)]) if is_open else join(facts)
+
+
+def _is_of_hook(program: Program, binding: Binding) -> bool:
+    """`layer.register_forward_hook(keep)`: `keep` runs under the autocast of the forward."""
+    node: ast.AST | None = binding.statement
+    while node is not None and not isinstance(node, (*FUNCTIONS, ast.Lambda)):
+        node = program.module.parents.get(node)
+    named: list[ast.AST] = [node] if isinstance(node, ast.Lambda) else []
+    if isinstance(node, FUNCTIONS):
+        named += program.graph.mentions(node)
+    above = (program.module.parents.get(one) for one in named)
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in FORWARD_HOOKS
+        for call in above
+    )
 
 
 def _is_open(program: Program, function: Function) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.torch_facts import ops
 
@@ -42,3 +43,18 @@ def _is_of_tensors(name: str) -> bool:
     """Whether tensors have a method, and no container of Python."""
     is_known = ops.method(name) is not None
     return is_known and not any(hasattr(one, name) for one in _CONTAINERS)
+
+
+def set_by_others(expr: ast.expr, scope: Scope) -> list[Binding]:
+    """What functions set a name to that they declare `global` or `nonlocal`."""
+    home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
+    if home is None or not isinstance(expr, ast.Name):
+        return []
+    module = home.module
+    return [
+        one
+        for one in home.bindings[expr.id]
+        if one.statement in module.parents
+        and one.how in ("assign", "augmented")
+        and module.scope_of(one.statement) is not home
+    ]

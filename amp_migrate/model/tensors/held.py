@@ -1,0 +1,149 @@
+"""What is put into dictionaries, lists and objects whose entries nobody follows one by one: where
+some of it is half precision, what is read of them may be, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.fact import DType
+from amp_migrate.records import NamedTuple
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+    from amp_migrate.model.tensors.inference import Inference
+
+
+class Put(NamedTuple):
+    """Something that becomes an entry of a holder."""
+
+    holder: ast.expr
+    value: ast.expr
+    key: str | None = None
+    """The key or attribute that it is put under; None where that is not in sight."""
+    handed: bool = False
+    """Whether it is put there by a method, which a tensor does not have."""
+
+
+class Place(NamedTuple):
+    """What an expression reads of."""
+
+    name: str
+    key: str | None = None
+    """The first key or attribute that is read of it."""
+    deep: int = 0
+    """How many there are: a tensor that halves are written into keeps its own dtype."""
+
+
+def held_half(
+    inference: Inference, node: ast.AST, *, whole: bool = False
+) -> DType:
+    """The half dtypes of what was put into what `node` reads of; with `whole`, into what it is."""
+    if not isinstance(node, ast.expr):
+        return DType.NONE
+    read = _place(node)
+    program, found = inference.program, DType.NONE
+    known = program.remembered("what is put", lambda: _puts(program))
+    for put in known.get(read.name, ()):
+        home = program.module.scope_of(put.value)
+        there = program.module.scope_of(node)
+        if _is_read(put, read, whole) and _is_same(read.name, home, there):
+            found |= inference.of(put.value, home).dtypes & DType.HALF
+    return found
+
+
+def _is_read(put: Put, read: Place, whole: bool) -> bool:
+    """Whether an entry, or what is read of it, may be what was put."""
+    above = _place(put.holder)
+    key = above.key if above.deep else put.key
+    is_other = None not in (key, read.key) and key != read.key
+    deep = read.deep + (whole or put.handed)
+    return deep > above.deep and not is_other
+
+
+def _is_same(name: str, scope: Scope, other: Scope) -> bool:
+    return "." in name or scope.lookup(name) is other.lookup(name)
+
+
+def _place(node: ast.AST) -> Place:
+    """`seen` and `out` of `seen["out"][0]`, of `seen.out.detach()`, of `seen.get("out")`;
+    `self.kept` of `self.kept[-1]`.
+    """
+    key, deep = None, 0
+    while isinstance(node, (ast.Subscript, ast.Call, ast.Attribute)):
+        name = dotted_name(node) or ""
+        if name.startswith("self.") and name.count(".") == 1:
+            return Place(name, key, deep)
+        key, deep = _key(node), deep + 1
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return Place(node.id if isinstance(node, ast.Name) else "", key, deep)
+
+
+def _key(node: ast.Subscript | ast.Call | ast.Attribute) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    given = [node.slice] if isinstance(node, ast.Subscript) else node.args[:1]
+    first = given[0] if given else None
+    is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return str(getattr(first, "value", "")) if is_text else None
+
+
+def _puts(program: Program) -> dict[str, list[Put]]:
+    """By the names of what they are put into."""
+    found: dict[str, list[Put]] = {}
+    for node in program.module.parents:
+        for put in _put(program, node):
+            found.setdefault(_place(put.holder).name, []).append(put)
+    return found
+
+
+def _put(program: Program, node: ast.AST) -> Iterator[Put]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, (ast.Subscript, ast.Attribute)):
+                yield Put(target.value, node.value, _key(target))
+            if isinstance(target, (ast.Name, ast.Attribute)):
+                yield from _made_of(target, node.value)
+    elif isinstance(node, ast.Call):
+        yield from _given(program, node)
+
+
+def _made_of(holder: ast.expr, value: ast.expr) -> Iterator[Put]:
+    """The parts of what a name is set to: `{"out": y}`, `{k: f(v) for ...}`, `Record(out=y)`."""
+    if isinstance(value, ast.Dict):
+        for key, one in zip(value.keys, value.values, strict=True):
+            text = getattr(key, "value", None)
+            yield Put(holder, one, text if isinstance(text, str) else None)
+    elif isinstance(value, ast.DictComp):
+        yield Put(holder, value.value)
+    elif isinstance(value, ast.Call):
+        yield from _arguments(holder, value)
+
+
+def _arguments(holder: ast.expr, call: ast.Call) -> Iterator[Put]:
+    for given in call.args:
+        yield Put(holder, given)
+        if isinstance(given, ast.Dict):
+            yield from _made_of(holder, given)
+    for one in call.keywords:
+        yield Put(holder, one.value, one.arg)
+
+
+def _given(program: Program, call: ast.Call) -> Iterator[Put]:
+    """`seen.update(out=y)`, `state.push(y)`, whose value nobody takes; `setattr(box, name, y)`."""
+    if isinstance(call.func, ast.Name) and call.func.id == "setattr":
+        holder, name, value = [*call.args, *[call] * 3][:3]
+        text = getattr(name, "value", None)
+        yield Put(holder, value, text if isinstance(text, str) else None)
+    func, parent = call.func, program.module.parents[call]
+    is_dropped = isinstance(parent, (ast.Expr, ast.Lambda))
+    if isinstance(func, ast.Attribute) and is_dropped:
+        if not func.attr.endswith("_"):  # tensors are changed in place
+            for put in _arguments(func.value, call):
+                yield put._replace(handed=True)
