@@ -6,14 +6,7 @@ from __future__ import annotations
 
 from tests.generated.axes import AXES, Spec
 
-OPEN: dict[str, set[str]] = {
-    "hazard": {"complex", "positions", "seconds_linear", "running_index", "lerp_buffer"},
-    "after": {"bank"},
-    "device_home": {"module_attribute"},
-    "loss": {"lambda", "model_method"},
-    "layout": {"callback_argument"},
-    "text": {"typed"},
-}
+OPEN: dict[str, set[str]] = {}
 
 OPEN_ATTACKS = {
     "models_built_by_importlib": "which class the model is of",
