@@ -18,6 +18,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.planner.loaded_values import is_loaded_in
+from amp_migrate.planner.mover_methods import asks_for_it
 from amp_migrate.planner.sure_moves import is_sure
 from amp_migrate.torch_facts.devices import DEVICES
 
@@ -236,6 +237,7 @@ class DeviceUse:
                 loaded = moved and is_loaded_in(self.program, other, moved)
                 if not (
                     loaded
+                    or asks_for_it(parent.test, moved)
                     or _is_main(parent.test)
                     or self._is_sure(parent, node)
                 ):

@@ -16,6 +16,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
+from amp_migrate.planner.mover_methods import is_left_to_callers
 from amp_migrate.planner.project_flag import is_condition
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.planner.spelling import Spellings, Switch
@@ -204,7 +205,8 @@ class DeviceQuestions:
             and bool(move.value.names)
         )
         asks = move.tests or self._asks(move.scope)
-        return literal and cuda and not asks
+        left = is_left_to_callers(self.program, move.scope)
+        return literal and cuda and not asks and not left
 
     def _asks(self, scope: Scope) -> bool:
         """Whether the file asks anywhere whether there is a GPU, and goes on without one."""
