@@ -12,6 +12,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_set, nodes_in
 from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.planner.conditional_helpers import refuse_conditional_helper
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.passed_on import own_method, passed_on
 from amp_migrate.planner.refusal import Refusal
@@ -74,6 +75,7 @@ class Unscaling(Turn):
         guards = self._guards(step.statement)
         tops = [self._out_of_parameter_loops(r, step) for r in readers]
         first = tops[0]
+        refuse_conditional_helper(self.program, step.made, first)
         if not guards <= self._guards(first):
             backward = self.flow.steps[self._last_backward(step)].statement
             if self._cleared_each_turn(step, self._guards(backward)):
