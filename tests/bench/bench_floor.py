@@ -10,6 +10,7 @@ that its output compiles can be faster; what it asks of a program comes on top.
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import resource
 import subprocess
@@ -26,7 +27,9 @@ from amp_migrate.config import Settings
 from amp_migrate.pipeline import workers as parallel
 from amp_migrate.pipeline.batch import rewrite_all
 from amp_migrate.project.discovery import discover
+from amp_migrate.project.errors import SourceError
 from amp_migrate.project.prefilter import may_train
+from amp_migrate.project.text import decode
 from tests.bench.bench_migrate import ROOT, compile_package, make_tree, timed
 from tests.bench.bench_projects import MIGRATE, component, library
 
@@ -51,7 +54,8 @@ def texts(tree: Path) -> Iterator[Text]:
         data = one.path.read_bytes()
         if may_train(data):
             new = changed[one.real].after if one.real in changed else data
-            yield Text(data.decode(errors="replace"), new.decode(errors="replace"))
+            with contextlib.suppress(SourceError):
+                yield Text(*(decode(text, one.path.name).text for text in (data, new)))
 
 
 def statements(text: Text) -> str:
@@ -101,21 +105,14 @@ def used(*args: str) -> float:
 
 def table(trees: dict[str, Path]) -> Iterator[str]:
     """A row for each tree."""
-    rows = {}
+    parted = ("start, LibCST imported", *(name for name, _ in parts(())))
+    yield f"| project | {' | '.join(parted)} | floor, s | `migrate --check`, s | ratio |"
+    yield "|---|" + "---:|" * (len(parted) + 3)
     for name, tree in trees.items():
-        found = list(texts(tree))
-        rows[name] = {
-            "start, LibCST imported": used("-c", "import libcst"),
-            **dict(parts(found)),
-        }
-    names = list(next(iter(rows.values())))
-    yield f"| project | {' | '.join(names)} | floor, s | `migrate --check`, s | ratio |"
-    yield "|---|" + "---:|" * (len(names) + 3)
-    for name, row in rows.items():
-        took = used("-c", MIGRATE, str(trees[name]))
-        floor = sum(row.values())
-        told = " | ".join(f"{one:.2f}" for one in row.values())
-        yield f"| {name} | {told} | {floor:.2f} | {took:.1f} | {took / floor:.1f} |"
+        row = [used("-c", "import libcst"), *(took for _, took in parts(list(texts(tree))))]
+        took = used("-c", MIGRATE, str(tree))
+        told = " | ".join(f"{one:.2f}" for one in row)
+        yield f"| {name} | {told} | {sum(row):.2f} | {took:.1f} | {took / sum(row):.1f} |"
 
 
 def made(top: Path) -> dict[str, Path]:
