@@ -48,13 +48,13 @@ SIZES = frozenset(
     """.split()
 )
 """What depends on how large a gradient is."""
-TO_NUMBERS = frozenset("norm item tolist vector_norm len isnan isinf".split())
+TO_NUMBERS = frozenset("norm item tolist vector_norm isnan isinf".split())
 """What makes numbers of a gradient that are looked at, and no more."""
 NO_MULTIPLES = frozenset(
     "sign sign_ sgn hardtanh hardtanh_ tanh tanh_ normalize norm renorm sigmoid".split()
 )
 """Functions and methods whose result is no multiple of what they are given."""
-ASKS_FINITE = frozenset({"isnan", "isinf", "isfinite"})
+ASKS_FINITE = ("isnan", "isinf", "isfinite")
 """Questions whether a value is a finite number."""
 NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 """Contexts and decorators under which nothing is recorded for backward."""

@@ -8,6 +8,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import values_of
+from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.bounds import reach
 from amp_migrate.torch_facts.amp_api import HALF_MAX
@@ -15,6 +17,9 @@ from amp_migrate.torch_facts.ops.row import INFINITY
 
 WIDE = HALF_MAX**0.5
 """From there on, the product of two values may be too large."""
+LIKELY = 8192.0
+"""What is multiplied with that must stay below 8."""
+_DEEP = 4
 
 
 def is_wide(asked: Asked, node: ast.AST, scope: Scope) -> bool:
@@ -34,6 +39,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if not asked.inference.inside(node):
         return
     made = asked.fact(node, scope)
+    if made.seen_half and reach(made.bounds) == INFINITY:
+        yield from _multiplied(asked, node, scope)
     if not made.seen_half or not HALF_MAX < reach(made.bounds) < INFINITY:
         return
     sides = (node.left, node.right)
@@ -43,3 +50,41 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     ):
         message = f"`{ast.unparse(node)}` may pass float16's largest value"
         yield Hazard("big-constant-in-half", node, (casts[0],), message)
+
+
+def _multiplied(
+    asked: Asked, node: ast.BinOp, scope: Scope
+) -> Iterator[Hazard]:
+    """`(out * 1000) * (out * 1000)`, where the factors alone leave no room for the values."""
+    if not isinstance(node.op, ast.Mult):
+        return
+    sides = (node.left, node.right)
+    factors = [_factor(asked, one, scope, _DEEP) for one in sides]
+    casts = [one for one in sides if asked.fact(one, scope).seen_half]
+    known = [factors[sides.index(one)] for one in casts]
+    if not factors[0] * factors[1] >= LIKELY > max(known, default=LIKELY):
+        return
+    message = f"`{ast.unparse(node)}` may pass float16's largest value"
+    yield Hazard("big-constant-in-half", node, tuple(casts[:1]), message)
+
+
+def _factor(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> float:
+    """The product of the numbers that a value is multiplied with."""
+    value = number(expr, scope)
+    if value is not None:
+        return abs(value)
+    if isinstance(expr, ast.BinOp) and deep:
+        left, right = (
+            _factor(asked, one, scope, deep - 1)
+            for one in (expr.left, expr.right)
+        )
+        if isinstance(expr.op, ast.Mult):
+            return left * right
+        return left / right if isinstance(expr.op, ast.Div) and right else 1.0
+    if isinstance(expr, ast.Name) and deep:
+        made = [
+            _factor(asked, one, home, deep - 1)
+            for one, home in values_of(asked, expr)
+        ]
+        return max(made, default=1.0)
+    return 1.0

@@ -65,7 +65,7 @@ ROWS: tuple[Op, ...] = (
     Op("vsplit", "*", result="tuple"),
     Op("dsplit", "*", result="tuple"),
     Op("unbind", "*", result="tuple"),
-    Op("meshgrid", "t.meshgrid", result="tuple", tensors=EVERY),
+    Op("meshgrid", "t.meshgrid", result="tuple", tensors=EVERY, strict=1),
     Op(
         "broadcast_tensors",
         "t.broadcast_tensors",
