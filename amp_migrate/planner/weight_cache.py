@@ -16,7 +16,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.quiet_forwards import runs_quietly
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import LOOPS, Scope
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.records import NamedTuple
@@ -37,13 +37,17 @@ def loses_gradients(
     oldest = settings.target_torch
     if oldest is not None and oldest >= CACHE_KEEPS_GRADIENTS:
         return False
-    found = {True: set[_Model](), False: set[_Model]()}
+    found: dict[bool, list[_Run]] = {True: [], False: []}
     for home, node, where in _run(program, list(statements), scope):
         if isinstance(node, ast.Call) and _is_forward(home, node, where):
-            is_quiet = runs_quietly(home, node, where)
-            found[is_quiet] |= set(_run_by(home, node, where))
-    quiet, loud = found[True], found[False]
-    return any(_share_weights(one, other) for one in quiet for other in loud)
+            run = _Run(node, where, tuple(_run_by(home, node, where)))
+            found[runs_quietly(home, node, where)].append(run)
+    return any(
+        _share(quiet, loud)
+        and not _are_branches(program, quiet, loud, statements, scope)
+        for quiet in found[True]
+        for loud in found[False]
+    )
 
 
 def _run(
@@ -77,6 +81,52 @@ class _Model(NamedTuple):
 
     home: int
     path: str
+
+
+class _Run(NamedTuple):
+    """A call that runs models."""
+
+    call: ast.Call
+    scope: Scope
+    models: tuple[_Model, ...]
+
+
+def _share(one: _Run, other: _Run) -> bool:
+    return any(_share_weights(a, b) for a in one.models for b in other.models)
+
+
+def _are_branches(
+    program: Program,
+    one: _Run,
+    other: _Run,
+    statements: Sequence[ast.stmt],
+    scope: Scope,
+) -> bool:
+    """Whether the two stand in the branches of one `if` that the region runs once."""
+    if one.scope is not scope or other.scope is not scope:
+        return False
+    mine = _branches(program, one.call, statements)
+    its = _branches(program, other.call, statements)
+    return any(
+        mine.get(branch, held) is not held for branch, held in its.items()
+    )
+
+
+def _branches(
+    program: Program, call: ast.Call, statements: Sequence[ast.stmt]
+) -> dict[ast.AST, bool]:
+    """Each `if` around a call that the region runs once at most, and whether it is in its body."""
+    found: dict[ast.AST, bool] = {}
+    inner: ast.AST = call
+    for above in program.module.ancestors(call):
+        if isinstance(above, LOOPS):
+            found.clear()
+        elif isinstance(above, ast.If) and inner is not above.test:
+            found[above] = inner in above.body
+        if above in statements:
+            break
+        inner = above
+    return found
 
 
 def _run_by(program: Program, call: ast.Call, scope: Scope) -> Iterator[_Model]:
