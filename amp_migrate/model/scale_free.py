@@ -13,16 +13,11 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.torch_facts.gradients import LINEAR
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_KEEPS = frozenset(
-    """
-    norm abs clone detach float view view_as reshape flatten squeeze unsqueeze sum mean amax amin
-    """.split()
-)
-"""What multiplies its result by the factor that its tensor carries."""
 _ASKS = frozenset({"isnan", "isinf", "isfinite", "sign"})
 _DEEP = 8
 
@@ -239,7 +234,7 @@ class _Degrees:
             return None
         if name in _ASKS:
             return 0
-        if name in _KEEPS and powers and not any(powers[1:]):
+        if name in LINEAR and powers and not any(powers[1:]):
             return powers[0]
         return None if any(powers) else 0
 

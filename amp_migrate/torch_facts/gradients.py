@@ -56,6 +56,12 @@ NO_MULTIPLES = frozenset(
 """Functions and methods whose result is no multiple of what they are given."""
 ASKS_FINITE = ("isnan", "isinf", "isfinite")
 """Questions whether a value is a finite number."""
+LINEAR = frozenset(
+    """
+    norm abs clone detach float view view_as reshape flatten squeeze unsqueeze sum mean amax amin
+    """.split()
+)
+"""Methods that multiply their result by the factor that their tensor carries."""
 NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 """Contexts and decorators under which nothing is recorded for backward."""
 ENABLES_GRAD = "torch.enable_grad"
