@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.gradient_flow import functions_run
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Function, Scope
@@ -306,7 +307,7 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if not half:
         return ANY_BUT_HALF
     # A function in sight that could not be followed is no reason for a cast.
-    is_in_sight = inference.program.values.abroad(call.func, scope) is not None
+    is_in_sight = bool(functions_run(inference.program, call, scope))
     return UNKNOWN if is_in_sight else Fact(half | DType.UNKNOWN)
 
 
