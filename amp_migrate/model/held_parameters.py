@@ -234,7 +234,7 @@ def held(
             for part in _elements(given):
                 for inner in objects(part, one.frame):
                     yield from held(inner, deep - 1, runs=runs)
-    for name, inner in _kept(one):
+    for name, inner in kept_modules(one):
         if one.place.holds(inner.place) and inner.cls is None:
             continue
         if not runs or inner.is_module or _calls(one, name):
@@ -265,7 +265,8 @@ def _elements(given: ast.expr) -> list[ast.expr]:
     return given.values if isinstance(given, ast.Dict) else [given]
 
 
-def _kept(one: Found) -> Iterator[tuple[str, Found]]:
+def kept_modules(one: Found) -> Iterator[tuple[str, Found]]:
+    """What the class of an object keeps under names of its own."""
     program, cls = one.program, one.cls
     if program is None or cls is None:
         return

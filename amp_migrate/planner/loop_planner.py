@@ -9,6 +9,7 @@ from amp_migrate.model.syntax import Scope
 from amp_migrate.planner import optimizers
 from amp_migrate.planner import preconditions as screen
 from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.planner.clipped_parts import refuse_clipped_parts
 from amp_migrate.planner.files_first import refuse_without_files
 from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.gradient_uses import check_gradients
@@ -295,6 +296,7 @@ class LoopPlanner:
         self, loop: Loop, stepper: Stepper, *, asks_order: bool
     ) -> None:
         around = loop.statements(stepper)
+        refuse_clipped_parts(self.program, stepper, around)
         for step in stepper.steps:
             where, made = stepper.scope, step
             while made.inner is not None and made.helper is not None:

@@ -233,6 +233,16 @@ WRAPPERS: tuple[str, ...] = (
 )
 """They give back the module that they are given, in other clothes."""
 
+TRAINED = frozenset(
+    f"torch.nn.{name}"
+    for name in """
+    Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d
+    Embedding EmbeddingBag RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention Transformer
+    TransformerEncoderLayer TransformerDecoderLayer PReLU
+    """.split()
+)
+"""Layers that have parameters, however they are made."""
+
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 
 
