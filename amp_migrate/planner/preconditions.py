@@ -11,6 +11,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
 from amp_migrate.planner.already_half import refuse_half
 from amp_migrate.planner.anomaly_detection import refuse_anomaly_detection
+from amp_migrate.planner.forwards_that_train import refuse_forward
 from amp_migrate.planner.given_gradients import refuse_vector
 from amp_migrate.planner.refusal import Refusal, Skip
 from amp_migrate.planner.second_order import keeps_graph, marked_optimizers
@@ -215,6 +216,7 @@ def screen_training(
     if marked and not scaled:
         raise keeps_graph(backwards[0])
     refuse_half(program, scope)
+    refuse_forward(program, project or Project(), scope, backwards[0])
     if scaled:
         refuse_anomaly_detection(
             program, project or Project(), scope, backwards
