@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import calls_in
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
+
+_HOPS = 3
 
 
 class Epochs:
@@ -44,7 +46,7 @@ class Epochs:
             return True
         is_plain = home.parent is home.root  # a scaler can be made above it
         if is_plain and any(
-            self._steps_beside(loop, s.scope, sites) for loop, s in around
+            self._steps_beside(loop, s.scope, home) for loop, s in around
         ):
             return True
         named = any(
@@ -56,21 +58,50 @@ class Epochs:
             for a in loops
         )
 
-    def _steps_beside(
-        self, loop: ast.AST, scope: Scope, sites: list[CallSite]
-    ) -> bool:
-        """Whether a loop steps an optimizer beside the calls: what is called is a part of each of
-        its steps, an attack on the batch for one.
+    def _steps_beside(self, loop: ast.AST, scope: Scope, home: Scope) -> bool:
+        """Whether a loop steps an optimizer beside the calls of `home`: what is called is a part of
+        each of its steps, an attack on the batch for one.
         """
+        assert isinstance(home.node, FUNCTIONS)
         holding = [
             a
-            for s in sites
+            for s in self.program.graph.sites(home.node)
             for a in (s.call, *self.program.module.ancestors(s.call))
         ]
         return any(
-            self.program.effects.of_statement(statement, scope) & EventKind.STEP
+            self._steps_without(home, statement, scope, _HOPS)
             for statement in (loop.body if isinstance(loop, LOOPS) else ())
             if not any(statement is a for a in holding)
+        )
+
+    def _steps_without(
+        self, home: Scope, statement: ast.stmt, scope: Scope, hops: int
+    ) -> bool:
+        """Whether a statement steps an optimizer other than by what leads to `home`."""
+        effects = self.program.effects
+        if not effects.of_statement(statement, scope) & EventKind.STEP:
+            return False
+        stepping = [
+            call
+            for call in calls_in(statement)
+            if effects.of_node(call, scope) & EventKind.STEP
+        ]
+        return not stepping or any(
+            self._is_other_step(home, call, scope, hops) for call in stepping
+        )
+
+    def _is_other_step(
+        self, home: Scope, call: ast.Call, scope: Scope, hops: int
+    ) -> bool:
+        function = self.program.values.callee(call, scope)
+        if function is home.node:
+            return False
+        if function is None or not hops:
+            return True
+        inner = self.program.scope(function)
+        return any(
+            self._steps_without(home, statement, inner, hops - 1)
+            for statement in inner.body
         )
 
     def _steps_once(self, home: Scope) -> bool:
