@@ -10,7 +10,7 @@ from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.pipeline.one_file import Rewritten
 from tests.generated.company import Files, less, lost, pairs, several
 
-COUNT = int(os.environ.get("COMPANY_PAIRS", "12"))
+COUNT = int(os.environ.get("COMPANY_PAIRS", "6"))
 EVERY = int(os.environ.get("COMPANY_EVERY", "9"))
 PAIRS = dict(pairs(COUNT))
 PROGRAMS = dict(several()[::EVERY])

@@ -12,7 +12,7 @@ from tests.generated.crossing import CROSSINGS, programs, right, sample, told
 from tests.generated.open_findings import OPEN_CROSSINGS
 from tests.generated.programs import Program
 
-COUNT = int(os.environ.get("CROSSING_PROGRAMS", "10"))
+COUNT = int(os.environ.get("CROSSING_PROGRAMS", "6"))
 SEED = os.environ.get("CROSSING_SEED", "regression")
 SAMPLES = {
     f"{crossing}: {name}": program
