@@ -47,7 +47,8 @@ else:
         names = [f"_{number}" for number in range(count)]
         parameters = ", ".join(["_cls", *names])
         values = "".join(f"{name}, " for name in names)
-        return eval(f"lambda {parameters}: _new(_cls, ({values}))").__code__  # noqa: S307 - no text of others
+        source = f"lambda {parameters}: _new(_cls, ({values}))"
+        return eval(source).__code__  # noqa: S307 - no text of others
 
     _NEEDED = {"_new": tuple.__new__}
 

@@ -110,8 +110,10 @@ class SwitchFinder:
 
     def _says_cpu(self, scope: Scope) -> str:
         count = len(beside(self.program, scope.module))
-        one = "this file has no device code: it runs"
-        all_of_them = f"these {count} files have no device code: they run"
+        one = "this file moves nothing to another device: it runs"
+        all_of_them = (
+            f"these {count} files move nothing to another device: they run"
+        )
         gain = "on the CPU, where AMP gains nothing"
         if self.settings.device == "cpu":
             gain = "on the CPU, where only --dtype bfloat16 gains something, on some processors"

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.presence import asks_for_it
 from amp_migrate.model.program import Program
-from amp_migrate.planner.mover_methods import asks_for_it
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.step_calls import StepCall
 

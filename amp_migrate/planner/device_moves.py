@@ -14,11 +14,11 @@ from amp_migrate.model.import_groups import beside
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.opposites import negated
+from amp_migrate.model.presence import asks_for_it
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.planner.loaded_values import is_loaded_in
-from amp_migrate.planner.mover_methods import asks_for_it
 from amp_migrate.planner.sure_moves import is_sure
 from amp_migrate.torch_facts.devices import DEVICES
 

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterable
 
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
@@ -36,16 +35,6 @@ def _is_own(site: CallSite) -> bool:
         and isinstance(func.value, ast.Name)
         and (func.value.id == site.scope.self_name)
     )
-
-
-def asks_for_it(test: ast.expr, moved: str | None) -> bool:
-    """`self.mixer is not None`, `self.mixer`: a question whether there is such a thing."""
-    asked = test
-    if isinstance(test, ast.Compare) and isinstance(
-        test.ops[0], (ast.Is, ast.IsNot)
-    ):
-        asked = test.left
-    return moved is not None and dotted_name(asked) == moved
 
 
 def _moves(statement: ast.stmt) -> bool:
