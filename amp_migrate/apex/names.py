@@ -19,6 +19,8 @@ REMOVED = (
     "apex.reparameterization",
 )
 """Subpackages that apex no longer has (its commit cb65b8e, May 2025)."""
+_PRECISION = ("apex.amp", "apex.fp16_utils")
+"""Those that decide in which precision a program computes."""
 _ALIASES = (
     ("apex.amp.frontend.", "apex.amp."),
     ("apex.amp.handle.", "apex.amp."),
@@ -80,7 +82,16 @@ def is_apex(name: str | None) -> bool:
 
 def is_removed(name: str) -> bool:
     """Whether apex no longer has what `name` stands for."""
-    return any(name == gone or name.startswith(f"{gone}.") for gone in REMOVED)
+    return _is_in(name, REMOVED)
+
+
+def is_precision(name: str) -> bool:
+    """Whether `name` is of the parts of apex that decide in which precision a program computes."""
+    return _is_in(name, _PRECISION)
+
+
+def _is_in(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in packages)
 
 
 def imports_apex(statement: ast.stmt) -> bool:

@@ -17,7 +17,7 @@ from amp_migrate.apex.initialize import (
     tests_above,
     tight,
 )
-from amp_migrate.apex.names import ApexNames, is_removed
+from amp_migrate.apex.names import ApexNames, is_precision, is_removed
 from amp_migrate.apex.refused import Refused
 from amp_migrate.apex.replacements import CLASSES, Replacements
 from amp_migrate.apex.result import Result, edits_of, plain_of
@@ -55,7 +55,8 @@ class Unapexed:
 
 
 def unapex(text: str, path: str) -> Unapexed | None:
-    """The plain program of a module, None where it does not use what apex has removed.
+    """The plain program of a module, None where it does not use what apex has removed, or uses only
+    what has nothing to do with precision and has no counterpart.
 
     Nothing is proved here: `amp_migrate.apex.erase.proved` does that. Raises SyntaxError as
     `ast.parse` does.
@@ -64,7 +65,8 @@ def unapex(text: str, path: str) -> Unapexed | None:
         return None
     module = Module(text, path)
     names = ApexNames(module)
-    if not any(is_removed(name) for name in _used(module, names)):
+    used = _used(module, names)
+    if not any(is_removed(name) for name in used):
         return None
     try:
         seen, plain = _unapexed(module, names)
@@ -76,18 +78,17 @@ def unapex(text: str, path: str) -> Unapexed | None:
             plain, text=_unapexed(module, ApexNames(module))[1].text
         )
     except Refused as refused:
-        return Unapexed(
-            text,
-            refusals=(
-                LoopOutcome(
-                    refused.line,
-                    "<module>",
-                    "refused",
-                    refused.reason,
-                    refused.message,
-                ),
-            ),
-        )
+        is_form = refused.reason == "apex-form"
+        if is_form and not any(is_precision(name) for name in used):
+            return (
+                None  # a float32 program already, whose `apex.parallel` stays
+            )
+        return Unapexed(text, refusals=(_refusal(refused),))
+
+
+def _refusal(refused: Refused) -> LoopOutcome:
+    line, reason, message = refused.line, refused.reason, refused.message
+    return LoopOutcome(line, "<module>", "refused", reason, message)
 
 
 def _without_comments(module: Module, seen: Seen) -> str:

@@ -178,9 +178,9 @@ def test_all_or_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "status", "made"), [("0", "migrated", "group = None"), ("4", "refused", None)]
+    ("size", "made"), [("0", "None"), ("4", "apex.parallel.create_syncbn_process_group(4)")]
 )
-def test_groups_of_all_processes(size: str, status: str, made: str | None) -> None:
+def test_groups_of_all_processes(size: str, made: str) -> None:
     plain = f"""\
 import apex
 import torch
@@ -197,9 +197,8 @@ for x in batches:
     optimizer.step()
 """
     outcome = migrate_text(plain, "train.py", Settings())
-    assert [loop.status for loop in outcome.loops] == [status]
-    assert (outcome.output is None) == (made is None)
-    assert made is None or f"{made}\n" in (outcome.output or "")
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert f"group = {made}\n" in (outcome.output or "")
 
 
 def test_what_is_imported_and_not_used_says_nothing_of_the_loop() -> None:

@@ -328,7 +328,14 @@ def test_optimizers(call: str, torch_call: str) -> None:
         ("from apex.fp16_utils import *\nm = network_to_half(m)\n", "apex-half-by-hand"),
         ("from apex.parallel.LARC import LARC\no = LARC(o)\n", "apex-optimizer"),
         (
-            "from apex.parallel import DistributedDataParallel as DDP\nm = wrap(DDP, m)\n",
+            (
+                "from apex import amp\nfrom apex.parallel import DistributedDataParallel as DDP\n"
+                "m = wrap(DDP, m)\n"
+            ),
+            "apex-form",
+        ),
+        (
+            "from apex import amp\nfrom apex.parallel import SyncBatchNorm\nm = Net(SyncBatchNorm)\n",
             "apex-form",
         ),
         (
@@ -356,6 +363,8 @@ def test_refused(text: str, reason: str) -> None:
         "def f(amp):\n    with amp.scale_loss(l, o) as s:\n        s.backward()\n",
         "# apex.amp was here\n",
         "import apexlib\n",
+        "from apex.parallel import SyncBatchNorm\nm = Net(SyncBatchNorm)\n",
+        "from apex.parallel import DistributedDataParallel as DDP\nm = wrap(DDP, m)\n",
     ],
 )
 def test_not_concerned(text: str) -> None:
