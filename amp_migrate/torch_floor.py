@@ -13,18 +13,33 @@ from amp_migrate.patterns import pattern
 from amp_migrate.regular_files import read_nearby
 
 _FILES = pattern(
-    r"^(pyproject\.toml|setup\.(cfg|py)|requirements?[\w.-]*\.(txt|in)"
-    r"|(environment|conda)[\w.-]*\.ya?ml)$"
+    r"^(pyproject\.toml|pixi\.toml|Pipfile|setup\.(cfg|py)"
+    r"|(requirements?|constraints?)[\w.-]*\.(txt|in)"
+    r"|(environment|env|conda)[\w.-]*\.ya?ml)$"
 )
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
-# The name as a requirement, not as a part of torchvision or of a path; conda calls it pytorch.
-_TORCH = pattern(
-    r"""(?mi)(?:^|["'\s])(?:pytorch::?)?(?:py)?torch["']?\s*(?:\[[^\]]*\])?\s*"""
-    r"""(?P<bounds>(?:[=<>!~^]|["']\s*[\^~=<>\d]|\(\s*[=<>~]).*)$"""
+_REQUIREMENTS = (
+    # The name as a requirement, not as a part of torchvision or of a path; conda calls it pytorch.
+    pattern(
+        r"""(?mi)(?:^|["'\s])(?:pytorch::?)?(?:py)?torch["']?\s*(?:\[[^\]]*\])?\s*"""
+        r"""(?P<bounds>(?:[=<>!~^]|["']\s*[\^~=<>\d]|\(\s*[=<>~]).*)$"""
+    ),
+    # `- pytorch 1.12.1 py39`, and the wheel of a URL
+    pattern(r"(?m)^\s*-\s*(?:[\w-]+::)?pytorch\s+(?P<bounds>\d\S*)"),
+    pattern(r"(?<![\w-])torch-(?P<bounds>\d+\.\d+)\S*\.whl"),
+    # tables of Poetry: `[tool.poetry.dependencies.torch]`, `torch = [{version = ...}, ...]`
+    pattern(
+        r"(?m)^\[[\w.-]+\.torch\]\s*\n(?:(?!\[).*\n)*?version\s*=\s*(?P<bounds>.+)$"
+    ),
+    pattern(r"(?m)^torch\s*=\s*\[(?P<bounds>[^\]]*)\]"),
 )
-_BOUND = pattern(
-    r"(?P<kind>~=|(?<![!<])={1,3}|>=?|\^|~|(?<=[\"']))\s*[\"']?\s*v?(?P<major>\d+)\.(?P<minor>\d+)"
+_VERSION = r"\s*[\"']?\s*v?(?P<major>\d+)(?:\.(?P<minor>\d+))?"
+_LOWER = pattern(
+    rf"(?:~=|(?<![!<])={{1,3}}|>=?|\^|~|(?<=[\"'])|^(?=\d)){_VERSION}"
 )
+_UPPER = pattern(rf"<(?P<itself>=?){_VERSION}(?:\.(?P<patch>\d+))?")
+_LAST_1 = (1, 13)
+"""The release before 2.0."""
 
 
 def target_for(folder: Path, top: Path) -> tuple[int, int] | None:
@@ -78,23 +93,47 @@ def _text(file: Path) -> str:
 
 
 def oldest(text: str) -> tuple[int, int] | None:
-    """The lower bound of torch in a file of requirements; None where it names none."""
+    """The lower bound of torch in a file of requirements; None where it names none. Where it has
+    an upper bound alone, the newest torch below: that one is installed.
+    """
     if "torch" not in text.lower():
         return None
-    bounds = [
-        found
-        for line in _TORCH.finditer(_uncommented(text))
-        if (found := _lower(line["bounds"])) is not None
+    plain = _uncommented(text)
+    found = [
+        bound
+        for kind in _REQUIREMENTS
+        for line in kind.finditer(plain)
+        for part in line["bounds"].split("}")
+        if (bound := _bound(part)) is not None
     ]
-    return min(bounds) if bounds else None
+    return min(found, default=None)
 
 
 def _uncommented(text: str) -> str:
     return re.sub(r"(?m)(^|\s)#.*$", "", text)
 
 
-def _lower(bounds: str) -> tuple[int, int] | None:
-    """The first lower bound of `>=1.8,<2`, `==1.13.1`, `~=2.0`, `^2.0`, `=1.12=py39`."""
+def _bound(bounds: str) -> tuple[int, int] | None:
+    """The first lower bound of `>=1.8,<2`, `==1.13.1`, `~=2.0`, `^2`, `=1.12=py39`, else what is
+    below the upper one.
+    """
     requirement = bounds.partition(";")[0].replace("(", " ")
-    found = _BOUND.search(requirement)
-    return (int(found["major"]), int(found["minor"])) if found else None
+    lower = _LOWER.search(requirement)
+    if lower is not None:
+        return _version(lower)
+    upper = _UPPER.search(requirement)
+    return _below(upper) if upper is not None else None
+
+
+def _version(found: re.Match[str]) -> tuple[int, int]:
+    return int(found["major"]), int(found["minor"] or 0)
+
+
+def _below(upper: re.Match[str]) -> tuple[int, int] | None:
+    """The newest release that an upper bound admits, where that is known."""
+    major, minor = _version(upper)
+    if upper["itself"] or int(upper["patch"] or 0):
+        return major, minor  # `<1.13.1` admits 1.13.0
+    if minor:
+        return major, minor - 1
+    return _LAST_1 if major == 2 else None
