@@ -5,12 +5,13 @@ fail, calls fit, no rule of severity error and no path of the protocol is broken
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.outcome import FileOutcome
+from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.pipeline.models import program_of
 from amp_migrate.pipeline.new_findings import brought_in
 from amp_migrate.pipeline.write import guarded
@@ -80,17 +81,28 @@ def new_mistakes(
         )
         mistakes = _mistakes_in(program, texts[path], settings, plans[path])
         for rule, scope, message in [*mistakes, *unproved.get(path, ())]:
-            own = [loop for file, loop in migrated if file == path]
-            named = [
-                loop
-                for loop in own
-                if scope == loop.scope or scope.startswith(f"{loop.scope}.")
-            ]
-            for file, loop in [(path, one) for one in named or own] or migrated:
+            for file, loop in _at_fault(path, scope, migrated, plans[path]):
                 told = message if file == path else _in_file(path, message)
                 at = ast.Pass(lineno=loop.line, col_offset=0)
                 found[file, loop.scope] = Refusal(rule, at, told)
     return found
+
+
+def _at_fault(
+    path: str,
+    scope: str,
+    migrated: Sequence[tuple[str, LoopOutcome]],
+    plan: Plan,
+) -> Sequence[tuple[str, LoopOutcome]]:
+    """The loops without which a mistake in a scope would not be made: that of the scope, those that
+    asked for what was added there; all of the file, or of the program, where nobody did.
+    """
+    own = [(file, loop) for file, loop in migrated if file == path]
+    around = [*accumulate(scope.split("."), "{}.{}".format)][::-1]
+    named = [one for one in own if one[1].scope in around]
+    asked = next((plan.askers[s] for s in around if s in plan.askers), ())
+    asking = [one for one in migrated if (one[0], one[1].scope) in asked]
+    return named or asking or own or migrated
 
 
 def _in_file(path: str, message: str) -> str:

@@ -15,6 +15,7 @@ from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.planner import half_done as halfdone
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.anomaly_detection import files_that_may_switch
+from amp_migrate.planner.askers import askers
 from amp_migrate.planner.checkpoints import Checkpoints
 from amp_migrate.planner.clipped_parts import clipped_parts
 from amp_migrate.planner.file_additions import FileAdditions
@@ -260,20 +261,19 @@ class Planner:
         return self.loops.plan(group)
 
     def _collect(self, plans: dict[str, Plan]) -> None:
-        loops = dict.fromkeys(
-            e for loop in self.planned for e in self.edits.of(loop)
-        )
+        own = [(loop, self.edits.of(loop)) for loop in self.planned]
+        loops = dict.fromkeys(e for _, edits in own for e in edits)
         edits: dict[Edit, None] = {}
         if self.settings.dtype != "bfloat16":
             self.company |= dict.fromkeys(savers(self.program, self.project))
             checkpoints = Checkpoints(self.program, self.wiring)
             checkpoints.plan()
             self.company |= checkpoints.company
-            own = self.switches.own
-            if own is not None:
-                own.edits.clear()  # loops that are refused after all need none
+            option = self.switches.own
+            if option is not None:
+                option.edits.clear()  # loops that are refused need none
             made = [*self.wiring.scalers.constructions(), *self.wiring.edits]
-            made += own.edits if own is not None else ()
+            made += option.edits if option is not None else ()
             # First what makes the scaler, then what uses it: both may stand above one statement.
             edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
             for file, note in [*checkpoints.notes, *self._scaler_notes()]:
@@ -288,6 +288,7 @@ class Planner:
             assert where is not None
             file, base = self.program.module.place(where)
             plans[file.path].edits.append(moved(edit, -base))
+        asked = askers(self.program, self.wiring, own)
         for file in self.program.module.files:
             plan = plans[file.path]
             adds = self.spellings.imports_torch(file) and any(
@@ -296,6 +297,7 @@ class Planner:
             plan.edits += [AddImport("torch")] if adds else []
             scalers = {one.scaler for one in self.planned if one.scaler}
             plan.introduced = introduced(self.edits, scalers, plan.edits, file)
+            plan.askers = asked.get(file.path, {})
 
     def _names_torch(self, edit: Edit, file: Module) -> bool:
         return f"{self.spellings.of(file.root).torch}." in repr(edit)

@@ -10,12 +10,12 @@ from functools import cached_property
 from amp_migrate.model.index_uses import counts
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.rewrite.proof.demands import demands_of
+from amp_migrate.rewrite.proof.doubles import Doubles
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
-from amp_migrate.torch_facts.amp_api import DOUBLES
 
 
 class AddedCasts(RewrittenFile):
@@ -56,8 +56,7 @@ class AddedCasts(RewrittenFile):
         fact = self.program.precision.of(node.func.value, scope)
         if fact.dtypes & DType.COMPLEX or fact.dtypes == DType.INTEGER:
             return "it may be no floating-point tensor"
-        is_half = bool(fact.dtypes & DType.HALF)
-        if fact.may_be_double or not is_half and self._knows_double:
+        if self._may_be_double(node, fact):
             return "it may be float64, which this would round"
         if demands_of(self.program).demanded(node, scope):
             return None
@@ -67,21 +66,19 @@ class AddedCasts(RewrittenFile):
             return "nothing shows that it is a tensor"
         return None
 
-    @cached_property
-    def _knows_double(self) -> bool:
-        """Whether the file computes in float64 anywhere: a cast of what is half on no path in sight
-        would take digits away, with AMP off, too.
+    def _may_be_double(self, node: ast.Call, fact: Fact) -> bool:
+        """Whether a cast may take digits away, with AMP off, too: of what is half on no path in
+        sight, where the file computes in float64.
         """
-        for node in self.program.module.parents:
-            if isinstance(node, (ast.Name, ast.Attribute)):
-                if self.program.module.scope_of(node).module is not self.file:
-                    continue
-                is_method = (
-                    isinstance(node, ast.Attribute) and node.attr == "double"
-                )
-                if is_method or self.program.canonical(node) in DOUBLES:
-                    return True
-        return False
+        if fact.dtypes & DType.HALF:
+            return fact.may_be_double
+        if fact.dtypes & (DType.UNKNOWN | DType.DOUBLE):
+            return fact.may_be_double or self._doubles.reach(node)
+        return self._doubles.is_default
+
+    @cached_property
+    def _doubles(self) -> Doubles:
+        return Doubles(self.program, self.file, self.forms)
 
 
 def _is_cast(node: ast.AST) -> bool:
