@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.tables import entries_of
 
 if TYPE_CHECKING:
     from amp_migrate.model.calls import CallGraph
@@ -93,9 +94,7 @@ class ConstructionSites:
     def _in_table(
         self, table: ast.expr, scope: Scope, hops: int
     ) -> Iterator[ast.ClassDef]:
-        """`FACTORY[name]` of `FACTORY = {"mot": MotTrainer}`, here or in the file that it is
-        imported from.
-        """
+        """`FACTORY[name]` of a table here or in the file that it is imported from."""
         dotted = dotted_name(table)
         if isinstance(table, ast.Dict):
             for value in table.values:
@@ -104,9 +103,8 @@ class ConstructionSites:
             home = scope.lookup(dotted)
             here = (home, dotted) if home is not None else None
             for at in (here, self.module.elsewhere(dotted, scope)):
-                for one in at[0].bindings.get(at[1], ()) if at else ():
-                    if at and isinstance(one.value, ast.Dict):
-                        yield from self._in_table(one.value, at[0], hops)
+                for value in entries_of(*at) if at else ():
+                    yield from self._held(value, at[0], hops - 1) if at else ()
 
     def _of_name(
         self, expr: ast.expr, scope: Scope, hops: int

@@ -30,6 +30,7 @@ from amp_migrate.model.definitions import (
 from amp_migrate.model.entries import Entries, Open
 from amp_migrate.model.imported import Imported
 from amp_migrate.model.reach import UNKNOWN, Reach
+from amp_migrate.model.read_by_callers import is_read_by_callers
 from amp_migrate.model.self_calls import SelfCalls
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Module, Scope
 
@@ -125,8 +126,16 @@ class Reaching:
     ) -> bool:
         """Whether `dotted` may be read at `node` (or `after` that statement) without changing
         what the program does: it is bound there, or read a few statements later in any case (from
-        the next statement on, where `node` is an expression).
+        the next statement on, where `node` is an expression), or by each caller.
         """
+        return self.is_bound_within(
+            node, dotted, after=after
+        ) or is_read_by_callers(self, self.scope_at(node), dotted)
+
+    def is_bound_within(
+        self, node: ast.expr | ast.stmt, dotted: str, *, after: bool = False
+    ) -> bool:
+        """The same as far as the body around `node` tells."""
         if after and isinstance(node, ast.stmt):
             reach = self.after(node, dotted)
         else:

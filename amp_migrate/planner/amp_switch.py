@@ -26,6 +26,7 @@ from amp_migrate.planner.device_questions import DeviceQuestions, decides
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.moved_models import moved_here
+from amp_migrate.planner.mover_methods import is_left_to_callers
 from amp_migrate.planner.own_options import (
     truth_value,
     unset_switch,
@@ -250,7 +251,7 @@ class SwitchFinder:
         unread = (
             m
             for m in moves
-            if not self._follows_cuda(m) and (m.device or m.of_model)
+            if not self._follows_cuda(m)
             if m.device is None or not asked_of_tensor(self.program, m.device)
         )
         return asked, next(unread, None)
@@ -308,7 +309,9 @@ class SwitchFinder:
     def _follows_cuda(self, move: Move) -> bool:
         """Whether something is moved to CUDA exactly where CUDA is available."""
         if move.tests:
-            return asks_cuda(self.program, move.tests[0])
+            return all(asks_cuda(self.program, one) for one in move.tests)
+        if is_left_to_callers(self.program, move.scope):
+            return False
         return move.device is None or follows_cuda(
             self.program, self.use.devices, move.device, move.scope
         )

@@ -19,6 +19,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.planner.loaded_values import is_loaded_in
+from amp_migrate.planner.mover_methods import calls_of_mover
 from amp_migrate.planner.sure_moves import is_sure
 from amp_migrate.torch_facts.devices import DEVICES
 
@@ -147,7 +148,7 @@ class DeviceUse:
         if self.program.canonical(func) is not None:
             return None
         kind = self.program.values.kind(func.value, scope)
-        tests = tuple(self.tests_of(call, dotted_name(func.value)))
+        tests = tuple(self._tests(call, dotted_name(func.value), scope))
         if func.attr == "cuda":
             value = DeviceValue(Form.STRING, frozenset({"cuda"}))
             optional = self._optional(func.value)
@@ -221,6 +222,15 @@ class DeviceUse:
         )
         inside = all(id(b.statement) in body for b in (*made, *everywhere))
         return branch if made and inside else None
+
+    def _tests(
+        self, call: ast.Call, moved: str | None, scope: Scope
+    ) -> Iterator[ast.expr]:
+        """The conditions of a move; those of the one call of a method that only moves, too."""
+        yield from self.tests_of(call, moved)
+        callers = calls_of_mover(self.program, scope)
+        if len(callers) == 1:
+            yield from self.tests_of(callers[0])
 
     def tests_of(
         self, node: ast.AST, moved: str | None = None

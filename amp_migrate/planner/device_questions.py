@@ -151,20 +151,31 @@ class DeviceQuestions:
 
     def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""
-        tests = [move.tests[0] for move in moves if move.tests]
-        if len(tests) < len(moves):
-            return
-        texts = dict.fromkeys(map(self._text, tests))
-        for text in texts if len(texts) == 1 else ():
-            plain = ast.parse(text, mode="eval").body
-            dotted = dotted_name(plain)
-            for name in (
-                (text, *self._sources(dotted, here)) if dotted else (text,)
-            ):
-                if is_condition(
-                    ast.parse(name, mode="eval").body
-                ) and here.can_read(name):
-                    yield name
+        text = self._common([tuple(map(self._text, m.tests)) for m in moves])
+        for name in self._ways_to_ask(text, here) if text else ():
+            asked = [ast.parse(one, mode="eval").body for one in name]
+            if all(map(is_condition, asked)):
+                whole = " and ".join(reversed(name))
+                if here.can_read(whole):
+                    yield whole
+
+    def _ways_to_ask(
+        self, tests: tuple[str, ...], here: ReadingPlace
+    ) -> Iterator[tuple[str, ...]]:
+        """The conditions, by the names that they have where they stand and where they come from."""
+        yield tests
+        dotted = dotted_name(ast.parse(tests[0], mode="eval").body)
+        for name in self._sources(dotted, here) if dotted else ():
+            yield (name, *tests[1:])
+
+    def _common(self, tests: list[tuple[str, ...]]) -> tuple[str, ...]:
+        """Under which conditions anything is moved at all: those of one move, where every other
+        one stands under them, too.
+        """
+        for some in tests:
+            if all(set(some) <= set(others) for others in tests):
+                return tuple(dict.fromkeys(some))
+        return ()
 
     def _text(self, test: ast.expr) -> str:
         """The source of a condition, or of one that was turned round."""

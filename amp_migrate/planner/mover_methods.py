@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
@@ -15,9 +16,7 @@ def is_left_to_callers(program: Program, scope: Scope) -> bool:
     sight, or one under a condition.
     """
     method = scope.node
-    if not isinstance(method, FUNCTIONS) or scope.owner is None:
-        return False
-    if method.name == "__init__" or not _all_move(method.body):
+    if not isinstance(method, FUNCTIONS) or not is_mover(scope):
         return False
     sites = [one for one in program.graph.sites(method) if _is_own(one)]
     return not sites or any(
@@ -25,6 +24,46 @@ def is_left_to_callers(program: Program, scope: Scope) -> bool:
         for site in sites
         for parent in program.module.ancestors(site.call)
     )
+
+
+def is_mover(scope: Scope) -> bool:
+    """Whether a body is that of a method that only moves."""
+    method = scope.node
+    if not isinstance(method, FUNCTIONS) or scope.owner is None:
+        return False
+    return method.name != "__init__" and _all_move(method.body)
+
+
+def calls_of_mover(program: Program, scope: Scope) -> list[ast.Call]:
+    """The calls of a method that only moves: of its objects, where any is known to be one, else of
+    what may be one. A tensor is not moved by a statement that drops what it gives.
+    """
+    method, owner = scope.node, program.graph.class_around(scope)
+    if not isinstance(method, FUNCTIONS) or owner is None:
+        return []
+    family = {*program.graph.heirs(owner), owner}
+    known: list[ast.Call] = []
+    perhaps: list[ast.Call] = []
+    for call, where in _named(program, method.name) if is_mover(scope) else ():
+        assert isinstance(call.func, ast.Attribute)
+        value = program.values.of(call.func.value, where)
+        if value.cls in family:
+            known.append(call)
+        elif value.kind is Kind.UNKNOWN and value.cls is None:
+            alone = isinstance(program.module.parents[call], ast.Expr)
+            perhaps += [call] if alone else []
+    return known or perhaps
+
+
+def _named(program: Program, name: str) -> Iterator[tuple[ast.Call, Scope]]:
+    """The calls of methods of that name, without those by which one mover leads to the next."""
+    for scope in program.module.scopes.values():
+        if is_mover(scope):
+            continue
+        for call in scope.calls:
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr == name:
+                yield call, scope
 
 
 def _is_own(site: CallSite) -> bool:

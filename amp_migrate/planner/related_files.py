@@ -12,6 +12,7 @@ from amp_migrate.model.kinds import Value
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.tables import entries_of
 from amp_migrate.model.whole_optimizers import saved_whole
 from amp_migrate.planner.handed_optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
@@ -345,12 +346,11 @@ def _handed_out(scope: Scope, program: Program) -> Iterator[tuple[str, str]]:
 
 
 def _tables(names: set[str], program: Program) -> Iterator[tuple[str, str]]:
-    """`FACTORY = {"mot": MotTrainer}` of a module, and its file."""
+    """The tables of modules that hold one of the names, and their files."""
     for file in program.module.files if names else ():
-        for name, bindings in file.root.bindings.items():
-            made = (one.value for one in bindings)
-            tables = (one for one in made if isinstance(one, ast.Dict))
-            if any(names & names_in(one) for one in tables):
+        for name in file.root.bindings:
+            held = entries_of(file.root, name)
+            if any(names & names_in(one) for one in held):
                 yield name, resolved(file.path)
 
 
