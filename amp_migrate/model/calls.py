@@ -18,6 +18,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.object_calls import (
     calls_of_objects,
     classes_made,
+    is_inherited,
 )
 from amp_migrate.model.receivers import is_module, is_of_torch
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
@@ -265,7 +266,10 @@ class CallGraph:
             yield from own.get(one, ())
         for site in others:
             made = classes_made(self, site)
-            if made is None:
+            inherited = is_inherited(self, site, cls)
+            if inherited is not None:
+                related = inherited
+            elif made is None:
                 related = (
                     any(  # `Trainer.step(trainer, x)` gives the object, too
                         fits(site[0], function, bound)

@@ -36,7 +36,7 @@ def bounding_hooks(program: Program) -> Iterator[ast.Call]:
                 and func.attr == "register_hook"
                 and call.args
             ):
-                hook = _function(program, call.args[0], scope)
+                hook = hook_of(program, call.args[0], scope)
                 if hook is not None and _bounds_its_argument(program, hook):
                     yield call
 
@@ -45,7 +45,7 @@ def is_linear_hook(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether a hook gives back a multiple of the gradient, which the scaler's factor goes
     through: `lambda grad: 0.1 * grad`, `partial(divide, world_size)`.
     """
-    hook = _function(program, call.args[0], scope) if call.args else None
+    hook = hook_of(program, call.args[0], scope) if call.args else None
     if hook is None:
         return False
     if isinstance(hook, FUNCTIONS) and _only_averages(program, hook):
@@ -76,7 +76,7 @@ def _only_averages(program: Program, hook: Function) -> bool:
     used = {one.id for one in nodes if isinstance(one, ast.Name)}
     if len(calls) != 1 or not queued or not queued[0].args or given & used:
         return False
-    later = _function(program, queued[0].args[0], program.scope(hook))
+    later = hook_of(program, queued[0].args[0], program.scope(hook))
     return isinstance(later, FUNCTIONS) and any(
         isinstance(node, ast.Call) and is_reducer(node)
         for node in nodes_in(later)
@@ -114,26 +114,41 @@ def _gives_multiple(call: ast.Call, name: str) -> bool:
     )
 
 
-def _function(
+def hook_of(
     program: Program, expr: ast.expr, scope: Scope
 ) -> ast.Lambda | Function | None:
+    """The function that an expression hands over as a hook, if it is in sight."""
     if isinstance(expr, ast.Lambda):
         return expr
     if (
         isinstance(expr, ast.Call)
         and program.canonical(expr.func) == "functools.partial"
     ):
-        return _function(program, expr.args[0], scope) if expr.args else None
+        return hook_of(program, expr.args[0], scope) if expr.args else None
     if isinstance(expr, ast.Call):
-        maker = _function(program, expr.func, scope)
+        maker = hook_of(program, expr.func, scope)
         return _made_by(maker) if isinstance(maker, FUNCTIONS) else None
-    own = program.graph.function_at(expr, scope)
+    own = program.graph.function_at(expr, scope) or _own_method(
+        program, expr, scope
+    )
     there = program.values.abroad(expr, scope) if own is None else None
     return (
         there[1]
         if there is not None and isinstance(there[1], FUNCTIONS)
         else own
     )
+
+
+def _own_method(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Function | None:
+    """`self.keep` in a method."""
+    cls = program.graph.class_around(scope)
+    if not isinstance(expr, ast.Attribute) or cls is None:
+        return None
+    if not isinstance(expr.value, ast.Name) or expr.value.id != scope.self_name:
+        return None
+    return program.graph.method(cls, expr.attr)
 
 
 def _made_by(maker: Function) -> ast.Lambda | Function | None:

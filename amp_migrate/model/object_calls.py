@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.body_events import is_super
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope
 
@@ -74,6 +75,28 @@ def classes_made(
             return None
         found += classes
     return found or None
+
+
+def is_inherited(
+    graph: CallGraph, site: tuple[ast.Call, Scope], cls: ast.ClassDef
+) -> bool | None:
+    """Whether a call of `super().step()` may run what a class defines: one that comes behind the
+    class of the call in the lineage of some object. None for other calls, and where a base is out
+    of sight.
+    """
+    func, owner = site[0].func, site[1].owner
+    holder = func.value if isinstance(func, ast.Attribute) else None
+    around = owner.node if owner is not None else None
+    if not isinstance(around, ast.ClassDef) or holder is None:
+        return None
+    heirs = graph.heirs(around)
+    if not is_super(holder) or not all(
+        _has_known_bases(graph, h) for h in heirs
+    ):
+        return None
+    if around in graph.lineage(cls):
+        return False
+    return any(cls in graph.lineage(heir) for heir in heirs)
 
 
 def _has_known_bases(graph: CallGraph, cls: ast.ClassDef) -> bool:

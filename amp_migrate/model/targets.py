@@ -13,6 +13,7 @@ from amp_migrate.model.model_layers import layers
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sources import held, put_into
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -227,6 +228,8 @@ def parts(
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """The expressions that an expression gets its value from, with their scopes."""
     if isinstance(expr, ast.Call):
+        if ops.function(program.canonical(expr.func)) is not None:
+            return  # a tensor, which holds no module and no function
         function = program.graph.function_at(expr.func, scope)
         if function is not None:
             inner = program.scope(function)

@@ -5,6 +5,7 @@ beside the optimizer.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.events import EventKind
@@ -12,13 +13,19 @@ from amp_migrate.model.hooks import is_linear_hook
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
+from amp_migrate.model.queries import nodes_in as nodes_within
+from amp_migrate.model.recording_hooks import is_read, kept_by_hook
 from amp_migrate.model.syntax import LOOPS, Scope
 from amp_migrate.planner.gradient_sums import refuse_sums
 from amp_migrate.planner.perturbed_weights import refuse_perturbed
-from amp_migrate.planner.preconditions import is_false, nodes_in
+from amp_migrate.planner.preconditions import is_false, nodes_in, own_nodes
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.step_calls import elsewhere
-from amp_migrate.planner.vicinity import files_near
+from amp_migrate.planner.vicinity import (
+    callers_of_scope,
+    files_near,
+    reach_of,
+)
 from amp_migrate.project.import_paths import resolved
 
 _CLEARS = ("zero_grad", ".grad = None", ".grad.zero_", "grad.data.zero_")
@@ -154,8 +161,36 @@ def _refuse_own_hooks(program: Program, step: ast.Call, scope: Scope) -> None:
 def _refuse_hooks(program: Program, scope: Scope) -> None:
     near = {id(file) for file in files_near(program, scope)}
     for other, call, why in program.remembered(_hooks, lambda: _hooks(program)):
-        if id(other.module) in near:
+        if id(other.module) in near and _matters(program, call, other, scope):
             raise Refusal("gradient-mutated", call, why)
+
+
+def _matters(
+    program: Program, call: ast.Call, there: Scope, scope: Scope
+) -> bool:
+    """Not where a hook only keeps what nothing that runs with this loop reads: Grad-CAM of another
+    method of training.
+    """
+    kept = kept_by_hook(program, call, there)
+    reached = reach_of(program, scope)
+    if kept is None or there.node in reached:
+        return True
+    made = [one for node in reached for one in _made_in(program, node)]
+    running = [*reached, *callers_of_scope(program, scope)]
+    nodes = [node for code in running for node in own_nodes(code)]
+    return any(
+        one is there.node or is_read(kept, one)
+        for one in itertools.chain(nodes, *map(nodes_within, made))
+    )
+
+
+def _made_in(program: Program, code: ast.AST) -> Iterator[ast.ClassDef]:
+    """The classes of which a function makes objects."""
+    here = program.module.scopes[code]
+    for call in here.calls:
+        cls = program.graph.class_named(call.func, here)
+        if cls is not None:
+            yield cls
 
 
 def _hooks(program: Program) -> list[tuple[Scope, ast.Call, str]]:

@@ -132,3 +132,40 @@ def test_callables_behind_parameters_are_asked_once(monkeypatch: pytest.MonkeyPa
         for call in scope.calls:
             losses.callables(program, call, scope)
     assert 0 < asked < 3_000
+
+
+SUPER = """
+class Base:
+    def step(self, x):
+        pass
+class Kept(Base):
+    def step(self, x):
+        pass
+class Asking(Base):
+    def step(self, x):
+        super().step(x)
+class Mixed(Asking, Kept):
+    pass
+"""
+
+
+def _calls_of(source: str, cls: str) -> int:
+    program = Program(source, "program.py")
+    found = next(one for one in program.graph.classes() if one.name == cls)
+    method = program.graph.method(found, "step")
+    assert method is not None
+    return len(program.graph.sites(method))
+
+
+def test_super_runs_a_base_alone() -> None:
+    apart = SUPER.replace("class Mixed(Asking, Kept)", "class Mixed")
+    assert [_calls_of(apart, one) for one in ("Base", "Kept", "Asking")] == [1, 0, 0]
+
+
+def test_super_runs_a_sibling_that_an_heir_brings() -> None:
+    assert [_calls_of(SUPER, one) for one in ("Base", "Kept", "Asking")] == [1, 1, 0]
+
+
+def test_super_runs_what_an_unknown_base_may_be() -> None:
+    source = SUPER.replace("class Asking(Base)", "class Asking(made())")
+    assert _calls_of(source, "Kept") == 1
