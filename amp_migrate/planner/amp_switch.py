@@ -23,6 +23,11 @@ from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.device_questions import DeviceQuestions, decides
+from amp_migrate.planner.device_support import (
+    refuse_unasked,
+    refuse_unsupported,
+    unsupported,
+)
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.moved_models import moved_here
@@ -38,7 +43,6 @@ from amp_migrate.planner.project_flag import flags
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.spelling import Spellings, Switch
-from amp_migrate.torch_facts.devices import device
 
 
 class SwitchFinder:
@@ -58,7 +62,7 @@ class SwitchFinder:
         self.program = program
         self.settings = settings
         self.spellings = spellings
-        self.use = DeviceUse(program)
+        self.use = DeviceUse(program, unsupported=unsupported(settings))
         self.questions = DeviceQuestions(program, spellings, self.use)
         self.trained = TrainedModels(program)
         self._on_cpu = ModelsOnCpu(program, self.use, self.trained)
@@ -93,12 +97,14 @@ class SwitchFinder:
         """Raise Skip for a loop on the CPU, where the user did not ask for an accelerator, nor for
         bfloat16 there.
         """
-        if not self._may_be_cpu:
-            return
-        if self.use.around(loop.scope).cpu_only:
+        around, may_be = self.use.around(loop.scope), self._may_be_cpu
+        named = around.on_cpu and self.settings.device != "cpu"
+        if around.cpu_only and (may_be or named):
             raise Skip(
                 "cpu-only", loop.backwards[0], self._says_cpu(loop.scope)
             )
+        if not may_be:
+            return
         unmoved = self._on_cpu.of(loop)
         if unmoved is not None:
             name, where = ast.unparse(unmoved), place_of(self.program, unmoved)
@@ -118,6 +124,8 @@ class SwitchFinder:
         gain = "on the CPU, where AMP gains nothing"
         if self.settings.device == "cpu":
             gain = "on the CPU, where only --dtype bfloat16 gains something, on some processors"
+            if self.settings.switch is not None:
+                gain += "; --switch would choose among others there"
         return f"{one if count == 1 else all_of_them} {gain}"
 
     def refuse_two_devices(self, loop: Loop) -> None:
@@ -132,39 +140,19 @@ class SwitchFinder:
                 "are on a GPU: GradScaler hands its factor over to the CPU without waiting for it",
             )
 
+    @property
+    def named_device(self) -> str:
+        """The device that `--device` names, where the program itself says nothing."""
+        return (self.settings.device if self.use.cpu_only else None) or "cuda"
+
     def check_device(self, node: ast.AST) -> None:
-        """Raise Refusal where the oldest torch that the program may run on lacks what AMP needs on
-        the device that `--device` names.
+        """Raise Refusal where the oldest torch that the program may run on lacks what AMP needs
+        on its device.
         """
-        asked = self.settings.device if self.use.cpu_only else None
-        row, oldest, dtype = (
-            device(asked or "cuda"),
-            self.settings.target_torch,
-            self.settings.dtype,
-        )
-        if row is None or asked in (None, "cuda"):
-            return
-        if dtype == "auto" and row.asks_bfloat16 is None:
-            why = f"nothing tells whether {asked} computes bfloat16: name the dtype"
-            raise Refusal("unsupported-shape", node, why)
-        needs = {
-            "autocast": row.autocast,
-            "GradScaler": row.scaler if dtype != "bfloat16" else row.autocast,
-            "autocast to bfloat16": row.bfloat16
-            if dtype == "bfloat16"
-            else row.autocast,
-            "is_bf16_supported": row.asks_bfloat16
-            if dtype == "auto"
-            else row.autocast,
-        }
-        for what, since in needs.items():
-            if since is not None and oldest is not None and oldest < since:
-                why = (
-                    f"{what} knows {asked} since torch "
-                    f"{since[0]}.{since[1]}, and the program may "
-                )
-                why += f"run on {oldest[0]}.{oldest[1]}: raise the bound, or pass --target-torch"
-                raise Refusal("torch-too-old", node, why)
+        name = self.use.only or self.named_device
+        if self.use.cpu_only:
+            refuse_unasked(name, self.settings, node)
+        refuse_unsupported(name, self.settings, node)
 
     def at(
         self, scope: Scope, place: ast.stmt, *, after: bool = False
@@ -274,8 +262,9 @@ class SwitchFinder:
         yield from (
             Switch('"cuda"', flag) for flag in self.questions.flags(moves, here)
         )
-        if self.questions.are_unconditional(moves, here.scope):
-            yield Switch('"cuda"', None)
+        kind = self.questions.unconditional(moves, here.scope)
+        if kind is not None:
+            yield Switch(f'"{kind}"', None)
         yield from self.questions.held(here)
 
     def _told_by(
@@ -318,7 +307,7 @@ class SwitchFinder:
 
     def _asked_for(self, torch: str) -> Switch:
         """Whether the device of a program that names none is there."""
-        asked = (self.settings.device if self.use.cpu_only else None) or "cuda"
+        asked = self.named_device
         if asked == "cpu":
             return Switch('"cpu"', None)
         home = "backends.mps" if asked == "mps" else asked

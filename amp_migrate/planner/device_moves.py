@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from amp_migrate.model.arguments import argument
-from amp_migrate.model.device_values import DeviceValue, Form
+from amp_migrate.model.device_values import (
+    DeviceValue,
+    Form,
+    bare_names,
+)
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.import_groups import beside
 from amp_migrate.model.kinds import Kind
@@ -33,12 +37,7 @@ _ASKS = (
     "is_bf16_",
 )
 _SEEDS = ("manual_seed", "empty_cache", "synchronize", "max_memory", "memory_")
-_OTHERS = tuple(
-    f"{name}."
-    for row in DEVICES
-    if row.name not in ("cuda", "cpu") and row.module
-    for name in (row.module, f"torch.backends.{row.name}")
-)
+_OTHERS = frozenset(row.name for row in DEVICES) - {"cuda", "cpu"}
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,16 @@ class DeviceUse:
     """What a program says about devices."""
 
     def __init__(
-        self, program: Program, files: Collection[Module] | None = None
+        self,
+        program: Program,
+        files: Collection[Module] | None = None,
+        unsupported: frozenset[str] = frozenset(),
     ) -> None:
-        """`files`: those of the program that are asked about, where it is not all of them."""
+        """`files`: those of the program that are asked about, where it is not all of them;
+        `unsupported`: devices on which the program's torch has no mixed precision.
+        """
         self.program = program
+        self.unsupported = unsupported
         self.devices = Devices(program)
         self._calls = [
             (c, s)
@@ -87,15 +92,40 @@ class DeviceUse:
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What is moved to something else than the CPU."""
-        found = (self._move(c, s) for c, s in self._calls if _is_move(c))
-        return tuple(
-            move for move in found if move is not None and not move.value.is_cpu
-        )
+        return tuple(move for move in self._moves if not move.value.is_cpu)
 
     @cached_property
+    def _moves(self) -> tuple[Move, ...]:
+        found = (self._move(c, s) for c, s in self._calls if _is_move(c))
+        return tuple(move for move in found if move is not None)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether a model is moved to the CPU by a name that stands for nothing else."""
+        return any(
+            m.of_model and m.value.is_cpu and dotted_name(m.device)
+            for m in self._moves
+            if m.device is not None
+        )
+
+    @property
     def other(self) -> bool:
-        """Whether the program knows accelerators other than CUDA."""
-        return any(self._knows_other(c, s) for c, s in self._calls)
+        """Whether the program knows accelerators other than CUDA that can have AMP."""
+        return bool(self._others - self.unsupported)
+
+    @cached_property
+    def _others(self) -> frozenset[str]:
+        """The accelerators other than CUDA that the program names."""
+        named = (self._others_of(c, s) for c, s in self._calls)
+        moved = (bare_names(move.value.names) & _OTHERS for move in self.moves)
+        return frozenset[str]().union(*named, *moved)
+
+    @cached_property
+    def only(self) -> str | None:
+        """The accelerator that all is moved to."""
+        named = {n for m in self.moves for n in bare_names(m.value.names)}
+        sure = all(move.value.closed for move in self.moves)
+        return named.pop() if sure and len(named) == 1 else None
 
     @cached_property
     def cuda(self) -> bool:
@@ -111,7 +141,7 @@ class DeviceUse:
     @property
     def cpu_only(self) -> bool:
         """Whether everything runs on the CPU, as far as the program can be seen."""
-        return not (self.moves or self.other or self.cuda or self.helped)
+        return not (self.moves or self._others or self.cuda or self.helped)
 
     @cached_property
     def helped(self) -> bool:
@@ -271,17 +301,16 @@ class DeviceUse:
             known[test] = negated(test)
         return known[test]
 
-    def _knows_other(self, call: ast.Call, scope: Scope) -> bool:
+    def _others_of(self, call: ast.Call, scope: Scope) -> frozenset[str]:
+        """Those that a call names; any, where it asks for the one that is there."""
         name = self.program.canonical(call.func) or ""
-        if name.startswith(("torch.accelerator.", *_OTHERS)):
-            return True
-        known = {row.name for row in DEVICES} - {"cuda", "cpu"}
-        named = (
-            self.devices.of(call, scope).names
-            if name == "torch.device"
-            else frozenset()
-        )
-        return any(device.rstrip(":") in known for device in named)
+        if name == "torch.device":
+            return bare_names(self.devices.of(call, scope).names) & _OTHERS
+        if name.startswith("torch.accelerator."):
+            return frozenset({"any"})
+        package = name.removeprefix("torch.").removeprefix("backends.")
+        known = package != name and _OTHERS
+        return frozenset({package.partition(".")[0]}) & (known or frozenset())
 
     def _uses_cuda(self, names: set[str]) -> bool:
         used = (

@@ -201,12 +201,16 @@ class DeviceQuestions:
             ):
                 yield origin
 
-    def are_unconditional(self, moves: list[Move], scope: Scope) -> bool:
-        """Whether CUDA is used without asking: `.cuda()` or `.to("cuda")` under no condition."""
-        return any(
-            self._is_unconditional(move) and decides(move, moves, scope)
+    def unconditional(self, moves: list[Move], scope: Scope) -> str | None:
+        """The device that is used without asking: `.cuda()` or `.to("cuda")` under no
+        condition.
+        """
+        named = (
+            min(bare_names(move.value.names))
             for move in moves
+            if self._is_unconditional(move) and decides(move, moves, scope)
         )
+        return next(named, None)
 
     def _is_unconditional(self, move: Move) -> bool:
         literal = move.device is None or not dotted_name(move.device)

@@ -69,7 +69,8 @@ class FileAdditions:
             return
         wanted = self._functions(file, planned)
         spelling = self.spellings.of(file.root)
-        found = list(decorations(self.program, wanted, spelling))
+        device = self.edits.switches.named_device
+        found = list(decorations(self.program, wanted, spelling, device))
         if found:
             self._add(plan, file, (one.edit for one in found), True)
             decorators = frozenset(one.decorator for one in found)

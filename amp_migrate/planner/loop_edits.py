@@ -126,7 +126,8 @@ class LoopEdits:
 
     def _apart(self, run: list[ast.stmt]) -> WrapStatements:
         scope = self.program.module.scope_of(run[0])
-        header = self.spellings.of(scope).no_autocast()
+        device = f'"{self.switches.named_device}"'
+        header = self.spellings.of(scope).no_autocast(device)
         self.headers.add(header)
         span = self.program.module.span
         return WrapStatements(span(run[0]), span(run[-1]), header)

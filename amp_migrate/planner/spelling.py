@@ -119,10 +119,10 @@ class Spelling:
         dtype = [] if self.dtype == "float16" else [f"dtype={chosen}"]
         return f"{self.torch}.cuda.amp.autocast({', '.join([*dtype, *switch])})"
 
-    def no_autocast(self) -> str:
+    def no_autocast(self, device_type: str) -> str:
         """The context of what is computed in float32 inside of a region."""
-        if self.new_api:
-            return f'{self.torch}.autocast("cuda", enabled=False)'
+        if self._is_new(device_type):
+            return f"{self.torch}.autocast({device_type}, enabled=False)"
         return f"{self.torch}.cuda.amp.autocast(enabled=False)"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from amp_migrate.config import Option, Settings
+from amp_migrate.pipeline.migrate import migrate_text
 from tests.planner.programs import migrate, output, text
 
 PROGRAM = text(
@@ -65,6 +67,8 @@ def test_bfloat16_on_the_cpu_when_it_is_asked_for() -> None:
         ("xpu", "bfloat16", (1, 13), "autocast knows xpu since torch 2.0"),
         ("xpu", "auto", (2, 6), "is_bf16_supported knows xpu since torch 2.10"),
         ("cpu", "bfloat16", (1, 9), "autocast knows cpu since torch 1.10"),
+        ("cuda", "bfloat16", (1, 9), "autocast to bfloat16 knows cuda since torch 1.10"),
+        ("cuda", "auto", (1, 6), "autocast to bfloat16 knows cuda since torch 1.10"),
     ],
 )
 def test_a_torch_without_what_it_takes(
@@ -112,3 +116,120 @@ def test_auto_asks_for_bfloat16_without_emulation() -> None:
     assert "torch.cuda.is_bf16_supported(including_emulation=False)" in new
     old = output(PROGRAM, device="cuda", dtype="auto", target_torch=(2, 0))
     assert "torch.cuda.get_device_capability() >= (8, 0)" in old
+
+
+MOVED = PROGRAM.replace("nn.Linear(4, 4)", "nn.Linear(4, 4).to({device})").replace(
+    "model(x)", "model(x.to({device}))"
+)
+CHOICE = 'device = torch.device("mps" if torch.backends.mps.is_available() else "cuda")\n'
+SETUPS = {
+    "a choice": (CHOICE, "device"),
+    "a string": ('device = "xpu"\n', "device"),
+    "by name": ("", '"mps"'),
+    "by name and index": ("", '"xpu:1"'),
+    "only mps": ('device = torch.device("mps")\n', "device"),
+}
+
+
+def moved(setup: str) -> str:
+    """A program that names its devices."""
+    made, device = SETUPS[setup]
+    first = "from torch import nn\n"
+    return MOVED.replace("{device}", device).replace(first, first + made)
+
+
+@pytest.mark.parametrize(
+    ("setup", "options", "scaler", "region"),
+    [
+        ("a choice", {}, 'device.type, enabled=device.type != "cpu"', "device.type"),
+        ("a choice", {"target_torch": (2, 8)}, "device.type, ", "device.type"),
+        ("a choice", {"target_torch": (2, 6)}, '"cuda", enabled=device.type == "cuda"', '"cuda"'),
+        ("a string", {"target_torch": (2, 4)}, 'device, enabled=device != "cpu"', "device"),
+        ("by name", {}, '"mps")', '"mps"'),
+        ("by name and index", {}, '"xpu")', '"xpu"'),
+    ],
+)
+def test_a_device_of_the_programs_own(
+    setup: str, options: dict[str, tuple[int, int]], scaler: str, region: str
+) -> None:
+    new = output(moved(setup), **options)
+    assert f"scaler = torch.amp.GradScaler({scaler}" in new
+    assert f"with torch.autocast({region}, dtype=" in new
+
+
+def test_a_choice_with_a_torch_that_knows_cuda_alone() -> None:
+    new = output(moved("a choice"), target_torch=(2, 0), dtype="auto")
+    assert 'use_amp = device.type == "cuda"\n' in new
+    assert "torch.cuda.amp.autocast(dtype=amp_dtype, enabled=use_amp)" in new
+
+
+@pytest.mark.parametrize(
+    ("setup", "options", "why"),
+    [
+        ("only mps", {"target_torch": (2, 6)}, "GradScaler knows mps since torch 2.8"),
+        ("by name", {"target_torch": (2, 4)}, "autocast knows mps since torch 2.5"),
+        ("a string", {"target_torch": (2, 0)}, "GradScaler knows xpu since torch 2.3"),
+    ],
+)
+def test_the_only_device_of_a_program_is_not_known(
+    setup: str, options: dict[str, tuple[int, int]], why: str
+) -> None:
+    outcome = migrate(moved(setup), **options)
+    assert outcome.output is None
+    assert why in str(outcome.loops[0].message)
+
+
+@pytest.mark.parametrize("device", ["cuda", "xpu"])
+def test_a_program_that_names_the_cpu_stays_there(device: str) -> None:
+    source = MOVED.replace("{device}", "device").replace(
+        "model =", 'device = torch.device("cpu")\nmodel =', 1
+    )
+    assert [loop.reason for loop in migrate(source, device=device).loops] == ["cpu-only"]
+    assert 'autocast("cpu", dtype=' in output(source, device="cpu", dtype="bfloat16")
+
+
+def test_weights_that_are_saved_from_the_cpu_say_nothing() -> None:
+    saved = f'{PROGRAM}torch.save(model.to("cpu").state_dict(), "weights.pt")\n'
+    assert 'GradScaler("cuda"' in output(saved, device="cuda")
+
+
+CUSTOM = """
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w.t()
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g @ w, g.t() @ x
+
+
+"""
+DISTANCES = """
+def distances(x, y):
+    squares = (x**2).sum(1).view(-1, 1) + (y**2).sum(1).view(1, -1)
+    near = squares - 2.0 * torch.mm(x, y.t())
+    return torch.clamp(near, 0.0, 100.0)
+
+
+"""
+
+
+@pytest.mark.parametrize("device", ["cuda", "xpu"])
+def test_what_keeps_float32_names_the_device(device: str) -> None:
+    source = PROGRAM.replace("\nmodel =", f"{CUSTOM}model =").replace(
+        "model(x), y", "Scaled.apply(model(x), w), y"
+    )
+    assert f'custom_bwd(device_type="{device}")' in output(source, device=device)
+    island = PROGRAM.replace("\nmodel =", f"{DISTANCES}model =").replace(
+        "nn.functional.mse_loss(model(x), y)", "distances(y, model(x)).mean()"
+    )
+    assert f'with torch.autocast("{device}", enabled=False):' in output(island, device=device)
+
+
+def test_a_switch_is_none_for_the_cpu() -> None:
+    asked = Settings(device="cpu", dtype="auto", switch=Option("amp", "bfloat16"))
+    (loop,) = migrate_text(PROGRAM, "a.py", asked).loops
+    assert "--switch would choose among others" in str(loop.message)

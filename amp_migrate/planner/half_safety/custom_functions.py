@@ -42,16 +42,19 @@ class Decorated(NamedTuple):
 
 
 def decorations(
-    program: Program, wanted: Iterable[Custom], spelling: Spelling
+    program: Program,
+    wanted: Iterable[Custom],
+    spelling: Spelling,
+    device: str,
 ) -> Iterator[Decorated]:
-    """The decorators that some of the functions of a program need."""
+    """The decorators that some of the functions of a program need on a device."""
     th = spelling.torch
     there, back = (
         (
-            f'{th}.amp.custom_fwd(device_type="cuda", cast_inputs={th}.float32)',
-            f'{th}.amp.custom_bwd(device_type="cuda")',
+            f'{th}.amp.custom_fwd(device_type="{device}", cast_inputs={th}.float32)',
+            f'{th}.amp.custom_bwd(device_type="{device}")',
         )
-        if spelling.new_api
+        if spelling.new_api or device != "cuda"
         else (
             f"{th}.cuda.amp.custom_fwd(cast_inputs={th}.float32)",
             f"{th}.cuda.amp.custom_bwd",
