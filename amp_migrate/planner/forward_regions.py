@@ -222,10 +222,11 @@ class RegionFinder:
         return [m.statement for m in members]
 
     def _runs_on_halves(self, step: Step, tainted: set[str]) -> bool:
-        return bool(step.uses & tainted) and (
-            self._runs_forward(step.statement, quiet=True)
-            and not under_no_grad(self.program, step.statement)
-        )
+        if step.statement in self.late or not step.uses & tainted:
+            return False
+        return self._runs_forward(
+            step.statement, quiet=True
+        ) and not under_no_grad(self.program, step.statement)
 
     def _stays_float(
         self, step: Step, tainted: set[str], floats: set[str]

@@ -34,7 +34,7 @@ class MoveOrder:
             return True
         late = self._orders(move, scope, place, after)
         if not late:
-            return _is_constructor(move.scope)
+            return is_constructor(move.scope)
         # A scope may call twice what moves: a later call takes back nothing of the first.
         return all(any(not one for one in ways) for ways in late.values())
 
@@ -67,11 +67,11 @@ class MoveOrder:
         constructor calls: other objects of the class are made whenever they are.
         """
         made, cls = map(self.program.graph.class_around, (first, scope))
-        if made is None or cls is None or not _is_constructor(first):
+        if made is None or cls is None or not is_constructor(first):
             return False
         of_object = {*self.program.graph.lineage(cls), cls}
         return made in of_object and not any(
-            _is_constructor(one)
+            is_constructor(one)
             and self.program.graph.class_around(one) in of_object
             for one in self._leading_to(scope)
         )
@@ -128,7 +128,8 @@ class MoveOrder:
                     yield from self._ways(caller, _end(call), hops - 1)
 
 
-def _is_constructor(scope: Scope) -> bool:
+def is_constructor(scope: Scope) -> bool:
+    """Whether a scope is an `__init__`."""
     return isinstance(scope.node, FUNCTIONS) and scope.node.name == "__init__"
 
 

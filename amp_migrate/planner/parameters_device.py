@@ -16,7 +16,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_stored, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
-from amp_migrate.planner.move_order import MoveOrder
+from amp_migrate.planner.move_order import MoveOrder, is_constructor
 
 _PARAMETERS = ("parameters", "named_parameters")
 _DEEP = 3
@@ -265,10 +265,14 @@ class TrainedModels:
         )
 
     def owner(self, model: ast.expr, scope: Scope) -> ast.ClassDef | None:
-        """The module that a model is a part of: who moves that moves it, too."""
+        """The module that a model is a part of, or whose constructor it is read in: who moves that
+        moves it, too.
+        """
         cls = self.program.graph.class_around(scope)
         head, _, rest = (dotted_name(model) or "").partition(".")
-        if cls is None or head != scope.self_name or not rest:
+        if cls is None or head != scope.self_name:
+            return None
+        if not rest and not is_constructor(scope):
             return None
         return (
             cls if self.program.values.class_kind(cls) is Kind.MODEL else None

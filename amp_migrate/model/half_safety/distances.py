@@ -17,6 +17,8 @@ from amp_migrate.torch_facts import ops
 
 _SUMS = ("sum",)
 _SQUARES = ("pow", "square")
+_PLUS_PRODUCTS = ("addmm", "baddbmm")
+"""Of three operands, of which the last two are multiplied."""
 _DEEP = 3
 _VIEWS = frozenset(row for row in ops.shapes.ROWS if row.result == "same")
 
@@ -32,7 +34,9 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             and found.policy == "lower"
             and found.form != "in-place"
         ):
-            yield from _of_product(asked, node, operands(found, node), scope)
+            given = operands(found, node)
+            factors = given[found.op.name in _PLUS_PRODUCTS :]
+            yield from _of_product(asked, node, factors, scope)
 
 
 def _of_product(

@@ -14,7 +14,22 @@ from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 
 
-def refuse_short_lived(
+def check_lifetimes(
+    program: Program,
+    epochs: Epochs,
+    cls: ast.ClassDef,
+    made: list[Binding],
+    scope: Scope,
+) -> None:
+    """Refuse a scaler that would not live as long as what its optimizer, an attribute that a body
+    of the class steps, has learned.
+    """
+    for heir in program.graph.heirs(cls):
+        _refuse_short_lived(program, epochs, heir, made)
+    _refuse_resumed(program, made, scope)
+
+
+def _refuse_short_lived(
     program: Program, epochs: Epochs, cls: ast.ClassDef, made: list[Binding]
 ) -> None:
     """Refuse a scaler in an object that a loop makes anew, around an optimizer that was made before
@@ -68,6 +83,59 @@ def _refusal(
         call,
         f"`{cls.name}` is made anew in each turn of the loop at {place_of(program, loop)}, and a "
         "scaler in it would lose what it learned: make the object once, before the loop",
+    )
+
+
+def _refuse_resumed(
+    program: Program, made: list[Binding], scope: Scope
+) -> None:
+    """Refuse a scaler beside an optimizer that each call of `scope` makes anew and gives the state
+    of the last one: its own state would not go with it.
+    """
+    for binding in made:
+        maker = program.module.scope_of(binding.statement)
+        name = _attribute_of(binding)
+        called = any(
+            program.values.callee(call, scope) is maker.node
+            for call in scope.calls
+        )
+        kept = _loaded(maker, name) if called or maker is scope else None
+        if kept is not None and _is_state(program, kept, name, scope):
+            raise Refusal(
+                "scaler-created-per-epoch",
+                binding.statement,
+                f"`{scope.qualname}` makes `{name}` anew with each call and gives it the state of "
+                "the last one, while a scaler made beside it would lose what it learned: make "
+                "the optimizer once",
+            )
+
+
+def _attribute_of(binding: Binding) -> str:
+    """`self.optimizer` of the statement that sets it."""
+    statement = binding.statement
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return (dotted_name(target) if target is not None else None) or ""
+
+
+def _loaded(maker: Scope, name: str) -> str | None:
+    """`self.state` of `self.optimizer.load_state_dict(self.state)`."""
+    given = (
+        dotted_name(call.args[0])
+        for call in maker.calls
+        if dotted_name(call.func) == f"{name}.load_state_dict" and call.args
+    )
+    return next((one for one in given if one is not None), None)
+
+
+def _is_state(program: Program, kept: str, name: str, scope: Scope) -> bool:
+    """Whether a body sets an attribute to the state of an optimizer."""
+    cls = program.graph.class_around(scope)
+    bindings = program.module.scopes[cls].bindings if cls is not None else {}
+    return any(
+        isinstance(one.value, ast.Call)
+        and dotted_name(one.value.func) == f"{name}.state_dict"
+        and program.module.scope_of(one.statement) is scope
+        for one in bindings.get(kept, ())
     )
 
 

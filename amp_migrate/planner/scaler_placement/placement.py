@@ -23,7 +23,7 @@ from amp_migrate.planner.scaler_placement.callers import (
 )
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
-from amp_migrate.planner.scaler_placement.lifetimes import refuse_short_lived
+from amp_migrate.planner.scaler_placement.lifetimes import check_lifetimes
 from amp_migrate.planner.scaler_placement.makers import (
     attribute_makers,
     kept_by_class,
@@ -236,8 +236,7 @@ class Wiring:
             for name in names
         ]
         handed = [one for bindings in made for one in bindings]
-        for heir in self.program.graph.heirs(cls):
-            refuse_short_lived(self.program, self.epochs, heir, handed)
+        check_lifetimes(self.program, self.epochs, cls, handed, scope)
         for home, bindings, places in attribute_homes(
             self.program, self.scalers.anchors, cls, handed, scope
         ):
