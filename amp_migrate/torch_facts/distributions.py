@@ -1,5 +1,6 @@
-"""The distributions of torch that check what they are given: which of their parameters must be
-greater than zero. They compute and draw in the dtype of their parameters.
+"""The distributions of torch that check or bound what they are given: which of their parameters
+must be greater than zero, and which are probabilities, kept by `eps` of their dtype from zero and
+one. They compute and draw in the dtype of their parameters.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ class Distribution(NamedTuple):
     """Their names, in order."""
     positive: str
     """Those that must be greater than zero."""
+    probabilities: str = ""
+    """Those that are bounded by `torch.finfo(dtype).eps`: 0.001 in half precision."""
 
     def place(self, name: str) -> int:
         """Where a parameter stands in a call."""
@@ -44,13 +47,32 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
     Distribution("StudentT", "df loc scale", "df scale"),
     Distribution("VonMises", "loc concentration", "concentration"),
     Distribution("Weibull", "scale concentration", "scale concentration"),
+    Distribution("Bernoulli", "probs", "", "probs"),
+    Distribution("Binomial", "total_count probs", "", "probs"),
+    Distribution("Categorical", "probs", "", "probs"),
+    Distribution("ContinuousBernoulli", "probs", "", "probs"),
+    Distribution("Geometric", "probs", "", "probs"),
+    Distribution("Multinomial", "total_count probs", "", "probs"),
+    Distribution("NegativeBinomial", "total_count probs", "", "probs"),
+    Distribution("OneHotCategorical", "probs", "", "probs"),
+    Distribution("OneHotCategoricalStraightThrough", "probs", "", "probs"),
+    Distribution("RelaxedBernoulli", "temperature probs", "", "probs"),
+    Distribution("RelaxedOneHotCategorical", "temperature probs", "", "probs"),
 )  # fmt: skip
 
-_BY_NAME = {row.name: row for row in DISTRIBUTIONS}
+FUNCTIONS: tuple[Distribution, ...] = (
+    Distribution("clamp_probs", "probs", "", "probs"),
+    Distribution("probs_to_logits", "probs is_binary", "", "probs"),
+)
+"""What the distributions bound probabilities with, in `torch.distributions.utils`."""
+
+_BY_NAME = {row.name: row for row in (*DISTRIBUTIONS, *FUNCTIONS)}
 
 
 def distribution(canonical: str | None) -> Distribution | None:
-    """The row of a class, by its full name: `torch.distributions.normal.Normal`, too."""
+    """The row of a class or a function, by its full name: `torch.distributions.normal.Normal`,
+    too.
+    """
     head, _, last = (canonical or "").rpartition(".")
     known = head.startswith("torch.distributions")
     return _BY_NAME.get(last) if known else None

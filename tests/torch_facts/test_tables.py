@@ -154,9 +154,29 @@ def test_positive_parameters_of_distributions_are_torchs() -> None:
         positive = [one for one, c in inner.items() if repr(c).startswith("GreaterThan(lower")]
         if positive:
             found[name] = sorted(positive)
-    rows = {row.name: sorted(row.positive.split()) for row in distributions.DISTRIBUTIONS}
+    positive_of = {one.name: sorted(one.positive.split()) for one in distributions.DISTRIBUTIONS}
+    rows = {name: names for name, names in positive_of.items() if names}
     found.pop("GeneralizedPareto", None)  # younger than the torch that most programs have
     assert rows == found
+
+
+def test_probabilities_of_distributions_are_torchs() -> None:
+    with_logits = {"probs", "logits"}
+    found = {
+        name
+        for name in torch.distributions.__all__
+        if with_logits <= set(inspect.signature(getattr(torch.distributions, name)).parameters)
+    }
+    assert found == {row.name for row in distributions.DISTRIBUTIONS if row.probabilities}
+
+
+@pytest.mark.parametrize("row", distributions.FUNCTIONS, ids=lambda row: row.name)
+def test_probabilities_are_bounded_by_eps_of_their_dtype(row: distributions.Distribution) -> None:
+    bound = getattr(torch.distributions.utils, row.name)
+    small = torch.tensor([1e-6, 0.5])
+    assert list(inspect.signature(bound).parameters) == row.parameters.split()
+    assert (bound(small.half()).float() - bound(small)).abs()[0] > 9e-4
+    assert distributions.distribution(f"torch.distributions.utils.{row.name}") is row
 
 
 @pytest.mark.parametrize("row", distributions.DISTRIBUTIONS, ids=lambda row: row.name)

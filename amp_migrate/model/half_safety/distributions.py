@@ -1,7 +1,8 @@
-"""Distributions whose spread is half precision: `Normal(mean, out.abs())`.
+"""Distributions whose parameters are half precision: `Normal(mean, out.abs())`.
 
 Their arguments are checked: a spread must be greater than zero, and what half precision rounds to
-zero ends the run. Noise is drawn, and densities are computed, in the dtype of the parameters.
+zero ends the run. Probabilities are kept from zero and one by `eps` of their dtype. Noise is drawn,
+and densities are computed, in the dtype of the parameters.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers, ops
-from amp_migrate.torch_facts.distributions import distribution
+from amp_migrate.torch_facts.distributions import (
+    Distribution,
+    distribution,
+)
 from amp_migrate.torch_facts.ops import Trait
 
 _RULE = "loses-precision"
 _DEEP = 8
 _IN_HALF = "a distribution draws and computes in the dtype of its parameters"
+_BOUND = "probabilities are kept from 0 and 1 by 0.001 in half precision"
 _SAME = frozenset(
     row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")
 )
@@ -58,6 +63,16 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 yield Hazard("eps-underflow", node, casts, weak.what)
             for one in _halves(asked, _operands(call), scope):
                 yield Hazard(_RULE, call, (one,), _IN_HALF)
+    for call, given in _probabilities(asked, node):
+        if asked.fact(given, scope).seen_half:
+            inner = [
+                Hazard(_RULE, call, (weak.cast,), weak.what)
+                for weak in Search(asked, Trait.LOG).of(given, scope)
+                if weak.cast is not None
+            ]
+            yield from inner
+            if not inner:
+                yield Hazard(_RULE, call, (given,), _BOUND)
 
 
 def _halves(
@@ -77,21 +92,41 @@ def _spreads(
     asked: Asked, node: ast.AST
 ) -> Iterator[tuple[ast.Call, ast.expr]]:
     """The parameters of a distribution that must be greater than zero."""
+    made = _made(asked, node)
+    if isinstance(node, ast.Call) and made is not None:
+        for given in _given(node, made, made.positive):
+            yield node, given
+
+
+def _probabilities(
+    asked: Asked, node: ast.AST
+) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Those that are bounded by `eps` of their dtype."""
+    made = _made(asked, node)
+    if isinstance(node, ast.Call) and made is not None:
+        for given in _given(node, made, made.probabilities):
+            yield node, given
+
+
+def _made(asked: Asked, node: ast.AST) -> Distribution | None:
     canonical = asked.inference.program.canonical
-    made = (
+    return (
         distribution(canonical(node.func))
         if isinstance(node, ast.Call)
         else None
     )
-    if not isinstance(node, ast.Call) or made is None:
-        return
-    named = {one.arg: one.value for one in node.keywords}
-    for name in made.positive.split():
+
+
+def _given(
+    call: ast.Call, made: Distribution, names: str
+) -> Iterator[ast.expr]:
+    named = {one.arg: one.value for one in call.keywords}
+    for name in names.split():
         place = made.place(name)
-        is_placed = place < len(node.args)
-        given = node.args[place] if is_placed else named.get(name)
+        is_placed = place < len(call.args)
+        given = call.args[place] if is_placed else named.get(name)
         if given is not None:
-            yield node, given
+            yield given
 
 
 # -- what has no bound above zero
