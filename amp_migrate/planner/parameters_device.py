@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.constructors import is_run_by_constructor
 from amp_migrate.model.empty_modules import may_be_empty
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.loss_modules import holds_nothing
@@ -338,10 +339,22 @@ class TrainedModels:
                 if self.order.runs_before(m, scope, place, after=after)
             ]
             return all(m in run or self._repeats(m, run) for m in its)
+        if self._is_being_made(model, scope):
+            return False
         others = (m for m in moves if self._may_be_of_model(m))
         return not any(
             self.order.runs_later(m, scope, place, after=after) for m in others
         )
+
+    def _is_being_made(self, model: ast.expr, scope: Scope) -> bool:
+        """Whether a module runs this while it is made, when no caller can have moved it."""
+        cls = self.program.graph.class_around(scope)
+        head = (dotted_name(model) or "").partition(".")[0]
+        if cls is None or head != scope.self_name:
+            return False
+        return self.program.values.class_kind(
+            cls
+        ) is Kind.MODEL and is_run_by_constructor(self.program, scope.node, cls)
 
     def _repeats(self, move: Move, others: Sequence[Move]) -> bool:
         """Whether one of some moves went to the same variable's device."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.constructors import is_run_by_constructor
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
-from amp_migrate.model.syntax import Binding, Function
+from amp_migrate.model.syntax import Binding
 
 
 def without_later(program: Program, made: list[Binding]) -> list[Binding]:
@@ -39,7 +37,9 @@ def _is_later(program: Program, one: Binding, made: list[Binding]) -> bool:
     ]
     return (
         bool(trained)
-        and not any(_is_run(program, scope.node, heir) for heir in heirs)
+        and not any(
+            is_run_by_constructor(program, scope.node, heir) for heir in heirs
+        )
         and all(_is_made_before(program, heir, others) for heir in trained)
     )
 
@@ -54,41 +54,11 @@ def _is_made_before(
 ) -> bool:
     return any(
         _is_sure(program, other)
-        and _is_run(program, program.module.scope_of(other).node, cls)
+        and is_run_by_constructor(
+            program, program.module.scope_of(other).node, cls
+        )
         for other in others
     )
-
-
-def _is_run(program: Program, method: ast.AST, cls: ast.ClassDef) -> bool:
-    """Whether the constructor of a class runs a method."""
-    return any(one is method for one in _run_by_constructor(program, cls))
-
-
-def _run_by_constructor(
-    program: Program, cls: ast.ClassDef
-) -> Iterator[Function]:
-    """The constructor, those of bases that it calls, and the methods that they call in any case."""
-    for base in program.graph.lineage(cls):
-        init = program.graph.method(base, "__init__")
-        if init is None:
-            return
-        yield init
-        name = program.scope(init).self_name
-        for statement in init.body:
-            call = statement.value if isinstance(statement, ast.Expr) else None
-            called = (
-                dotted_name(call.func) if isinstance(call, ast.Call) else None
-            )
-            head, _, method = (called or "").partition(".")
-            found = program.graph.method(cls, method) if head == name else None
-            if found is not None:
-                yield found
-        if not any(_is_init(call) for call in calls_in(init)):
-            return
-
-
-def _is_init(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"
 
 
 def _is_sure(program: Program, statement: ast.AST) -> bool:
