@@ -216,7 +216,8 @@ class CallValues:
         )
         if own.cls is None or own.origin is not None:
             return (function,)
-        heirs = self.graph.heirs(own.cls)
+        assert isinstance(holder, ast.Name)
+        heirs = self.graph.own_classes(own.cls, holder.id, scope)
         methods = (self.graph.method(heir, function.name) for heir in heirs)
         return tuple(
             dict.fromkeys(

@@ -20,6 +20,7 @@ from amp_migrate.model.object_calls import (
     classes_made,
     is_inherited,
 )
+from amp_migrate.model.overridden import heirs_that_run, method_of_self
 from amp_migrate.model.receivers import is_module, is_of_torch
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 
@@ -44,6 +45,9 @@ class CallGraph:
         self._defined: dict[tuple[str, bool, Scope], list[ast.AST]] = {}
         self._own_calls: dict[
             str, tuple[dict[ast.ClassDef, list[Site]], list[Site]]
+        ] = {}
+        self._own_classes: dict[
+            tuple[ast.ClassDef, Function], list[ast.ClassDef]
         ] = {}
         self._behind: dict[tuple[ast.expr, Scope], list[ast.AST]] = {}
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
@@ -140,6 +144,18 @@ class CallGraph:
                 for ancestor in self.lineage(other):
                     self._heirs.setdefault(ancestor, []).append(other)
         return list(self._heirs.get(cls, (cls,)))
+
+    def own_classes(
+        self, cls: ast.ClassDef, name: str, scope: Scope
+    ) -> list[ast.ClassDef]:
+        """What `self` may be of in a scope of a class: the class, and the heirs that run it."""
+        method = method_of_self(scope, name)
+        if method is None:
+            return self.heirs(cls)
+        key = cls, method
+        if key not in self._own_classes:
+            self._own_classes[key] = heirs_that_run(self, cls, method)
+        return self._own_classes[key]
 
     def method(self, cls: ast.ClassDef, name: str) -> Function | None:
         """The method `name` of a class or of its bases in this module."""

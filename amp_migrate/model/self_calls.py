@@ -76,7 +76,7 @@ class SelfCalls:
         own = self.inherited(cls, name, itself=True)
         heirs = (
             self._defined(heir, name)
-            for heir in self.graph.heirs(cls)
+            for heir in self.graph.own_classes(cls, holder.id, scope)
             if heir is not cls
         )
         return own + [

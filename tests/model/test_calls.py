@@ -169,3 +169,39 @@ def test_super_runs_a_sibling_that_an_heir_brings() -> None:
 def test_super_runs_what_an_unknown_base_may_be() -> None:
     source = SUPER.replace("class Asking(Base)", "class Asking(made())")
     assert _calls_of(source, "Kept") == 1
+
+
+HEIRS = """
+class Base:
+    def epoch(self):
+        ask(self.loss())
+    def loss(self):
+        pass
+class Plain(Base):
+    def loss(self):
+        pass
+class Other(Base):
+    def epoch(self):
+        pass
+    def loss(self):
+        pass
+class Back(Base):
+    def epoch(self):
+        super().epoch()
+    def loss(self):
+        pass
+class Handing(Base):
+    def epoch(self):
+        run(Base.epoch)
+    def loss(self):
+        pass
+"""
+
+
+def test_self_is_of_no_heir_that_runs_another_method() -> None:
+    program, call, scope = asked(HEIRS)
+    assert isinstance(call, ast.Call)
+    scopes = program.module.scopes
+    found = [scopes[one].owner for one in program.values.callees(call, scope)]
+    names = [one.node.name for one in found if one and isinstance(one.node, ast.ClassDef)]
+    assert names == ["Base", "Plain", "Back", "Handing"]
