@@ -29,6 +29,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.scale_free import is_scale_free
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
 from amp_migrate.patterns import pattern
+from amp_migrate.torch_facts.iteration import HAND_ON
 from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ _HARMLESS_LIBRARIES = (
     "logging.",
     "matplotlib.",
     "argparse.",
+    *HAND_ON,
 )
 _TELLING = (ast.Call, ast.Attribute)  # the only nodes with effects of their own
 _REDUCERS = pattern(

@@ -19,6 +19,7 @@ from amp_migrate.model.module_places import (
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts.iteration import CHAIN
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -27,7 +28,6 @@ Maybe: TypeAlias = "Found | None"
 _DEEP = 6
 _ASKED = ("parameters", "named_parameters")
 _LISTS = frozenset({"list", "tuple", "set", "iter"})
-_CHAIN = ("itertools.chain", "itertools.chain.from_iterable")
 _CONTAINERS = tuple(
     f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict")
 )
@@ -185,7 +185,7 @@ def _lists_in(call: ast.Call, program: Program) -> list[ast.expr] | None:
     """`list(a.parameters())`, `itertools.chain(a.parameters(), b.parameters())`."""
     func = call.func
     is_list = isinstance(func, ast.Name) and func.id in _LISTS
-    is_chain = (program.canonical(func) or "") in _CHAIN
+    is_chain = (program.canonical(func) or "") in CHAIN
     return call.args if is_list or is_chain else None
 
 

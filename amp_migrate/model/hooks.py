@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.effects import is_reducer
 from amp_migrate.model.gradient_effects import last_name
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import (
     FUNCTIONS,
@@ -62,6 +63,52 @@ def is_linear_hook(program: Program, call: ast.Call, scope: Scope) -> bool:
     given = last.value if isinstance(last, ast.Return) else None
     return (
         quiet and given is not None and _is_multiple(given, parameters[-1].arg)
+    )
+
+
+def asks_for_nan(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a hook on the very loss that goes backward asks whether its gradient is a number and
+    no more: that gradient is the scaler's factor, which is one.
+    """
+    hook = _function(program, call.args[0], scope) if call.args else None
+    loss = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if loss is None or not isinstance(hook, FUNCTIONS) or returned(hook):
+        return False
+    given = [one.arg for one in hook.args.args]
+    nodes = [node for part in hook.body for node in nodes_in(part)]
+    read = [one for one in nodes if isinstance(one, ast.Name)]
+    asked = {one for node in nodes for one in _asked_for_nan(node)}
+    return (
+        len(given) == 1
+        and all(one in asked for one in read if one.id == given[0])
+        and _goes_backward(program, loss, scope)
+    )
+
+
+def _asked_for_nan(node: ast.AST) -> tuple[ast.expr, ...]:
+    """`grad` of `torch.isnan(grad)` and `grad.isnan()`."""
+    if not isinstance(node, ast.Call) or last_name(node.func) != "isnan":
+        return ()
+    if isinstance(node.func, ast.Attribute):
+        return (*node.args, node.func.value)
+    return tuple(node.args)
+
+
+def _goes_backward(program: Program, loss: ast.expr, scope: Scope) -> bool:
+    """Whether `loss.backward()` is called on what a name holds here."""
+    name = dotted_name(loss)
+    here = program.reaching.at(loss, name) if name is not None else None
+    if name is None or here is None or not here.complete:
+        return False
+    receivers = (
+        call.func.value
+        for call in scope.calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+    )
+    return any(
+        dotted_name(one) == name
+        and program.reaching.at(one, name).bindings == here.bindings
+        for one in receivers
     )
 
 

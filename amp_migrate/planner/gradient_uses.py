@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.hooks import is_linear_hook
+from amp_migrate.model.hooks import asks_for_nan, is_linear_hook
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
@@ -201,6 +201,7 @@ def _hooks(program: Program) -> list[tuple[Scope, ast.Call, str]]:
         for call in scope.calls
         if (why := _sees_scaled(call))
         and not is_linear_hook(program, call, scope)
+        and not asks_for_nan(program, call, scope)
     ]
 
 

@@ -75,12 +75,22 @@ def _is_unresolved(program: Program, site: CallSite) -> bool:
         site.scope
     ):
         return False
-    if program.values.callee(site.call, site.scope) is None:
+    called = program.values.callee(site.call, site.scope)
+    if called is None:
         return True
+    if program.scope(called).owner is None and _is_module(program, site):
+        return False
     known = classes_made(program.graph, (site.call, site.scope))
     if known is not None and len(set(known)) == 1:
         return False  # what its constructor is handed is not the object
     return len(set(made_classes(program, func.value, site.scope))) != 1
+
+
+def _is_module(program: Program, site: CallSite) -> bool:
+    """`training.step(state)`: whatever methods are called `step`, this is none of them."""
+    assert isinstance(site.call.func, ast.Attribute)
+    imported = program.reaching.imported
+    return imported.is_import(site.call.func.value, site.scope)
 
 
 def _own_name(scope: Scope) -> str | None:

@@ -140,12 +140,15 @@ class ScalerReads(RewrittenFile):
         return [module.scopes[one] for one in family]
 
     def _is_next(self, later: ast.AST | None, earlier: ast.AST | None) -> bool:
-        """Whether an assignment is the statement after another."""
-        if not isinstance(earlier, ast.Assign):
+        """Whether an assignment is the statement after another, which may end a branch above it."""
+        if not isinstance(earlier, (ast.Assign, ast.If)):
             return False
         block = self.program.module.block_of(earlier)
         after = block[block.index(earlier) + 1 :][:1]
-        return bool(after) and after[0] is later
+        if after:
+            return after[0] is later
+        above = self.program.module.parents.get(earlier)
+        return isinstance(above, ast.If) and self._is_next(later, above)
 
     def _is_step(self, call: ast.Call) -> bool:
         func = call.func
