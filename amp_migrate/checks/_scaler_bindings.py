@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import LOOPS, Scope
+
+_NOT_ALWAYS_ONE = (
+    ast.IfExp,
+    ast.Constant,
+    ast.List,
+    ast.Tuple,
+    ast.Dict,
+    ast.ListComp,
+    ast.DictComp,
+)
 
 
 def bindings(
@@ -28,10 +38,14 @@ def bindings(
 
 
 def may_be_none(program: Program, scope: Scope, scaler: str) -> bool:
-    """A scaler that some programs leave out: None by default, or made under a condition."""
+    """A scaler that some programs leave out: None by default, or made under a condition; or one of
+    several.
+    """
     found = bindings(program, scope, scaler)
     for statement, value in found:
-        if isinstance(value, (ast.IfExp, ast.Constant)) or any(
+        if isinstance(statement, (*LOOPS, ast.comprehension)):
+            return True
+        if isinstance(value, _NOT_ALWAYS_ONE) or any(
             isinstance(a, ast.If) for a in program.module.ancestors(statement)
         ):
             return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.checks._states import handed_over, is_stepped_by_scaler
+from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -61,6 +62,32 @@ def _is_scaled(
     )
 
 
+def makes_stepper(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call makes an object that keeps a scaler and steps what its methods are handed."""
+    cls = program.graph.class_named(call.func, scope)
+    own = [
+        one
+        for one in program.module.scopes.values()
+        if cls is not None and program.graph.class_around(one) is cls
+    ]
+    makes = any(
+        program.events.what(c, one) is EventKind.SCALER_CREATED
+        for one in own
+        for c in one.calls
+    )
+    return makes and any(
+        program.events.what(c, one) is EventKind.SCALER_STEP
+        and any(_is_parameter(given, one) for given in c.args[:1])
+        for one in own
+        for c in one.calls
+    )
+
+
+def _is_parameter(expr: ast.expr, scope: Scope) -> bool:
+    names = {one.arg for one in scope.parameters()}
+    return isinstance(expr, ast.Name) and expr.id in names
+
+
 def _hands_scaler(call: ast.Call, given: ast.expr) -> bool:
     """Whether a call may hand over the scaler, or what holds its state, beside the optimizer."""
     rest = [*call.args, *(k.value for k in call.keywords)]
@@ -73,12 +100,30 @@ def _hands_scaler(call: ast.Call, given: ast.expr) -> bool:
 
 def calls_on_scaler(program: Program, method: str) -> bool:
     return any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == method
-        and "scal" in (dotted_name(call.func.value) or "").lower()
+        _is_on_scaler(call, scope, method)
         for scope in program.module.scopes.values()
         for call in scope.calls
     )
+
+
+def _is_on_scaler(call: ast.Call, scope: Scope, method: str) -> bool:
+    """Whether a call is of a method of what is called a scaler, or of one after the other of what
+    is called so.
+    """
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != method:
+        return False
+    holder = func.value
+    while isinstance(holder, ast.Subscript):
+        holder = holder.value
+    name = dotted_name(holder) or ""
+    turns = [
+        binding.value
+        for binding in scope.bindings.get(name, ())
+        if binding.how == "for" and binding.value is not None
+    ]
+    words = [name, *(ast.unparse(one) for one in turns)]
+    return any("scal" in word.lower() for word in words)
 
 
 def is_handled(program: Program, scope: Scope, method: str) -> bool:
@@ -98,12 +143,7 @@ def is_handled(program: Program, scope: Scope, method: str) -> bool:
             "grad_scaler_state",
         }:
             return True
-        func = inner.func if isinstance(inner, ast.Call) else None
-        if (
-            isinstance(func, ast.Attribute)
-            and func.attr == method
-            and "scal" in (dotted_name(func.value) or "").lower()
-        ):
+        if isinstance(inner, ast.Call) and _is_on_scaler(inner, scope, method):
             return True
     return False
 
@@ -114,9 +154,7 @@ def is_done_elsewhere(program: Program, scope: Scope, method: str) -> bool:
     """
     cls = program.graph.class_around(scope)
     return cls is not None and any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == method
-        and "scal" in (dotted_name(call.func.value) or "").lower()
+        _is_on_scaler(call, other, method)
         for other in program.module.scopes.values()
         if program.graph.class_around(other) is cls
         for call in other.calls

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Literal
 
+from amp_migrate.checks._scaler_states import makes_stepper
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
@@ -51,11 +52,10 @@ def repeated(program: Program) -> Iterator[Made]:
     events = program.events
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if (
-                events.what(call, scope) == EventKind.SCALER_CREATED
-                and not is_disabled(call)
-                and _is_kept(program, call)
-            ):
+            is_made = events.what(
+                call, scope
+            ) is EventKind.SCALER_CREATED or makes_stepper(program, call, scope)
+            if is_made and not is_disabled(call) and _is_kept(program, call):
                 made = _in_loop(program, call, scope) or _in_function(
                     program, call, scope
                 )
@@ -92,20 +92,51 @@ def _in_loop(program: Program, call: ast.Call, scope: Scope) -> Made | None:
         or _makes_optimizer(program, loops[0], scope)
     ):
         return None
-    steps = [
-        step
-        for step in _steps(program, scope)
-        if loops[0] in _loops(program, step)
+    inside = set(calls_in(loops[0]))
+    steps = [step for step in _steps(program, scope) if step in inside]
+    unseen = [
+        one
+        for one in _handed_over(program, call, scope)
+        if one in inside and one not in steps
     ]
     depths = [
         len(_loops(program, step)) - len(loops) + _turns(program, step, scope)
         for step in steps
-    ]
+    ] or [_counts_epochs(loops[0]) for _ in unseen]
     if not depths or any(
-        _is_young(program, step, loops[0], scope) for step in steps
+        _is_young(program, step, loops[0], scope) for step in steps or unseen
     ):
         return None
     return Made(call, "batch" if min(depths) == 0 else "epoch", loops[0])
+
+
+def _handed_over(
+    program: Program, made: ast.Call, scope: Scope
+) -> Iterator[ast.Call]:
+    """The calls of code out of sight that are handed the scaler beside an optimizer."""
+    parent = program.module.parents[made]
+    while isinstance(parent, ast.IfExp):
+        parent = program.module.parents[parent]
+    kept = names_stored(parent)
+    for call in scope.calls:
+        given = [*call.args, *(entry.value for entry in call.keywords)]
+        names = {one.id for one in given if isinstance(one, ast.Name)}
+        if names & kept and any(
+            program.effects.is_optimizer(one, scope) for one in given
+        ):
+            yield call
+
+
+def _counts_epochs(loop: ast.stmt) -> bool:
+    """Whether a loop is one over epochs, by its words."""
+    heads = (
+        (loop.target, loop.iter)
+        if isinstance(loop, (ast.For, ast.AsyncFor))
+        else (loop.test,)
+        if isinstance(loop, ast.While)
+        else ()
+    )
+    return any("epoch" in ast.unparse(one).lower() for one in heads)
 
 
 def _on_first_use(program: Program, call: ast.Call) -> bool:

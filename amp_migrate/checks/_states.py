@@ -36,9 +36,19 @@ def is_own(program: Program, scope: Scope, scaler: str) -> bool:
     return f"self.{scaler.partition('.')[2]}" in bindings
 
 
-def is_object_of(program: Program, scope: Scope, cls: ast.ClassDef) -> bool:
-    """Whether a method is one of a class, or of an heir of it: the object is the same."""
-    own = program.graph.class_around(scope)
+def is_kept_by(
+    program: Program, target: ast.expr, scope: Scope, cls: ast.ClassDef
+) -> bool:
+    """Whether an attribute is one of an object of a class, or of an heir of it: of the method's
+    own, or of one that a function is handed.
+    """
+    if not isinstance(target, ast.Attribute):
+        return False
+    holder = target.value
+    if dotted_name(holder) == scope.self_name:
+        own = program.graph.class_around(scope)
+    else:
+        own = program.values.of(holder, scope).cls
     return own is not None and (own is cls or cls in program.graph.lineage(own))
 
 
@@ -127,14 +137,28 @@ def _parameters_of(
             yield name
 
 
+_GROUPS = (ast.List, ast.Tuple, ast.ListComp, ast.DictComp, ast.GeneratorExp)
+
+
+def whole_value(program: Program, node: ast.expr) -> ast.expr:
+    """What is assigned or stored with an expression in it: an arm of a choice, one of a list, what
+    a comprehension makes for each turn.
+    """
+    while True:
+        above = program.module.parents[node]
+        is_arm = isinstance(above, ast.IfExp) and above.test is not node
+        if not is_arm and not isinstance(above, _GROUPS):
+            return node
+        assert isinstance(above, ast.expr)
+        node = above
+
+
 def kept_as(program: Program, call: ast.Call) -> ast.expr:
     """Where a state stands that a variable holds for one use: `state = optimizer.state_dict() if
-    optimizer is not None else None`; else the call.
+    optimizer is not None else None`; else the call, with the list that it is in.
     """
-    node: ast.expr = call
+    node = whole_value(program, call)
     above = program.module.parents[node]
-    if isinstance(above, ast.IfExp) and above.test is not node:
-        node, above = above, program.module.parents[above]
     target = above.targets[0] if isinstance(above, ast.Assign) else None
     if not isinstance(target, ast.Name):
         return node

@@ -19,6 +19,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.decisions import are_exclusive
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.losses import callables
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
@@ -161,9 +162,11 @@ def _feeds_backward(
 
 
 def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
-    name = program.canonical(call.func) or ""
-    if name.startswith("torch.nn.functional."):
-        return name.endswith(_LOSSES)
+    if _is_functional(program, call.func):
+        return True
+    behind = callables(program, call, scope)
+    if behind and all(_is_functional(one[0], one[1]) for one in behind):
+        return True
     if program.effects.is_bce(call, scope):
         # it belongs outside; whether its probabilities are float32 is `bce-under-autocast`'s and
         # the model's
@@ -172,6 +175,13 @@ def _is_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
     return value.kind is Kind.CRITERION and (value.name or "").startswith(
         "torch.nn."
     )
+
+
+def _is_functional(program: Program, func: ast.AST) -> bool:
+    name = program.canonical(func) if isinstance(func, ast.expr) else None
+    return (name or "").startswith("torch.nn.functional.") and (
+        name or ""
+    ).endswith(_LOSSES)
 
 
 def _rebound(statement: ast.stmt) -> set[str]:

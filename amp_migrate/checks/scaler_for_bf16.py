@@ -11,6 +11,7 @@ from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
 from amp_migrate.model.assumptions import cases, runs_in
 from amp_migrate.model.decisions import (
+    arms,
     conditions_of,
     grounds,
     is_one_variable,
@@ -154,9 +155,12 @@ def _is_on_in(
     program: Program, given: ast.expr, scope: Scope, region: Region
 ) -> bool:
     other, dtype = region.argument("enabled"), region.argument("dtype")
+    where = program.module.scope_of(region.call)
+    if other is None:  # `autocast(...) if use_amp else nullcontext()`
+        asked = list(arms(program, region.call, where.node))
+        other = asked[0][0] if len(asked) == 1 and asked[0][1] else None
     if other is None or dtype is None:
         return False
-    where = program.module.scope_of(region.call)
     return is_one_variable(
         program, (given, scope), (other, where)
     ) and not share_a_cause(
@@ -176,7 +180,10 @@ def _is_met(
     asked = keys_of(program, dtype, where, "bfloat16") if dtype else None
     if asked is None or not isinstance(given, ast.Compare):
         return False
-    if ast.unparse(given.left) != ast.unparse(asked[0]):
+    is_same = ast.unparse(given.left) == ast.unparse(asked[0])
+    if not is_same and not is_one_variable(
+        program, (given.left, scope), (asked[0], where)
+    ):
         return False
     return any(_holds(given, key) for key in asked[1])
 

@@ -14,16 +14,18 @@ from amp_migrate.checks._scaler_states import (
     calls_on_scaler,
     is_done_elsewhere,
     is_handled,
+    makes_stepper,
     steps_at_callers,
 )
 from amp_migrate.checks._states import (
     entry_of,
     holds_optimizer,
+    is_kept_by,
     is_lent,
-    is_object_of,
     is_own,
     is_written,
     kept_as,
+    whole_value,
 )
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
@@ -145,56 +147,56 @@ def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 def _scaler(program: Program, scope: Scope) -> str | None:
     """The name of the scaler that trains here: of this scope, an outer one, or the same object."""
-    events = program.events
     around = program.graph.class_around(scope)
-    for other in program.module.scopes.values():
-        for call in other.calls:
-            target = (
-                _used(program, call, other)
-                if events.what(call, other) is not None
-                else None
-            )
-            name = dotted_name(target) if target is not None else None
-            if target is None or name is None:
-                continue
-            head, _, rest = name.partition(".")
-            if (
-                rest
-                and around is not None
-                and head == other.self_name
-                and is_object_of(program, other, around)
-            ):
-                return name if scope.self_name in {head, None} else None
-            if (
-                not rest
-                and scope.lookup(head) is not None
-                and scope.lookup(head) is other.lookup(head)
-            ):
-                return name
+    for target, other in program.remembered("scalers", lambda: _all(program)):
+        name = dotted_name(target) or ""
+        head, _, rest = name.partition(".")
+        if around is not None and is_kept_by(program, target, other, around):
+            own = scope.self_name or other.self_name
+            return f"{own}.{name.rpartition('.')[2]}" if own else None
+        if (
+            not rest
+            and scope.lookup(head) is not None
+            and scope.lookup(head) is other.lookup(head)
+        ):
+            return name
     return None
+
+
+def _all(program: Program) -> list[tuple[ast.expr, Scope]]:
+    """What is used as a scaler, with its scope, in the order of the source."""
+    return [
+        (target, scope)
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if (target := _used(program, call, scope)) is not None
+        and dotted_name(target) is not None
+    ]
 
 
 def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
     what = program.events.what(call, scope)
     if what in {EventKind.SCALE, EventKind.SCALER_STEP}:
-        return call.func.value if isinstance(call.func, ast.Attribute) else None
-    parent = program.module.parents[call]
+        used = call.func.value if isinstance(call.func, ast.Attribute) else None
+        while isinstance(used, ast.Subscript):
+            used = used.value
+        return used
+    parent = program.module.parents[whole_value(program, call)]
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    if target is None:
+        return None
     is_live = (
-        what == EventKind.SCALER_CREATED
-        and isinstance(parent, ast.Assign)
-        and program.events.is_scaler(parent.targets[0], scope)
-    )
-    return (
-        parent.targets[0]
-        if is_live and isinstance(parent, ast.Assign)
-        else None
-    )
+        what is EventKind.SCALER_CREATED
+        and program.events.is_scaler(target, scope)
+    ) or (what is None and makes_stepper(program, call, scope))
+    return target if is_live else None
 
 
 def _saved(
     program: Program, call: ast.Call, scaler: str
 ) -> tuple[ast.expr, Fix | None] | None:
-    parent = program.module.parents[kept_as(program, call)]
+    kept = kept_as(program, call)
+    parent = program.module.parents[kept]
     if isinstance(parent, ast.Dict):
         if (
             isinstance(outer := program.module.parents[parent], ast.keyword)
@@ -218,7 +220,7 @@ def _saved(
             or any(k.arg and "scal" in k.arg.lower() for k in holder.keywords)
             else (holder, None)
         )
-    if _is_whole_file(parent, program, call):
+    if _is_whole_file(parent, program, kept):
         scope = program.module.scope_of(call)
         elsewhere = is_done_elsewhere(program, scope, "state_dict")
         return None if elsewhere else (parent, None)
@@ -229,13 +231,13 @@ def _saved(
 
 
 def _is_whole_file(
-    parent: ast.AST, program: Program, call: ast.Call
+    parent: ast.AST, program: Program, state: ast.expr
 ) -> TypeGuard[ast.Call]:
     """`torch.save(optimizer.state_dict(), path)`: the scaler may have a file of its own, too."""
     return (
         isinstance(parent, ast.Call)
         and bool(parent.args)
-        and parent.args[0] is call
+        and parent.args[0] is state
         and program.canonical(parent.func) == "torch.save"
     )
 

@@ -71,9 +71,11 @@ def keys_of(
     """What a dtype is looked up by in a table, and the keys that name `dtype` there."""
     held = bound(program, expr, scope) or [(expr, scope)]
     one, where = held[0]
-    if len(held) > 1 or not isinstance(one, ast.Subscript):
+    asked = _table_and_key(one) if len(held) == 1 else None
+    if asked is None:
         return None
-    tables = bound(program, one.value, where) or [(one.value, where)]
+    holder, slot = asked
+    tables = bound(program, holder, where) or [(holder, where)]
     table, home = tables[0]
     if len(tables) > 1 or not isinstance(table, ast.Dict):
         return None
@@ -84,7 +86,18 @@ def keys_of(
         if isinstance(key, ast.Constant)
         and dtype_choices(program, value, home) == wanted
     )
-    return one.slice, keys
+    return slot, keys
+
+
+def _table_and_key(expr: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The table and the key of `table[key]` and `table.get(key)`."""
+    if isinstance(expr, ast.Subscript):
+        return expr.value, expr.slice
+    func = expr.func if isinstance(expr, ast.Call) else None
+    if not isinstance(expr, ast.Call) or not isinstance(func, ast.Attribute):
+        return None
+    asks = func.attr == "get" and bool(expr.args)
+    return (func.value, expr.args[0]) if asks else None
 
 
 def _parts(

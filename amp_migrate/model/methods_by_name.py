@@ -1,5 +1,6 @@
-"""Methods that are found by a name in a variable: `getattr(hook, name)(trainer)`, where the calls
-around say which names that may be.
+"""Methods that are found by their name alone: `getattr(hook, name)(trainer)`, where the calls
+around say which names that may be, and `hook.after_step(trainer)` in a loop over hooks of which
+nothing else is known.
 """
 
 from __future__ import annotations
@@ -38,11 +39,28 @@ def methods_by_name(
     """The methods in sight that such a call may run, by the names that callers give."""
     asked = name_asked(program, call, scope)
     if asked is None:
-        return ()
+        return _of_turns(program, call, scope)
     names = dict.fromkeys(_names(program, asked, scope, _HOPS))
     return tuple(
         one for name in names for one in program.graph.methods_named(name)
     )
+
+
+def _of_turns(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Function, ...]:
+    """The methods of the name that is called on one object after the other of an unknown kind."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not isinstance(
+        func.value, ast.Name
+    ):
+        return ()
+    methods = program.graph.methods_named(func.attr)
+    bound = scope.bindings.get(func.value.id, ()) if methods else ()
+    if not bound or any(one.how != "for" for one in bound):
+        return ()
+    is_known = bool(program.values.of(func.value, scope))
+    return () if is_known else tuple(methods)
 
 
 def text_of(expr: ast.expr) -> str | None:

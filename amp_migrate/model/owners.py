@@ -14,7 +14,6 @@ from amp_migrate.model.syntax import Scope
 
 _ROLE = {
     "optimizer",
-    "optimizers",
     "optim",
     "opt",
     "optimiser",
@@ -22,9 +21,8 @@ _ROLE = {
     "net",
     "network",
     "model",
-    "models",
     "self",
-    "params",
+    "param",
     "",
     "module",
     "torch",
@@ -139,7 +137,9 @@ def _core(name: str) -> list[str]:
     last = name.rpartition(":")[2].rpartition(".")[2]
     spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", last)
     words = [
-        w for w in re.split(r"[^A-Za-z]+", spaced.lower()) if w not in _ROLE
+        w
+        for w in re.split(r"[^A-Za-z]+", spaced.lower())
+        if w not in _ROLE and w.removesuffix("s") not in _ROLE
     ]
     return [
         re.sub(r"^(net|optim|opt)(?=.)|(net|optim|opt|optimizer)$", "", w) or w

@@ -211,12 +211,9 @@ class Events:
         )
 
     def by_name(self, call: ast.Call, scope: Scope) -> tuple[Function, ...]:
-        """The methods that a call by a name in a variable may run."""
+        """The methods that a call by a name alone may run."""
         if call not in self._by_name:
-            asks = "getattr" in self.program.module.identifiers
-            self._by_name[call] = (
-                methods_by_name(self.program, call, scope) if asks else ()
-            )
+            self._by_name[call] = methods_by_name(self.program, call, scope)
         return self._by_name[call]
 
     @cached_property

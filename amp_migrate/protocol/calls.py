@@ -60,10 +60,13 @@ class Calls:
     def name_given(
         self, call: ast.Call, path: Path, frame: Frame
     ) -> str | None:
-        """The name of the method that `getattr(hook, name)(...)` runs on this path."""
+        """The name of the method that `getattr(hook, name)(...)` or `hook.method(...)` runs on this
+        path.
+        """
         asked = name_asked(self.program, call, frame.scope)
         if asked is None:
-            return None
+            func = call.func
+            return func.attr if isinstance(func, ast.Attribute) else None
         own = text_of(asked)
         held = self.evaluation.held(asked, path, frame) if own is None else None
         if held is None or not held.constant:
@@ -154,9 +157,8 @@ class Calls:
 
 def mentioned(node: ast.AST, path: Path, frame: Frame) -> set[str]:
     """The names in an expression, in terms that hold across functions."""
-    inner = (
-        n for n in shallow(node) if isinstance(n, (ast.Name, ast.Attribute))
-    )
+    kinds = (ast.Name, ast.Attribute, ast.Subscript)
+    inner = (n for n in shallow(node) if isinstance(n, kinds))
     return {
         name for n in inner if (name := identity(n, frame, path)) is not None
     }

@@ -106,7 +106,7 @@ class Explorer:
         if isinstance(statement, _WITHOUT_EVENTS):
             return Ends(paths)
         is_compound = isinstance(statement, _COMPOUND)
-        if is_compound and not self.relevance.leads(statement, frame.scope):
+        if is_compound and self._is_skimmed(statement, frame):
             skim = self.evaluation.skimmed
             return Ends([skim(statement, path, frame) for path in paths])
         match statement:
@@ -121,6 +121,16 @@ class Explorer:
         if _is_try(statement):
             return self._try(statement, paths, frame)
         return self._simple(statement, paths, frame)
+
+    def _is_skimmed(self, statement: ast.stmt, frame: Frame) -> bool:
+        """Whether only what a compound statement binds matters; a region's helpers are followed
+        where it is asked which models a loss comes from.
+        """
+        if self.relevance.leads(statement, frame.scope):
+            return False
+        is_region = isinstance(statement, (ast.With, ast.AsyncWith))
+        tracks = is_region and self.evaluation.tracks
+        return not tracks or self.evaluation.cuts(statement)  # type: ignore[arg-type]
 
     def _either(
         self, statement: ast.stmt, paths: list[Path], frame: Frame
@@ -187,11 +197,8 @@ class Explorer:
             )
         if isinstance(statement, ast.Continue):
             return Ends([], continues=after)
-        return (
-            Ends([], breaks=after)
-            if isinstance(statement, ast.Break)
-            else Ends(after)
-        )
+        is_break = isinstance(statement, ast.Break)
+        return Ends([], breaks=after) if is_break else Ends(after)
 
     def _returned(
         self, statement: ast.Return, path: Path, frame: Frame

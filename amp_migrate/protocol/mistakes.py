@@ -237,23 +237,39 @@ class Analysis:
         """A function that steps and never updates, where no file of the project does it behind the
         call.
         """
-        if not isinstance(scope.node, FUNCTIONS) or self._updates_anywhere:
+        if not isinstance(scope.node, FUNCTIONS):
             return
         rule = "missing-scaler-update"
         for path in (path for path in paths if path.amp is not False):
             for scaler, name in _stepped(path):
                 steps = path.marks.get(("step", scaler, name), ())
                 if steps and tracker.follows(scaler, name, path):
+                    if self._is_updated(scaler):
+                        continue
                     if not self.diagnostics.elsewhere.may_update(scope.node):
                         self.diagnostics.report(rule, steps, path)
 
+    def _is_updated(self, scaler: str) -> bool:
+        """Whether the module updates a scaler, by this or another name; an update of another one
+        that the same function steps with is none.
+        """
+        others = [
+            ast.unparse(expr)
+            for name, expr in self.participants.exprs.items()
+            if name != scaler and self.participants.pairs.get(name)
+        ]
+        return any(one not in others for one in self._updated)
+
     @cached_property
-    def _updates_anywhere(self) -> bool:
-        """Whether a scaler, or anything that is called so, is updated in the module."""
-        by_name = re.search(
-            r"(?i)scal\w*\s*\.\s*update\(", self.program.module.text
-        )
-        return bool(by_name) or self._holds_event(EventKind.UPDATE)
+    def _updated(self) -> list[str]:
+        """What is updated in the module: scalers, and anything that is called so."""
+        text = self.program.module.text
+        found = re.findall(r"(?i)([\w.]*scal\w*)\s*\.\s*update\(", text)
+        return found + [
+            ast.unparse(call.func.value)
+            for call, _ in self._events(EventKind.UPDATE)
+            if isinstance(call.func, ast.Attribute)
+        ]
 
     @cached_property
     def _steps_anywhere(self) -> bool:
@@ -263,15 +279,16 @@ class Analysis:
         return (
             "GradScaler" not in text
             or bool(by_name)
-            or self._holds_event(EventKind.SCALER_STEP)
+            or bool(self._events(EventKind.SCALER_STEP))
         )
 
-    def _holds_event(self, kind: EventKind) -> bool:
-        return any(
-            self.events.what(call, scope) is kind
+    def _events(self, kind: EventKind) -> list[tuple[ast.Call, Scope]]:
+        return [
+            (call, scope)
             for scope in self.program.module.scopes.values()
             for call in scope.calls
-        )
+            if self.events.what(call, scope) is kind
+        ]
 
     def _roots(self) -> list[Scope]:
         """Scopes to start from: those that nobody in sight calls come first, so that the others

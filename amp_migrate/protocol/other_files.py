@@ -65,15 +65,14 @@ class Elsewhere:
         return not users or any(_UPDATES.search(text) for text in users)
 
     def _users(self, function: Function) -> Iterator[bytes]:
-        """The texts of files near this one that name the function, or the class that it is a
-        method of.
+        """The texts of files near this one that name the function, the one that makes it, or the
+        class that it is a method of.
         """
         cls = self.program.graph.class_around(self.program.scope(function))
-        word = re.compile(
-            rb"\b"
-            + (cls.name if cls is not None else function.name).encode()
-            + rb"\b"
-        )
+        around = self.program.module.ancestors(function)
+        makers = [one for one in around if isinstance(one, FUNCTIONS)]
+        named = cls or (makers[-1] if makers else function)
+        word = re.compile(rb"\b" + named.name.encode() + rb"\b")
         texts = (text for _, text in nearby.beside(self.here, cousins=True))
         yield from (text for text in texts if word.search(text))
 

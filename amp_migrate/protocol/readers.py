@@ -21,14 +21,14 @@ def readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
         for part in _read(tracker, here.node)
         for name in mentioned(part, here.path, here.frame)
     }
-    if not names & {
-        *owners.optimizers
-    }:  # `p.grad` in a helper that was handed it
-        names |= here.frame.handed
     alive = participants.alive(here.frame)
+    # `p.grad` in a helper that was handed it
+    whole = names | here.frame.handed
     read = (
         [name for name in sorted(names) if name in owners.optimizers]
         or owners.of_models(sorted(names), alive)
+        or [name for name in sorted(whole) if name in owners.optimizers]
+        or owners.of_models(sorted(whole), alive)
         or _all_alike(tracker, alive, here)
     )
     return [

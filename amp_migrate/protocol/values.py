@@ -70,7 +70,7 @@ class Evaluation:
         if condition is not None:
             return condition
         name = identity(expr, frame, path)
-        return Val(text=name) if name is not None else NOTHING
+        return NOTHING if name is None else Val(text=name)
 
     def value(self, expr: ast.AST, path: Path, frame: Frame) -> Val:
         """What `expr` was computed from: models, and a scaler."""
@@ -83,12 +83,10 @@ class Evaluation:
                 expr, (ast.Subscript, ast.Attribute)
             ):
                 return joined([self.value(expr.value, path, frame)])
-            return (
-                known
-                if known is not None
-                and (known.models or known.scaled or known.vague)
-                else NOTHING
+            tells = known is not None and (
+                known.models or known.scaled or known.vague
             )
+            return known if known is not None and tells else NOTHING
         if isinstance(expr, ast.Call):
             return self._of_call(expr, path, frame)
         if isinstance(expr, ast.IfExp):
@@ -280,7 +278,7 @@ class Evaluation:
                         own, joined([self.value(statement.iter, path, frame)])
                     )
         inside = isinstance(statement, (ast.With, ast.AsyncWith))
-        cut = isinstance(statement, (ast.With, ast.AsyncWith)) and self._cuts(
+        cut = isinstance(statement, (ast.With, ast.AsyncWith)) and self.cuts(
             statement
         )
         for block in blocks(statement):
@@ -347,7 +345,8 @@ class Evaluation:
             if own is not None:
                 path.env.pop(own, None)
 
-    def _cuts(self, statement: ast.With | ast.AsyncWith) -> bool:
+    def cuts(self, statement: ast.With | ast.AsyncWith) -> bool:
+        """Whether what is computed in there carries no gradients."""
         return any(
             last(item.context_expr.func) in {"no_grad", "inference_mode"}
             for item in statement.items

@@ -12,16 +12,19 @@ from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.project.discovery import discover
 
 from .projects import LittleProject, projects
+from .shapes import variants
 
 HERE = Path(__file__).parent
 ACROSS = projects(HERE / "across_files.md")
 SHIPPED = projects(HERE / "shipped_bugs.md")
+SHAPES = variants(HERE / "shapes.md")
 QUIET = frozenset({"loop-without-amp", "deprecated-cuda-amp"})
 """What these programs are not about."""
 
 
 def found(project: LittleProject, folder: Path) -> set[tuple[str, int, str]]:
-    """File, line and rule of what the default rules report."""
+    """File, line and rule of what the default rules report, in a folder without neighbours."""
+    folder = folder / "alone" / "project"
     for name, text in project.files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +41,11 @@ def found(project: LittleProject, folder: Path) -> set[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("project", ACROSS + SHIPPED, ids=lambda project: project.id)
 def test_what_lint_says(project: LittleProject, tmp_path: Path) -> None:
+    assert found(project, tmp_path) == set(project.errors)
+
+
+@pytest.mark.parametrize("project", SHAPES, ids=lambda project: project.id)
+def test_a_mistake_has_many_shapes(project: LittleProject, tmp_path: Path) -> None:
     assert found(project, tmp_path) == set(project.errors)
 
 
