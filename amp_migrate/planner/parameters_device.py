@@ -17,7 +17,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_stored, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
-from amp_migrate.planner.move_order import MoveOrder, is_constructor
+from amp_migrate.planner.move_order import MoveOrder
 
 _PARAMETERS = ("parameters", "named_parameters")
 _DEEP = 3
@@ -273,7 +273,7 @@ class TrainedModels:
         head, _, rest = (dotted_name(model) or "").partition(".")
         if cls is None or head != scope.self_name:
             return None
-        if not rest and not is_constructor(scope):
+        if not rest and not self._is_made_in(cls, scope):
             return None
         return (
             cls if self.program.values.class_kind(cls) is Kind.MODEL else None
@@ -339,22 +339,17 @@ class TrainedModels:
                 if self.order.runs_before(m, scope, place, after=after)
             ]
             return all(m in run or self._repeats(m, run) for m in its)
-        if self._is_being_made(model, scope):
+        owner = self.owner(model, scope)
+        if owner is not None and self._is_made_in(owner, scope):
             return False
         others = (m for m in moves if self._may_be_of_model(m))
         return not any(
             self.order.runs_later(m, scope, place, after=after) for m in others
         )
 
-    def _is_being_made(self, model: ast.expr, scope: Scope) -> bool:
-        """Whether a module runs this while it is made, when no caller can have moved it."""
-        cls = self.program.graph.class_around(scope)
-        head = (dotted_name(model) or "").partition(".")[0]
-        if cls is None or head != scope.self_name:
-            return False
-        return self.program.values.class_kind(
-            cls
-        ) is Kind.MODEL and is_run_by_constructor(self.program, scope.node, cls)
+    def _is_made_in(self, cls: ast.ClassDef, scope: Scope) -> bool:
+        """Whether an object runs this while it is made, when no caller can have moved it."""
+        return is_run_by_constructor(self.program, scope.node, cls)
 
     def _repeats(self, move: Move, others: Sequence[Move]) -> bool:
         """Whether one of some moves went to the same variable's device."""
