@@ -70,7 +70,7 @@ def asks_for_nan(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether a hook on the very loss that goes backward asks whether its gradient is a number and
     no more: that gradient is the scaler's factor, which is one.
     """
-    hook = _function(program, call.args[0], scope) if call.args else None
+    hook = hook_of(program, call.args[0], scope) if call.args else None
     loss = call.func.value if isinstance(call.func, ast.Attribute) else None
     if loss is None or not isinstance(hook, FUNCTIONS) or returned(hook):
         return False
