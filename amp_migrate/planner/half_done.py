@@ -75,14 +75,13 @@ def _regions(
 ) -> Completion | None:
     hazards = Hazards(program)
     penalties = Penalties(program, scope, hazards)
-    late = (
-        ProbabilityLosses(program, scope, backwards, hazards).late()
-        | penalties.late()
-    )
+    losses = ProbabilityLosses(program, scope, backwards, hazards)
+    late = losses.late() | penalties.late()
     regions = RegionFinder(program, scope, backwards, late).find()
     if regions.hoists or not regions.regions:
         return None
     hazards.enter((region.statements(), scope) for region in regions.regions)
+    losses.mend()
     for region in regions.regions:
         hazards.check(region.statements(), scope)
     penalties.casts(regions, late)

@@ -73,13 +73,11 @@ class LoopPlanner:
         is_float16 = self.settings.dtype != "bfloat16"
         hazards = Hazards(self.program, float16=is_float16)
         penalties = Penalties(self.program, scope, hazards)
-        late = (
-            ProbabilityLosses(self.program, scope, backwards, hazards).late()
-            | penalties.late()
-        )
+        losses = ProbabilityLosses(self.program, scope, backwards, hazards)
+        late = losses.late() | penalties.late()
         regions, before = self._regions(group, loop, late)
         check_cells(regions.regions)
-        before = self._entered(loop, regions, before, hazards)
+        before = self._entered(loop, regions, before, hazards, losses)
         penalties.casts(
             regions, late, [(where, region.first) for where, region in before]
         )
@@ -177,6 +175,7 @@ class LoopPlanner:
         regions: Regions,
         before: list[tuple[Scope, Region]],
         hazards: Hazards,
+        losses: ProbabilityLosses,
     ) -> list[tuple[Scope, Region]]:
         """The regions in other scopes; what breaks in any of them is collected."""
         scope = loop.scope
@@ -191,6 +190,7 @@ class LoopPlanner:
         )
         hazards.enter(([hoist.statement], scope) for hoist in regions.hoists)
         hazards.enter((region.statements(), where) for where, region in before)
+        losses.mend()
         for where, region in (
             *((scope, one) for one in regions.regions),
             *before,

@@ -170,7 +170,7 @@ def test_a_model_that_computes_its_loss_is_refused_with_the_line_that_does() -> 
     source = COMPUTES_ITS_LOSS.replace("torch.sigmoid(self.layer(x))", "self.layer(x)")
     [loop] = migrate_text(source, "train.py", Settings()).loops
     assert loop.reason == "bce-on-probabilities"
-    assert "line 12: BCELoss on probabilities is unsafe in half precision" in (loop.message or "")
+    assert "line 13: BCELoss on probabilities is unsafe in half precision" in (loop.message or "")
 
 
 def test_a_model_that_computes_its_loss_does_so_without_autocast() -> None:

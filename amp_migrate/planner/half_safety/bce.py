@@ -10,12 +10,10 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.losses import Behind, bce_behind, body_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import (
-    Binding,
     Function,
     Scope,
     shallow,
@@ -27,12 +25,11 @@ from amp_migrate.planner.half_safety.bce_refusal import (
 )
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.naming import Nameable, Unnamed
-from amp_migrate.planner.half_safety.sigmoids import (
-    Sigmoids,
-    added_to,
-    unshaped,
-    value_of,
+from amp_migrate.planner.half_safety.origins_of_probabilities import (
+    Origin,
+    Place,
 )
+from amp_migrate.planner.half_safety.sigmoids import Sigmoids
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
@@ -60,11 +57,11 @@ class ProbabilityLosses:
         self.hazards = hazards
         self.flow = flow_of(scope, program)
         self.sigmoids = Sigmoids(program, scope, hazards)
+        self._late: dict[ast.stmt, None] = {}
+        """The statements that compute the loss themselves."""
 
     def late(self) -> frozenset[ast.stmt]:
-        """Loss statements that must stay in float32, outside of autocast; their sigmoids are
-        mended.
-        """
+        """Loss statements that must stay in float32, outside of autocast."""
         late: dict[ast.stmt, None] = {}
         if not any(
             self._effect(step.statement) & EventKind.BCE
@@ -79,7 +76,7 @@ class ProbabilityLosses:
                     if self._runs_model(at):
                         raise self._unsafe(call, _IN_RECEIVER, self._unnamed())
                     late[at] = None
-                    self._mend(at)
+                    self._late[at] = None
                 for step in self.flow.slice(expr, at):
                     if self._within(step.statement):
                         continue
@@ -93,7 +90,7 @@ class ProbabilityLosses:
                         late[step.statement] = None
                         changed |= step.defines
                     if direct:
-                        self._mend(step.statement)
+                        self._late[step.statement] = None
         return frozenset(late)
 
     def _within(self, statement: ast.stmt) -> bool:
@@ -205,13 +202,27 @@ class ProbabilityLosses:
     ) -> Refusal:
         return unsafe(self.program, self.scope, node, why, unnamed, behind)
 
-    def _mend(self, statement: ast.stmt) -> None:
-        for root in header(statement):
-            for node in shallow(root):
-                if self._computes_bce(node, self.scope):
-                    for probability in self._probabilities(node, self.scope):
-                        self.sigmoids.mend(probability, statement)
-                    self._cast_others(node)
+    def mend(self) -> None:
+        """The sigmoids behind the late losses get float32, once it is known what the regions
+        hold.
+        """
+        for statement in self._late:
+            for root in header(statement):
+                for node in shallow(root):
+                    if self._computes_bce(node, self.scope):
+                        self._mend(node)
+
+    def _mend(self, call: ast.Call) -> None:
+        self.sigmoids.met.clear()
+        start = self.sigmoids.start()
+        origin = Origin.NONE
+        for probability, place in self._probabilities(call, start):
+            origin |= self.sigmoids.mend(probability, place)
+        for given in [*call.args, *(k.value for k in call.keywords)]:
+            if given not in self.sigmoids.met:
+                self._cast_other(given)
+            elif Origin.RAW in origin and not self.hazards.is_seen_half(given):
+                self.hazards.cast(given)  # what is seen leaves as float
 
     def _computes_bce(self, node: ast.AST, scope: Scope) -> TypeGuard[ast.Call]:
         """Whether a node is a call that computes the loss, itself or in what it runs."""
@@ -220,28 +231,25 @@ class ProbabilityLosses:
         )
 
     def _probabilities(
-        self,
-        call: ast.Call,
-        scope: Scope,
-        around: frozenset[ast.AST] = frozenset(),
-    ) -> list[ast.expr]:
-        """The arguments of `call` that end up as the input of the loss, through helpers
-        in sight; `around` are those that it stands in already.
-        """
-        found = []
+        self, call: ast.Call, place: Place
+    ) -> list[tuple[ast.expr, Place]]:
+        """What the loss gets as its input where `call` computes it, here or in helpers in sight."""
+        scope, found = place.scope, list[tuple[ast.expr, Place]]()
         if self.program.effects.is_bce(call, scope):
-            found += call.args[:1] or [
-                k.value for k in call.keywords if k.arg == "input"
+            found += [
+                (one, place)
+                for one in call.args[:1]
+                or [k.value for k in call.keywords if k.arg == "input"]
             ]
         for body in self._bodies(call, scope):
-            if body in around or len(around) == _DEEP:
-                raise self._unsafe(call, "it is computed in code out of sight")
             inner = self.program.module.scopes[body]
+            is_around = any(one.inner is inner for one in place.frames)
+            if is_around or len(place.frames) == _DEEP:
+                raise self._unsafe(call, "it is computed in code out of sight")
+            step = place.into(inner, call)
             for nested in inner.calls:
                 if self._computes_bce(nested, inner):
-                    within = around | {body}
-                    for expr in self._probabilities(nested, inner, within):
-                        found.append(self._argument_of(expr, call, inner))
+                    found += self._probabilities(nested, step)
         if not found:
             raise self._unsafe(call, "it is computed in code out of sight")
         return found
@@ -278,42 +286,12 @@ class ProbabilityLosses:
             else None
         )
 
-    def _argument_of(
-        self, expr: ast.expr, call: ast.Call, inner: Scope
-    ) -> ast.expr:
-        """What the caller passed for the parameter that `expr` is in the body of `inner`, or one of
-        the values in it.
+    def _cast_other(self, given: ast.expr) -> None:
+        """Another output of the model that the late statement computes with (mu, logvar) leaves
+        the region as float.
         """
-        expr = _gone_through(unshaped(expr), inner)
-        bound = inner.takes_receiver
-        is_given = isinstance(expr, ast.Name) and all(
-            one.how == "parameter" or _is_reshaped(one, expr.id)
-            for one in inner.bindings.get(expr.id, ())
-        )
-        is_given = is_given and not added_to(inner, getattr(expr, "id", ""))
-        given = (
-            argument(call, inner, expr.id, bound)
-            if is_given and isinstance(expr, ast.Name)
-            else None
-        )
-        if given is None:
-            raise self._unsafe(
-                call, "its input cannot be followed to a sigmoid"
-            )
-        return given
-
-    def _cast_others(self, call: ast.Call) -> None:
-        """Other outputs of the model that the late statement computes with (mu, logvar) leave the
-        region as float.
-        """
-        probabilities = {id(p) for p in self._probabilities(call, self.scope)}
-        for given in [*call.args, *(k.value for k in call.keywords)]:
-            if (
-                id(given) not in probabilities
-                and isinstance(given, ast.Name)
-                and self._is_output(given)
-            ):
-                self.hazards.cast(given)
+        if isinstance(given, ast.Name) and self._is_output(given):
+            self.hazards.cast(given)
 
     def _is_output(self, name: ast.Name) -> bool:
         """Whether a name was last bound by a statement that runs a model."""
@@ -327,28 +305,3 @@ class ProbabilityLosses:
             self.program.effects.of_statement(value, self.scope)
             & EventKind.FORWARD
         )
-
-
-def _gone_through(expr: ast.expr, scope: Scope) -> ast.expr:
-    """`preds` of `for p in preds`, for `p`; `preds` of `flat = preds.view(-1)`, for `flat`."""
-    for _ in range(_DEEP):
-        name = expr.id if isinstance(expr, ast.Name) else ""
-        held = list(scope.bindings.get(name, ()))
-        found = value_of(held[0]) if len(held) == 1 else None
-        if found is None or found[1] is not None:
-            break
-        inner = unshaped(found[0])
-        if held[0].how != "for" and not isinstance(inner, ast.Name):
-            break
-        expr = inner
-    return expr
-
-
-def _is_reshaped(binding: Binding, name: str) -> bool:
-    """`p = p.view(-1)`"""
-    inner = unshaped(binding.value) if binding.value is not None else None
-    return (
-        binding.how == "assign"
-        and isinstance(inner, ast.Name)
-        and inner.id == name
-    )

@@ -68,7 +68,7 @@ class _Island:
         sigmoids = Sigmoids(hazards.program, self.loop, hazards)
         for call in self.losses:
             for probability in call.args[:1] or _named(call, "input"):
-                sigmoids.mend(probability, self.statement, self.scope)
+                sigmoids.mend(probability, sigmoids.start(self.scope))
         hazards.inside.leave(self.statement)
         asked.inference.forget()
         for expr in self._operands():

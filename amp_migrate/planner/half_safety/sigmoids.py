@@ -1,46 +1,55 @@
-"""The sigmoid behind a probability: it gets float32, wherever in sight it stands."""
+"""The sigmoid behind a probability: it gets float32, wherever in sight it stands.
+
+A probability is followed back through whatever only moves, joins, masks or clamps it to where it
+was squashed into its range: what half precision takes away there, no later cast brings back.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
+from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.decisions import never_runs
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.losses import Behind, body_of, callables
+from amp_migrate.model.half_safety.held_activations import (
+    Activations,
+    saturates,
+)
+from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import (
-    FUNCTIONS,
-    Binding,
-    Function,
-    Scope,
-    returned,
-)
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
 from amp_migrate.model.tensors.parameters import all_arguments
-from amp_migrate.model.tensors.spelling import spelled
-from amp_migrate.planner.half_safety.bce_refusal import (
-    place_of_definition,
-    unsafe,
+from amp_migrate.model.tensors.spelling import (
+    given_to,
+    operands,
+    spelled,
 )
+from amp_migrate.planner.half_safety.bce_refusal import unsafe
 from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.origins_of_probabilities import (
+    Origin,
+    Place,
+)
+from amp_migrate.planner.half_safety.probability_values import (
+    Path,
+    added_to,
+    elements,
+    entries,
+    is_empty,
+    stepped,
+    value_of,
+)
+from amp_migrate.planner.half_safety.run_for_probabilities import Runs
 from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts.ops import Op
 
-_SIGMOIDS = {
-    "torch.sigmoid",
-    "torch.nn.functional.sigmoid",
-    "torch.special.expit",
-}
-
-
-_SHAPES = frozenset(
-    name
-    for row in ops.shapes.ROWS
-    if row.result == "same"
-    for name in row.methods
-) | {"clamp", "clip"}
+_DEEP = 24
+_COPIES = ("list", "tuple", "reversed")
+_CASTS = ("cast", "float32", "double", "half")
+_ANEW = ("default", "data", "like", "int", "bool", "number", "array")
 
 
 class Sigmoids:
@@ -52,33 +61,213 @@ class Sigmoids:
         self.program = program
         self.scope = scope
         self.hazards = hazards
+        self.runs = Runs(program, scope, hazards)
+        self.met: set[ast.expr] = set()
+        """The expressions that were followed."""
+        self._seen: set[tuple[ast.expr, Path, int]] = set()
 
-    def mend(
-        self, expr: ast.expr, statement: ast.stmt, scope: Scope | None = None
-    ) -> None:
-        """Find the sigmoid behind `expr`, in a statement of `scope`, and give it float32."""
-        self._trace_in(expr, scope or self.scope, statement, 8)
+    def mend(self, expr: ast.expr, place: Place) -> Origin:
+        """Find the sigmoid behind `expr` and give it float32; what it may be else is told."""
+        self._seen.clear()
+        origin = self._trace(expr, place, ())
+        if not origin.is_probability:
+            raise self._refuse(expr, "its input is no plain sigmoid")
+        return origin
 
-    def _trace_in(
-        self, expr: ast.expr, scope: Scope, at: ast.stmt | None, depth: int
-    ) -> None:
-        expr, picked = unshaped(expr), _picked(expr)
-        if says_float(expr) and depth < 8:
-            return
-        if depth == 0:
+    def start(self, scope: Scope | None = None) -> Place:
+        """Where to begin."""
+        return Place(scope or self.scope, _DEEP)
+
+    # -- expressions
+
+    def _trace(self, expr: ast.expr, place: Place, path: Path) -> Origin:
+        key = (expr, path, len(place.frames))
+        if key in self._seen:
+            return Origin.NONE
+        self._seen.add(key)
+        self.met.add(expr)
+        if place.depth == 0:
             raise self._refuse(expr, "the sigmoid is out of sight")
-        if isinstance(expr, ast.Name):
-            for given, where in self._given(expr, scope):
-                at = self.program.module.statement_of(given)
-                self._trace_in(given, where, at, depth - 1)
-            for value, index in self._definitions(expr, scope, at):
-                place = picked if index is None else index
-                self._trace_value(value, place, scope, depth - 1)
-        else:
-            self._trace_value(expr, picked, scope, depth - 1)
+        if isinstance(expr, (ast.Name, ast.Attribute)):
+            return self._named(expr, place, path)
+        if isinstance(expr, ast.Call):
+            return self._call(expr, place, path)
+        if isinstance(expr, ast.Subscript):
+            step = place.at(place.scope)
+            return self._trace(expr.value, step, (*stepped(expr), *path))
+        if isinstance(expr, ast.BinOp):
+            return self._operation(expr, place)
+        return self._form(expr, place, path)
+
+    def _form(self, expr: ast.expr, place: Place, path: Path) -> Origin:
+        step = place.at(place.scope)
+        if isinstance(expr, (ast.Tuple, ast.List)):
+            return self._all(elements(expr, path), step)
+        if isinstance(expr, ast.Dict):
+            return self._all(entries(expr, path), step)
+        if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
+            inner = self.program.module.scope_of(expr.elt)
+            return self._trace(expr.elt, place.at(inner), path[1:])
+        if isinstance(expr, ast.IfExp):
+            return self._any([(expr.body, path), (expr.orelse, path)], step)
+        if isinstance(expr, ast.UnaryOp):
+            return self._trace(expr.operand, step, path)
+        if isinstance(expr, (ast.NamedExpr, ast.Starred)):
+            return self._trace(expr.value, step, path)
+        if number(expr, place.scope) is not None:
+            return Origin.GIVEN
+        raise self._refuse(expr, "its input is no plain sigmoid")
+
+    def _any(
+        self, values: Iterable[tuple[ast.expr, Path]], place: Place
+    ) -> Origin:
+        """One of several values, or all of them together."""
+        origin = Origin.NONE
+        for one, path in values:
+            origin |= self._trace(one, place, path)
+        return origin
+
+    def _all(
+        self, values: Iterable[tuple[ast.expr, Path]], place: Place
+    ) -> Origin:
+        """Values each of which is asked for."""
+        found = [self._trace(one, place, path) for one, path in values]
+        if Origin.RAW in found:
+            return Origin.RAW
+        return self._joined(found)
+
+    def _joined(self, found: Iterable[Origin]) -> Origin:
+        origin = Origin.NONE
+        for one in found:
+            origin |= one
+        return origin
+
+    def _operation(self, expr: ast.BinOp, place: Place) -> Origin:
+        if isinstance(expr.op, ast.MatMult):
+            return Origin.RAW
+        step = place.at(place.scope)
+        sides = [
+            one
+            for one in (expr.left, expr.right)
+            if number(one, place.scope) is None
+        ]
+        return self._any(((one, ()) for one in sides), step)
+
+    # -- names
+
+    def _named(
+        self, expr: ast.Name | ast.Attribute, place: Place, path: Path
+    ) -> Origin:
+        dotted = dotted_name(expr)
+        reach = (
+            self.program.reaching.at(expr, dotted)
+            if dotted is not None
+            else None
+        )
+        if reach is None or not reach.bindings:
+            return self._unbound(expr, place, path)
+        found = [self._bound(one, expr, place, path) for one in reach.bindings]
+        return self._joined([*found, *self._added(expr, place, path)])
+
+    def _unbound(
+        self, expr: ast.Name | ast.Attribute, place: Place, path: Path
+    ) -> Origin:
+        """`x.data`; what nothing in sight sets."""
+        if isinstance(expr, ast.Attribute) and ops.method(expr.attr):
+            return self._trace(expr.value, place.at(place.scope), path)
+        return self._left(expr, place)
+
+    def _left(self, expr: ast.expr, place: Place) -> Origin:
+        """What cannot be followed any further."""
+        if not self.hazards.asked.fact(expr, place.scope).may_be_half:
+            return Origin.GIVEN
+        raise self._refuse(
+            expr, f"nothing shows where `{ast.unparse(expr)}` gets its sigmoid"
+        )
+
+    def _bound(
+        self, binding: Binding, expr: ast.expr, place: Place, path: Path
+    ) -> Origin:
+        """What one binding gives a name."""
+        if binding.how == "parameter":
+            return self._parameter(binding, expr, place, path)
+        found = value_of(binding)
+        if found is None or found[0] not in self.program.module.parents:
+            return self._left(expr, place)
+        value, step = found
+        if is_empty(value):
+            return Origin.NONE
+        home = self.program.module.scope_of(value)
+        origin = self._trace(value, place.at(home), (*step, *path))
+        if binding.how == "augmented":
+            origin |= self._before(binding, expr, place, path)
+        return origin
+
+    def _before(
+        self, binding: Binding, expr: ast.expr, place: Place, path: Path
+    ) -> Origin:
+        """What a name held before `p *= mask`."""
+        dotted, statement = dotted_name(expr), binding.statement
+        if dotted is None or not isinstance(statement, ast.stmt):
+            return Origin.NONE
+        reach = self.program.reaching.at(statement, dotted)
+        step = place.at(place.scope)
+        return self._joined(
+            self._bound(one, expr, step, path)
+            for one in reach.bindings
+            if one is not binding
+        )
+
+    def _added(
+        self, expr: ast.expr, place: Place, path: Path
+    ) -> Iterable[Origin]:
+        """What is appended to a list of this name."""
+        name = dotted_name(expr) or ""
+        for one, step in added_to(place.scope, name):
+            if one is None:
+                raise self._refuse(
+                    expr, f"what is added to `{name}` is not followed"
+                )
+            rest = (*step, *path[1:])
+            yield self._trace(one, place.at(place.scope), rest)
+        yield from self._stored(name, place, path)
+
+    def _stored(self, name: str, place: Place, path: Path) -> Iterable[Origin]:
+        """What `maps["out"] = p` puts under the key that is asked for."""
+        for one in place.scope.stored.get(name, ()):
+            key = one.key.value if isinstance(one.key, ast.Constant) else None
+            if isinstance(key, str) and (not path or path[0] == key):
+                yield self._trace(one.value, place.at(place.scope), path[1:])
+
+    def _parameter(
+        self, binding: Binding, expr: ast.expr, place: Place, path: Path
+    ) -> Origin:
+        """What the call gives by which the body was reached, or all callers in sight."""
+        name, frame = dotted_name(expr) or "", place.frame()
+        if frame is not None:
+            bound = frame.inner.takes_receiver
+            given = argument(frame.call, frame.inner, name, bound)
+            if given is not None:
+                return self._trace(given, place.out_of(frame), path)
+            default = self._default(frame.inner, name)
+            if default is not None:
+                return self._trace(default, place.at(place.scope), path)
+            return self._left(expr, place)
+        callers = self._given(binding, place.scope)
+        if not callers:
+            return self._left(expr, place)
+        return self._joined(
+            self._trace(one, place.at(where), path) for one, where in callers
+        )
+
+    def _default(self, scope: Scope, name: str) -> ast.expr | None:
+        node = scope.node
+        if isinstance(node, (*FUNCTIONS, ast.Lambda)):
+            return default_of(node, name)
+        return None
 
     def _given(
-        self, name: ast.Name, scope: Scope
+        self, binding: Binding, scope: Scope
     ) -> list[tuple[ast.expr, Scope]]:
         """What the callers pass for a parameter of a helper; nothing where they are not known."""
         entry, function = self.program.reaching.entry, scope.node
@@ -86,263 +275,78 @@ class Sigmoids:
             function
         ):
             return []
-        return [
-            one
-            for binding in self.program.reaching.at(name, name.id).bindings
-            if binding.how == "parameter"
-            for one in all_arguments(self.program, binding)
-        ]
+        return all_arguments(self.program, binding)
 
-    def _definitions(
-        self, name: ast.Name, scope: Scope, at: ast.stmt | None
-    ) -> list[tuple[ast.expr, int | None]]:
-        home = scope.lookup(name.id)
-        if home is not scope:
-            raise self._refuse(name, "its input is made in another function")
-        added = added_to(scope, name.id)
-        if None in added:
-            raise self._refuse(
-                name, f"what is added to `{name.id}` is not followed"
-            )
-        bindings = self.program.reaching.at(name, name.id).bindings
-        given = bool(self._given(name, scope))
-        open_ = [b for b in bindings if not (given and b.how == "parameter")]
-        values = [found for b in open_ if (found := value_of(b)) is not None]
-        if not bindings or len(values) < len(open_):
-            raise self._refuse(
-                name, f"nothing shows where `{name.id}` gets its sigmoid"
-            )
-        held = [one for one in values if not (added and _is_empty(one[0]))]
-        plain = [value for value, index in held if index is None]
-        if len(plain) == len(held) and not added:
-            held = [(one, None) for one in self._squashed(plain, scope)]
-        return [*held, *((one, None) for one in added if one is not None)]
+    # -- calls
 
-    def _trace_value(
-        self, value: ast.expr, index: int | None, scope: Scope, depth: int
-    ) -> None:
-        value = unshaped(value)
-        if (
-            isinstance(value, (ast.Tuple, ast.List))
-            and index is not None
-            and 0 <= index < len(value.elts)
-        ):
-            return self._trace_in(value.elts[index], scope, None, depth)
-        if isinstance(value, (ast.Tuple, ast.List)) and value.elts:
-            for one in value.elts:
-                self._trace_in(one, scope, None, depth)
-            return None
-        if isinstance(value, ast.ListComp):
-            inner = self.program.module.scope_of(value.elt)
-            return self._trace_in(value.elt, inner, None, depth)
-        if isinstance(value, ast.Name):
-            return self._trace_in(value, scope, None, depth)
-        if not isinstance(value, ast.Call):
-            raise self._refuse(value, "its input is no plain sigmoid")
-        sigmoid = self._sigmoid_input(value, scope)
-        if sigmoid is not None:
-            return self.hazards.cast(sigmoid)
-        if self._is_float32(value, scope):
-            return None
-        sequence = ends_in_sigmoid(self.program, value, scope)
+    def _call(self, call: ast.Call, place: Place, path: Path) -> Origin:
+        inference = self.hazards.asked.inference
+        found = spelled(inference, call, place.scope)
+        if found is not None:
+            is_cast = found.op.result in _CASTS
+            given = operands(found, call) or given_to(found, call)[:is_cast]
+            return self._operator(found.op, call, given, place)
+        if dotted_name(call.func) in _COPIES and len(call.args) == 1:
+            return self._trace(call.args[0], place.at(place.scope), path)
+        row = layers.layer(self.program.values.of(call.func, place.scope).name)
+        if row is not None and row.role == "layer" and row.op is not None:
+            return self._operator(row.op, call, call.args[:1], place)
+        acts = Activations(inference)
+        if call.args and acts.may_saturate(call.func, place.scope):
+            return self._squash(call, call.args[0], place)
+        sequence = ends_in_sigmoid(self.program, call, place.scope)
         if sequence is not None:
-            return self.hazards.split(value, sequence)
-        for function in self._functions(value, scope):
-            self._trace_function(function, index, depth)
-        return None
+            self.hazards.split(call, sequence)
+            return Origin.SQUASHED
+        return self._results(call, place, path)
 
-    def _trace_function(
-        self, function: Function, index: int | None, depth: int
-    ) -> None:
-        """What a model returns, where an option does not make it something else."""
-        scope = self.program.scope(function)
-        results = [
-            one
-            for one in returned(function)
-            if not never_runs(self.program, one)
-        ]
-        for result in self._squashed(results, scope):
-            self._trace_result(result, index, scope, depth)
+    def _operator(
+        self, op: Op, call: ast.Call, given: list[ast.expr], place: Place
+    ) -> Origin:
+        """What an operator of torch makes of its operands."""
+        if saturates(op) and given:
+            return self._squash(call, given[0], place)
+        if op.policy == "lower":
+            return Origin.RAW
+        is_anew = op.policy == "fp32" and op.bounds is not None
+        if is_anew or op.result in _ANEW or not given:
+            return Origin.GIVEN
+        origin = self._any(((one, ()) for one in given), place.at(place.scope))
+        if origin == Origin.RAW and self._is_clamped(op, call, place.scope):
+            return self._squash(call, given[0], place)
+        return origin
 
-    def _trace_result(
-        self, result: ast.expr, index: int | None, scope: Scope, depth: int
-    ) -> None:
-        if isinstance(result, ast.Tuple) and index is not None:
-            result = dict(enumerate(result.elts)).get(index, result)
-        self._trace_in(
-            result, scope, self.program.module.statement_of(result), depth
-        )
+    def _is_clamped(self, op: Op, call: ast.Call, scope: Scope) -> bool:
+        """`x.clamp(0, 1)`"""
+        bounds = [*call.args[-2:], *(one.value for one in call.keywords)]
+        sizes = [number(one, scope) for one in bounds]
+        inside = [one for one in sizes if one is not None and 0 <= one <= 1]
+        return op.name == "clamp" and len(inside) == 2
 
-    def _sigmoid_input(self, call: ast.Call, scope: Scope) -> ast.expr | None:
-        if self.program.canonical(call.func) in _SIGMOIDS:
-            return call.args[0] if call.args else None
-        if self.program.values.of(call.func, scope).name == "torch.nn.Sigmoid":
-            return call.args[0] if call.args else None
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("sigmoid", "sigmoid_")
-            and not call.args
-        ):
-            return call.func.value
-        return None
+    def _squash(
+        self, call: ast.Call, operand: ast.expr, place: Place
+    ) -> Origin:
+        """A sigmoid gets float32."""
+        asked = self.hazards.asked
+        inside = asked.inference.inside(call)
+        if not inside or asked.fact(operand, place.scope).may_be_half:
+            self.hazards.cast(operand)
+        return Origin.SQUASHED
 
-    def _squashed(self, values: list[ast.expr], scope: Scope) -> list[ast.expr]:
-        """Of what one name or result may be, all but the plain outputs of layers: these are any
-        numbers, which the loss would not take; all where nothing else is left.
+    def _results(self, call: ast.Call, place: Place, path: Path) -> Origin:
+        """What functions and models in sight give back, where no option makes it something
+        else.
         """
-        return [
-            one for one in values if not self._is_unbounded(one, scope)
-        ] or values
+        origins = []
+        for function in self.runs.of(call, place.scope):
+            inner = self.program.scope(function)
+            step = place.into(inner, call)
+            origins += [
+                self._trace(one, step, path)
+                for one in returned(function)
+                if not never_runs(self.program, one)
+            ]
+        return self._joined(origins)
 
-    def _is_unbounded(self, value: ast.expr, scope: Scope) -> bool:
-        """A layer of weighted sums."""
-        if not isinstance(value, ast.Call):
-            return False
-        row = layers.layer(self.program.values.of(value.func, scope).name)
-        op = row.op if row is not None and row.role == "layer" else None
-        return op is not None and op.policy == "lower" and op.bounds is None
-
-    def _is_float32(self, call: ast.Call, scope: Scope) -> bool:
-        """A softmax, which autocast runs in float32."""
-        found = spelled(self.hazards.asked.inference, call, scope)
-        row = layers.layer(self.program.values.of(call.func, scope).name)
-        op = (
-            found.op
-            if found is not None
-            else row.op
-            if row is not None
-            else None
-        )
-        return op is not None and op.policy == "fp32"
-
-    def _functions(self, call: ast.Call, scope: Scope) -> list[Function]:
-        found = self._models(call, scope)
-        function = self.program.values.callee(call, scope)
-        if function is not None and not found:
-            return [function]
-        value = self.program.values.of(call.func, scope)
-        forward = (
-            self.program.graph.method(value.cls, "forward")
-            if value.cls is not None
-            else None
-        )
-        if found:
-            return found
-        if forward is None and value.foreign is not None:
-            raise self._elsewhere(call, value.foreign)
-        if forward is None:
-            where = (
-                "in an nn.Sequential"
-                if value.kind is Kind.MODEL
-                and value.name == "torch.nn.Sequential"
-                else "out of sight"
-            )
-            why = f"the sigmoid is {where}"
-            raise self._refuse(call, why, above=value.kind is Kind.UNKNOWN)
-        return [forward]
-
-    def _models(self, call: ast.Call, scope: Scope) -> list[Function]:
-        """`forward` of every class that may be behind `model(x)` or `model.forward(x)`. Raises
-        Refusal where one of several is out of sight.
-        """
-        behind = callables(self.program, call, scope)
-        found: list[Function] = []
-        for one in behind:
-            body = body_of(one)
-            if body is not None and one[0] is not self.program:
-                raise self._elsewhere(call, one)
-            if isinstance(body, FUNCTIONS):
-                found.append(body)
-        for program, node in behind if found else ():
-            if isinstance(node, ast.expr) and not _is_wrapper(
-                program.canonical(node) or ""
-            ):
-                raise self._refuse(
-                    call,
-                    f"the sigmoid of `{ast.unparse(node)}` is out of sight",
-                )
-        return list(dict.fromkeys(found))
-
-    def _elsewhere(self, call: ast.Call, behind: Behind) -> Refusal:
-        where = place_of_definition(behind)
-        why = f"the sigmoid is in {where}, out of reach"
-        return self._refuse(call, why, behind)
-
-    def _refuse(
-        self,
-        node: ast.AST,
-        why: str,
-        behind: Behind | None = None,
-        *,
-        above: bool = False,
-    ) -> Refusal:
-        return unsafe(
-            self.program, self.scope, node, why, behind=behind, above=above
-        )
-
-
-def value_of(binding: Binding) -> tuple[ast.expr, int | None] | None:
-    """What an assignment gives a name, or what a loop goes through."""
-    value, index = binding.value, binding.index
-    if value is None or binding.how not in ("assign", "for"):
-        return None
-    if binding.how == "assign" or index is None:
-        return value, index
-    called = dotted_name(value.func) if isinstance(value, ast.Call) else None
-    given = value.args if isinstance(value, ast.Call) else []
-    if called == "enumerate" and index == 1 and given:
-        return given[0], None
-    if called == "zip" and index < len(given):
-        return given[index], None
-    return None
-
-
-def added_to(scope: Scope, name: str) -> list[ast.expr | None]:
-    """What a body appends to a list; None for what is added to it in other ways."""
-    found: list[ast.expr | None] = []
-    for call in scope.calls:
-        func = call.func
-        if isinstance(func, ast.Attribute) and dotted_name(func.value) == name:
-            if func.attr == "append" and len(call.args) == 1:
-                found.append(call.args[0])
-            elif func.attr in ("append", "extend", "insert"):
-                found.append(None)
-    return found
-
-
-def _is_empty(value: ast.expr) -> bool:
-    return isinstance(value, ast.List) and not value.elts
-
-
-def _is_wrapper(name: str) -> bool:
-    """A function or class of torch that hands back, or runs, the model that it is given."""
-    row = layers.layer(name)
-    is_layer = row is not None and row.role != "wrapper"
-    is_layer = is_layer or name == "torch.nn.Sequential"
-    return name.startswith(("torch.", "copy.")) and not is_layer
-
-
-def _picked(expr: ast.expr) -> int | None:
-    """1 of `outputs[1]`."""
-    place = expr.slice if isinstance(expr, ast.Subscript) else None
-    if isinstance(place, ast.Constant) and isinstance(place.value, int):
-        return place.value
-    return None
-
-
-def unshaped(expr: ast.expr) -> ast.expr:
-    """The tensor behind `x.view(-1)`, `x[:, 0]`, `torch.squeeze(x)`."""
-    while True:
-        if (
-            isinstance(expr, ast.Call)
-            and isinstance(expr.func, ast.Attribute)
-            and expr.func.attr in _SHAPES
-        ):
-            plain = isinstance(
-                expr.func.value, ast.Name
-            ) and expr.func.value.id in ("torch", "th")
-            expr = expr.args[0] if plain and expr.args else expr.func.value
-        elif isinstance(expr, ast.Subscript):
-            expr = expr.value
-        else:
-            return expr
+    def _refuse(self, node: ast.AST, why: str) -> Refusal:
+        return unsafe(self.program, self.scope, node, why)
