@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Binding, Scope, returned
 
 _ASKED = "torch.cuda.is_available"
@@ -50,6 +51,9 @@ def asked_of_tensor(program: Program, expr: ast.expr) -> bool:
         expr.value, (ast.Subscript, ast.Call)
     ):
         return expr.attr == "device"
+    if isinstance(expr, ast.Attribute) and isinstance(expr.value, ast.Name):
+        if expr.attr == "device" and _has_shape(program, expr.value):
+            return True
     if isinstance(expr, ast.IfExp):
         test = expr.test
         return isinstance(test, ast.Attribute) and test.attr == "is_cuda"
@@ -74,6 +78,27 @@ def asked_of_tensor(program: Program, expr: ast.expr) -> bool:
             for one in values
         )
     )
+
+
+def _has_shape(program: Program, name: ast.Name) -> bool:
+    """Whether `x.shape[0]` or `x.size(0)` stands in the same body: settings have none."""
+    if name not in program.module.parents:
+        return False
+    scope = program.module.scope_of(name)
+    return any(
+        _asks_shape(node, name.id, program)
+        for statement in scope.body
+        for node in nodes_in(statement)
+    )
+
+
+def _asks_shape(node: ast.AST, name: str, program: Program) -> bool:
+    if not isinstance(node, ast.Attribute) or dotted_name(node.value) != name:
+        return False
+    parent = program.module.parents[node]
+    if isinstance(parent, ast.Call):
+        return node.attr == "size" and parent.func is node
+    return node.attr == "shape" and isinstance(parent, ast.Subscript)
 
 
 def _is_question(program: Program, value: ast.expr | None) -> bool:

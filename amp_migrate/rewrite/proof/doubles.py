@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module
 from amp_migrate.rewrite.proof.forms import Forms
@@ -26,7 +27,11 @@ class Doubles:
         """`forms` tell what is an addition: that says nothing of the original."""
         self.program = program
         self.file = file
-        self._mentions: dict[_Top, set[str]] = defaultdict(set)
+        self._said: dict[_Top, set[str]] = defaultdict(set)
+        self._saying: dict[str, set[_Top]] = defaultdict(set)
+        self._own: dict[str, set[_Top]] = defaultdict(set)
+        """Who asks `self` for it: only a class that inherits it is meant."""
+        self._defining: dict[str, set[_Top]] = defaultdict(set)
         self._made: set[_Top] = set()
         self.is_default = False
         """Whether float64 may be what new tensors have."""
@@ -36,16 +41,28 @@ class Doubles:
             elif isinstance(node, ast.Attribute):
                 if not forms.is_scaler(node.value):
                     self._read(node)
+        for top in self._said:
+            for name in self._defined(top):
+                self._defining[name].add(top)
 
     def _read(self, node: ast.Name | ast.Attribute) -> None:
         top, canonical = self._top(node), self.program.canonical(node)
         name = node.id if isinstance(node, ast.Name) else node.attr
-        self._mentions[top].add(name)
+        saying = self._own if self._is_own(node) else self._saying
+        saying[name].add(top)
+        self._said[top].add(name)
         if isinstance(node, ast.Attribute) and name == "double":
             self._made.add(top)
         if canonical in DOUBLES:
             self._made.add(top)
         self.is_default |= canonical in _DEFAULTS
+
+    def _is_own(self, node: ast.Name | ast.Attribute) -> bool:
+        if isinstance(node, ast.Name):
+            return False
+        scope = self.program.module.scope_of(node)
+        me = scope.self_name
+        return me is not None and dotted_name(node.value) == me
 
     def reach(self, node: ast.AST) -> bool:
         """Whether float64 is made in the code around a node, in what that names, in what names it
@@ -72,12 +89,18 @@ class Doubles:
         return {top.name} | {one for one in methods if one[:2] != "__"}
 
     def _naming(self, top: _Top) -> Iterable[_Top]:
-        names = self._defined(top)
-        return [o for o, said in self._mentions.items() if said & names]
+        bases = (
+            self.program.graph.lineage(top)
+            if isinstance(top, ast.ClassDef)
+            else ()
+        )
+        for name in self._defined(top):
+            yield from self._saying[name]
+            yield from self._own[name].intersection(bases)
 
     def _named(self, top: _Top) -> Iterable[_Top]:
-        said = self._mentions[top]
-        return [o for o in [*self._mentions] if said & self._defined(o)]
+        for name in self._said[top]:
+            yield from self._defining[name]
 
 
 def _closed(
