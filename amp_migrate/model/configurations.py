@@ -8,9 +8,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from amp_migrate.model.arguments import argument
 from amp_migrate.model.command_line import Followed, options
+from amp_migrate.model.displays import Displays
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import (
     FUNCTIONS,
     Binding,
@@ -22,18 +23,6 @@ from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
-
-_HOPS = 6
-_WHOLE = {
-    "vars",
-    "asdict",
-    "_asdict",
-    "astuple",
-    "__dict__",
-    "to_dict",
-    "model_dump",
-}
-_VIEWS = {"items", "keys", "values"}
 
 
 class Configuration(NamedTuple):
@@ -64,66 +53,19 @@ def configurations(
     for name in names:
         yield from _argparse(program, place, name)
     for around in _functions(scope):
-        if _click_marks(program, around):
+        if _click_marks(program, around) and click_names(program, around):
             yield Configuration("click", "", around)
     for name in names:
         yield from _dataclass(program, scope, name)
     for name in names:
-        known = _Displays(program).of(place, name)
+        known = Displays(program).of(place, name)
         only = (
             next(iter(known.found), None)
             if known.complete and len(known.found) == 1
             else None
         )
-        if only is not None and _holds_constants(only):
+        if isinstance(only, ast.Dict) and _holds_constants(only):
             yield Configuration("dict", name, only)
-
-
-def is_spread(program: Program, configuration: Configuration) -> bool:
-    """Whether all of a configuration is handed on by name, where one more option would be one
-    too many: `Net(**vars(args))`, `Adam(**config)`; for a dict, also whether it is gone through.
-    """
-    nodes = list(program.module.parents)
-    spread = [
-        n.value for n in nodes if isinstance(n, ast.keyword) and n.arg is None
-    ]
-    spread += [
-        v
-        for n in nodes
-        if isinstance(n, ast.Dict)
-        for k, v in _pairs(n)
-        if k is None
-    ]
-    if configuration.kind != "dict":
-        inner = (child for value in spread for child in ast.walk(value))
-        return any(_last(child) in _WHOLE for child in inner)
-    spread += [
-        n.value
-        for n in nodes
-        if isinstance(n, ast.Attribute) and n.attr in _VIEWS
-    ]
-    spread += [
-        n.iter for n in nodes if isinstance(n, (ast.For, ast.comprehension))
-    ]
-    return any(_may_be(program, value, configuration.home) for value in spread)
-
-
-def _pairs(display: ast.Dict) -> Iterator[tuple[ast.expr | None, ast.expr]]:
-    return zip(display.keys, display.values, strict=True)
-
-
-def _last(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _may_be(program: Program, value: ast.expr, display: ast.AST) -> bool:
-    """Whether an expression may be the dict that is made by `display`."""
-    name = dotted_name(value)
-    return (
-        name is not None and display in _Displays(program).of(value, name).found
-    )
 
 
 def has_option(
@@ -142,7 +84,11 @@ def has_option(
             return name in options(program.module) or flag in spelled
         case "click":
             assert isinstance(home, FUNCTIONS)
-            return name in program.scope(home).bindings
+            given = [a for m in home.decorator_list for a in nodes_in(m)]
+            flag = f"--{name.replace('_', '-')}"
+            return name in program.scope(home).bindings or any(
+                isinstance(a, ast.Constant) and a.value == flag for a in given
+            )
         case "dataclass":
             assert isinstance(home, ast.ClassDef)
             return program.reaching.entry.in_class(home, name)
@@ -150,6 +96,47 @@ def has_option(
     return any(
         isinstance(key, ast.Constant) and key.value == name for key in home.keys
     )
+
+
+def reads_option(
+    program: Program, configuration: Configuration, name: str
+) -> bool:
+    """Whether the program reads or sets an option of that name, which nothing declares:
+    `args.amp = 0.5`, `getattr(args, "amp", 1)`, `"amp" in config`.
+    """
+    held = configuration.holder.rpartition(".")[2]
+    for node in program.module.parents:
+        if isinstance(node, ast.Attribute) and node.attr == name:
+            holder = dotted_name(node.value) or ""
+            if held and holder.rpartition(".")[2] == held:
+                return True
+        elif isinstance(node, ast.Constant) and node.value == name:
+            above = program.module.parents[node]
+            if _is_key(above, node):
+                return True
+        elif isinstance(node, ast.keyword) and node.arg == name:
+            call = program.module.parents[node]
+            if isinstance(call, ast.Call) and _last(call.func) in _SETTERS:
+                return True
+    return False
+
+
+_KEYED = ("get", "pop", "setdefault", "getattr", "hasattr", "setattr")
+_SETTERS = ("set_defaults", "Namespace", "replace")
+
+
+def _is_key(above: ast.AST, node: ast.Constant) -> bool:
+    if isinstance(above, ast.Call):
+        return _last(above.func) in _KEYED
+    if isinstance(above, ast.Subscript):
+        return above.slice is node
+    return isinstance(above, ast.Compare) and above.left is node
+
+
+def _last(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def names_in_reach(program: Program, scope: Scope) -> list[str]:
@@ -200,38 +187,72 @@ def _argparse(
 
 
 def _parser(program: Program, call: ast.Call) -> tuple[ast.stmt, str] | None:
-    """The last statement that declares an option of the parser behind `parser.parse_args()`, and
-    the parser's name there.
+    """The statement after which an option of the parser behind `parser.parse_args()` can be
+    declared, and the parser's name there.
     """
     assert isinstance(call.func, ast.Attribute)
+    if any(k.arg == "prefix_chars" for k in _keywords(program)):
+        return None  # `--amp` might be no option there
     scope = program.module.scope_of(call)
     parser = call.func.value
     name = dotted_name(parser)
     if name is not None:
         found = _last_option(program, scope, name)
-        made = [b.value for b in program.reaching.at(parser, name).bindings]
-        parser = (
-            made[0]
-            if found is None and len(made) == 1 and made[0] is not None
-            else parser
-        )
         if found is not None:
             return found, name
-    function = (
-        program.values.callee(parser, scope)
-        if isinstance(parser, ast.Call)
-        else None
-    )
-    names = (
-        {dotted_name(value) for value in returned(function)}
-        if function is not None
-        else set()
-    )
-    only = names.pop() if len(names) == 1 else None
-    if function is None or only is None:
+        made = program.reaching.at(parser, name).bindings
+        if len(made) != 1 or made[0].value is None:
+            return None
+        if _is_made(program, made[0]):
+            return _below(program, made[0])
+        parser = made[0].value
+    return _of_function(program, parser, scope)
+
+
+def _keywords(program: Program) -> Iterator[ast.keyword]:
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            yield from call.keywords
+
+
+def _of_function(
+    program: Program, parser: ast.expr, scope: Scope
+) -> tuple[ast.stmt, str] | None:
+    """The same of a parser that a function returns."""
+    if not isinstance(parser, ast.Call):
         return None
-    found = _last_option(program, program.scope(function), only)
-    return (found, only) if found is not None else None
+    function = program.values.callee(parser, scope)
+    if function is None:
+        return None
+    names = {dotted_name(value) for value in returned(function)}
+    only = names.pop() if len(names) == 1 else None
+    if only is None:
+        return None
+    inner = program.scope(function)
+    found = _last_option(program, inner, only)
+    if found is not None:
+        return found, only
+    made = inner.bindings.get(only, [])
+    return _below(program, made[0]) if len(made) == 1 else None
+
+
+def _is_made(program: Program, binding: Binding) -> bool:
+    """`parser = argparse.ArgumentParser()`"""
+    made = binding.value
+    name = program.canonical(made.func) if isinstance(made, ast.Call) else None
+    return (name or "").endswith(".ArgumentParser")
+
+
+def _below(program: Program, made: Binding) -> tuple[ast.stmt, str] | None:
+    """Below where a parser is made, or its last option there."""
+    statement = made.statement
+    if not isinstance(statement, ast.Assign) or not _is_made(program, made):
+        return None
+    name = dotted_name(statement.targets[0])
+    if name is None:
+        return None
+    scope = program.module.scope_of(statement)
+    return _last_option(program, scope, name) or statement, name
 
 
 def _last_option(
@@ -240,13 +261,24 @@ def _last_option(
     """Only where it runs on every path that reads the command line."""
     declared = options(program.module).values()
     own = [
-        program.module.statement_of(call)
+        _whole_statement(program, call)
         for call in scope.calls
         if isinstance(call.func, ast.Attribute)
         and dotted_name(call.func.value) == parser
         and any(call is one for one in declared)
     ]
     return max(own, key=lambda statement: statement.lineno, default=None)
+
+
+def _whole_statement(program: Program, call: ast.Call) -> ast.stmt:
+    """The statement of a call, or the loop around it."""
+    statement = program.module.statement_of(call)
+    for above in program.module.ancestors(statement):
+        if isinstance(above, FUNCTIONS):
+            break
+        if isinstance(above, (ast.For, ast.With)):
+            statement = above
+    return statement
 
 
 # -- click
@@ -260,6 +292,16 @@ def _click_marks(program: Program, function: Function) -> list[ast.expr]:
         if isinstance(mark, ast.Call)
     )
     return [mark for mark in marks if program.canonical(mark) == "click.option"]
+
+
+def click_names(program: Program, function: Function) -> tuple[str, str] | None:
+    """What the file of a function calls `click.option` and `click.Choice`."""
+    local = program.scope(function).module.imports.local
+    module = local("click")
+    if module is not None:
+        return f"{module}.option", f"{module}.Choice"
+    option, choice = local("click.option"), local("click.Choice")
+    return (option, choice) if option and choice else None
 
 
 # -- dataclasses
@@ -302,81 +344,6 @@ def last_field(cls: ast.ClassDef) -> ast.AnnAssign:
 # -- dicts
 
 
-class _Displays:
-    """The dict displays that a name may hold, through calls."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.found: dict[ast.Dict, None] = {}
-        self.complete = True
-        """Whether the name can hold nothing else."""
-
-    def of(
-        self, place: ast.expr | ast.stmt, name: str, hops: int = _HOPS
-    ) -> _Displays:
-        """Collect those that may reach `place`."""
-        bindings = (
-            self.program.reaching.at(place, name).bindings if hops else ()
-        )
-        self.complete &= bool(bindings)
-        for binding in bindings:
-            self._bound(binding, name, hops)
-        return self
-
-    def _bound(self, binding: Binding, name: str, hops: int) -> None:
-        known = binding.statement in self.program.module.parents
-        scope = (
-            self.program.module.scope_of(binding.statement) if known else None
-        )
-        if (
-            binding.how == "parameter"
-            and scope is not None
-            and isinstance(scope.node, FUNCTIONS)
-        ):
-            self._passed(scope, scope.node, name, hops)
-        elif binding.how == "assign" and binding.index is None:
-            self._value(binding.value, hops)
-        else:
-            self.complete = False
-
-    def _passed(
-        self, scope: Scope, function: Function, name: str, hops: int
-    ) -> None:
-        entry = self.program.reaching.entry
-        sites = entry.sites(function)
-        self.complete &= bool(sites) and not entry.escapes(function)
-        for call, _, bound in sites:
-            self._value(argument(call, scope, name, bound), hops)
-
-    def _value(self, value: ast.expr | None, hops: int) -> None:
-        dotted = dotted_name(value) if value is not None else None
-        if isinstance(value, ast.Dict):
-            self.found[value] = None
-        elif (
-            value is None
-            or dotted is None
-            or value not in self.program.module.parents
-        ):
-            self.complete = False
-        else:
-            self.of(value, dotted, hops - 1)
-
-
-def entries_behind(
-    program: Program, place: ast.expr | ast.stmt, name: str
-) -> list[frozenset[str]] | None:
-    """The keys of each dict display that a name may hold; None where it may hold others."""
-    known = _Displays(program).of(place, name)
-    if not known.complete:
-        return None
-    return [
-        frozenset(
-            str(key.value) for key in one.keys if isinstance(key, ast.Constant)
-        )
-        for one in known.found
-    ]
-
-
 def _holds_constants(display: ast.Dict) -> bool:
     """Settings, not results: names for constants."""
     named = all(
@@ -393,4 +360,6 @@ def _is_constant(value: ast.expr) -> bool:
         return all(map(_is_constant, value.elts))
     if isinstance(value, ast.UnaryOp):
         return _is_constant(value.operand)
+    if isinstance(value, ast.Dict):
+        return _holds_constants(value)
     return isinstance(value, ast.Constant)

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from amp_migrate.config import Option
 from amp_migrate.model.configurations import (
     Configuration,
+    click_names,
     configurations,
     has_option,
-    is_spread,
     last_field,
+    reads_option,
 )
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.model.seen_whole import is_seen_whole
+from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.rewrite.edits import (
     AddDecorator,
@@ -52,20 +54,30 @@ class OwnSwitch:
     def found(self, scope: Scope, at: ast.stmt) -> Configuration | None:
         """The configuration that gets the option, where `at` can read one."""
         for one in configurations(self.program, scope, at):
-            taken = has_option(self.program, one, self.option.name)
-            if not taken and not is_spread(self.program, one):
+            taken = self._is_taken(one)
+            if not taken and not is_seen_whole(self.program, one):
                 return one
         return None
+
+    def _is_taken(self, one: Configuration) -> bool:
+        name = self.option.name
+        return has_option(self.program, one, name) or reads_option(
+            self.program, one, name
+        )
 
     def _refused(self, scope: Scope, at: ast.stmt) -> Refusal:
         name = self.option.name
         near = list(configurations(self.program, scope, at))
-        if any(has_option(self.program, one, name) for one in near):
-            why = f"the program has an option `{name}` already: give --switch another name"
-        elif near:
+        if any(map(self._is_taken, near)):
             why = (
-                f"`{near[0].holder}` is handed on as a whole (`**`), and --switch would add an "
-                "option to it that what takes it does not know"
+                f"the program has an option `{name}` already, or reads one: give --switch "
+                "another name"
+            )
+        elif near:
+            held = near[0].holder or getattr(near[0].home, "name", "")
+            why = (
+                f"`{held}` is handed on as a whole (`**`), or gone through, and --switch would "
+                "add an option to it that what takes it does not know"
             )
         else:
             why = (
@@ -97,20 +109,14 @@ class OwnSwitch:
         values = ", ".join(f'"{value}"' for value in SWITCH_VALUES)
         flag = f'"--{name.replace("_", "-")}", default={default}'
         if isinstance(home, FUNCTIONS):
-            choice = f"{self._click(home)}.Choice([{values}])"
-            mark = f"{self._click(home)}.option({flag}, type={choice})"
+            option, choice = click_names(self.program, home) or ("", "")
+            mark = f"{option}({flag}, type={choice}([{values}]))"
             return [
                 AddDecorator(span(home), mark),
                 AddParameter(span(home), name, default),
             ]
         line = f"{found.parser}.add_argument({flag}, choices=[{values}])"
         return [InsertAfter(span(home), (Template(line),))]
-
-    def _click(self, function: Function) -> str:
-        return (
-            self.program.scope(function).module.imports.local("click")
-            or "click"
-        )
 
     def declared(self, edits: Iterable[Edit], file: Module) -> Declared | None:
         """What the edits of one file declare."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.configurations import entries_behind
 from amp_migrate.model.device_values import NAMED, DeviceValue, Form
 from amp_migrate.model.devices import Devices
+from amp_migrate.model.displays import entries_behind
 from amp_migrate.model.earlier_statements import (
     has_run,
     has_run_at_calls,
