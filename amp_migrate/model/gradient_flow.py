@@ -18,6 +18,7 @@ from amp_migrate.model.syntax import (
     returned,
     shallow,
 )
+from amp_migrate.model.written_values import written_into
 from amp_migrate.torch_facts.gradients import CUTS, ENABLES_GRAD, NO_GRAD
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 
@@ -203,8 +204,20 @@ class _Search:
         )
         if dotted is not None and set_to_collect(self.program, dotted):
             return False
+        if not self._filled(expr, deep):
+            return False
         return bool(bindings) and all(
             self._bound(one, deep) for one in bindings
+        )
+
+    def _filled(self, expr: ast.Name | ast.Attribute, deep: int) -> bool:
+        """Whether all is cut that is written into what a name holds."""
+        if expr not in self.program.module.parents:
+            return True
+        scope = self.program.module.scope_of(expr)
+        return all(
+            self.cut(value, where, deep)
+            for value, where in written_into(self.program, expr, scope)
         )
 
     def _bound(self, binding: Binding, deep: int) -> bool:
