@@ -11,8 +11,10 @@ def argument(
     call: ast.Call, scope: Scope, parameter: str, bound: bool
 ) -> ast.expr | None:
     """What `call` passes for `parameter` of the function at `scope`; None where it
-    cannot be told.
+    cannot be told. Where it is `bound`, the object is given by what the call is asked of.
     """
+    if bound and isinstance(scope.node, FUNCTIONS):
+        bound = not gives_self(call, scope.node)
     for keyword in call.keywords:
         if keyword.arg == parameter:
             return keyword.value

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.answers import any_open
+from amp_migrate.model.arguments import gives_self
 from amp_migrate.model.bases_abroad import inherited_method, method_of
 from amp_migrate.model.held_functions import held_function
 from amp_migrate.model.kinds import (
@@ -263,6 +264,9 @@ class CallValues:
                 ),
                 None,
             )
+        named = self.graph.class_named(func.value, scope)
+        if named is not None:
+            return self._of_class(call, named, func.attr)
         holder = self.values.of(func.value, scope)
         if holder.cls is None:
             return None
@@ -271,6 +275,18 @@ class CallValues:
         )
         # What a property returns is called, not the property.
         return found if found is None or not is_property(found) else None
+
+    def _of_class(
+        self, call: ast.Call, cls: ast.ClassDef, name: str
+    ) -> Function | None:
+        """`Engine.load(path)` of a static method, `Engine.step(engine, x)` of another, which gets
+        its object, too.
+        """
+        found = self.graph.method(cls, name)
+        if found is None:
+            return None
+        is_bound = self.module.scopes[found].self_name is not None
+        return found if not is_bound or gives_self(call, found) else None
 
     def _call_method(self, func: ast.expr, scope: Scope) -> Function | None:
         """`__call__` of an object that is no model, and so is called itself."""
