@@ -16,6 +16,7 @@ from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.clippers import clipper
 from amp_migrate.torch_facts.frameworks import (
     FRAMEWORKS,
+    FROM_SETTINGS,
     LIGHTNING_1,
     LIGHTNING_1_HOOKS,
     WORDS,
@@ -140,6 +141,8 @@ def _state(
             return "on", f"{shown}, {default.value!r} by default"
         if value.value not in off:
             return "on", shown
+    if (dotted_name(call.func) or "").endswith(FROM_SETTINGS) and call.args:
+        return "open", ast.unparse(call.args[0])
     if any(k.arg is None for k in call.keywords) or any(
         isinstance(a, ast.Starred) for a in call.args
     ):

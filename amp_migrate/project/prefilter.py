@@ -17,7 +17,7 @@ _BACKWARD = pattern(rb"backward\b(?:\s|\\\r?\n)*(\(?)")
 # Packages of `model.frameworks`, and what makes a trainer of each.
 _TRAINERS = (
     (b"accelerate", (b"Accelerator(",)),
-    (b"lightning", (b"Trainer(", b"Fabric(")),
+    (b"lightning", (b"Trainer(", b"Fabric(", b".from_argparse_args(")),
     (b"transformers", (b"TrainingArguments(",)),
     (b"trl", (b"Config(",)),
     (b"deepspeed", (b"deepspeed.initialize(",)),

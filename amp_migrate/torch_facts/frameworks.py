@@ -81,7 +81,7 @@ FRAMEWORKS = (
     ),
     Framework(
         "Lightning",
-        _of(_LIGHTNING, "Trainer"),
+        _of(_LIGHTNING, "Trainer", "Trainer.from_argparse_args"),
         "precision",
         off=_FLOAT,
         half=(("precision", '"16-mixed" if {on} else "32-true"'),),
@@ -179,7 +179,8 @@ LIGHTNING_1_HOOKS = (
     "def training_epoch_end(",
     "def validation_epoch_end(",
     "def test_epoch_end(",
-    # names that it can no longer import
+    # names that it no longer has
+    ".from_argparse_args(",
     " DDPPlugin",
     " DDP2Plugin",
     " DDPSpawnPlugin",
@@ -188,6 +189,8 @@ LIGHTNING_1_HOOKS = (
     " ApexMixedPrecisionPlugin",
     " NativeMixedPrecisionPlugin",
 )
+FROM_SETTINGS = ("from_argparse_args",)
+"""Makers whose first argument holds what the others are told."""
 WORDS = (
     "accelerate",
     "lightning",

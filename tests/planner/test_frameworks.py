@@ -13,6 +13,11 @@ MADE = {
     "accelerate": ("from accelerate import Accelerator", "Accelerator()", "fp16"),
     "Lightning": ("import lightning as L", "L.Trainer(precision=32)", "16-mixed"),
     "older Lightning": ("import pytorch_lightning as pl", "pl.Trainer(gpus=1)", "precision=16"),
+    "Lightning of options": (
+        "import pytorch_lightning as pl",
+        "pl.Trainer.from_argparse_args(args, max_steps=9)",
+        "decided by args; switch AMP on with Trainer(precision=16)",
+    ),
     "Fabric": ("from lightning.fabric import Fabric", "Fabric()", "16-mixed"),
     "transformers": (
         "from transformers import TrainingArguments",
@@ -38,6 +43,11 @@ MADE = {
 }
 SETTLED = {
     "on": ("import lightning as L", "L.Trainer(precision='16-mixed')", "already-amp"),
+    "on, beside options": (
+        "import pytorch_lightning as pl",
+        "pl.Trainer.from_argparse_args(args, precision=16)",
+        "already-amp",
+    ),
     "on, by a rival": (
         "from transformers import TrainingArguments",
         "TrainingArguments('out', bf16=True)",
@@ -74,7 +84,10 @@ def test_settled_ones_are_skipped(imports: str, call: str, reason: str) -> None:
     assert [(loop.status, loop.reason) for loop in outcome.loops] == [("skipped", reason)]
 
 
-@pytest.mark.parametrize("name", [name for name in MADE if name != "DeepSpeed"])
+OPEN = ("DeepSpeed", "Lightning of options")
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if name not in OPEN])
 def test_unsafe_writes_it_once(name: str) -> None:
     imports, call, _ = MADE[name]
     source = f"import torch\n{imports}\n\nx = {call}\n"
