@@ -188,16 +188,27 @@ def entry_of(parent: ast.AST, call: ast.Call) -> ast.expr | None:
     return None
 
 
-def is_written(program: Program, entry: ast.expr) -> bool:
-    """Whether an entry belongs to a dict that its function saves."""
-    if not isinstance(entry, ast.Subscript):
+def is_written(program: Program, entry: ast.expr, hops: int = 2) -> bool:
+    """Whether an entry belongs to a dict that its function saves, or that is an entry of such a
+    one.
+    """
+    holder = (
+        dotted_name(entry.value) if isinstance(entry, ast.Subscript) else None
+    )
+    if holder is None:
         return False
-    holder = dotted_name(entry.value)
-    return holder is not None and any(
+    scope = program.module.scope_of(entry)
+    if any(
         program.canonical(call.func) == "torch.save"
         and call.args
         and dotted_name(call.args[0]) == holder
-        for call in program.module.scope_of(entry).calls
+        for call in scope.calls
+    ):
+        return True
+    return hops > 0 and any(
+        is_written(program, node.targets[0], hops - 1)
+        for node in nodes_in(scope.node)
+        if isinstance(node, ast.Assign) and dotted_name(node.value) == holder
     )
 
 

@@ -12,7 +12,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.literals import held_as
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Scope, returned_at
 from amp_migrate.model.uses import argument_of
 from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
@@ -65,18 +65,42 @@ def _judge(
         )
     if _has_index(given, scope) or held_as(program, given, scope, _has_index):
         return _INDEX, _type_of(program, given)
-    if (
-        isinstance(given, ast.Call)
-        and isinstance(given.func, ast.Name)
-        and given.func.id == "str"
-        and len(given.args) == 1
-    ):
+    if _is_string(given) and isinstance(given, ast.Call):
         return _STRING, _type_of(program, given, given.args[0])
+    parts = _parts_given(program, given, scope)
+    if parts and all(_is_string(one) for one in parts):
+        return _STRING, _type_of(program, given)
     if program.values.kind(given, scope) is Kind.DEVICE and not isinstance(
         given, ast.IfExp
     ):
         return _OBJECT, (ReplaceExpression(span, Template("$0.type", (span,))),)
     return None
+
+
+def _is_string(expr: ast.expr) -> bool:
+    """`str(device)`"""
+    return (
+        isinstance(expr, ast.Call)
+        and isinstance(expr.func, ast.Name)
+        and expr.func.id == "str"
+        and len(expr.args) == 1
+    )
+
+
+def _parts_given(
+    program: Program, given: ast.expr, scope: Scope
+) -> list[ast.expr]:
+    """What the functions in sight give back at the place of a tuple that a name is bound to."""
+    name = given.id if isinstance(given, ast.Name) else ""
+    bound = scope.bindings.get(name, ())
+    found: list[ast.expr] = []
+    for one in bound:
+        call = one.value
+        if one.index is None or not isinstance(call, ast.Call):
+            return []
+        for function in program.values.callees(call, scope):
+            found += returned_at(function, one.index)
+    return found
 
 
 def _has_index(expr: ast.expr, scope: Scope) -> bool:

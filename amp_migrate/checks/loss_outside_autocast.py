@@ -33,6 +33,10 @@ _LOSSES = (
     "binary_cross_entropy_with_logits",
     "kl_div",
 )
+_LOGARITHMS = ("torch.nn.functional.log_softmax", "torch.log_softmax")
+_DEEP = 2
+"""How far the methods that a criterion calls are looked into."""
+_CASTS = {"float", "double", "float32", "float64", "autocast"}
 _MESSAGE = (
     "the loss runs in half precision here, which rounds or overflows; compute it in the "
     "autocast block, or cast with `.float()`"
@@ -114,9 +118,37 @@ def _losses(
         if (
             isinstance(node, ast.Call)
             and node.args
-            and _is_loss(program, node, scope)
+            and (
+                _is_loss(program, node, scope)
+                or (
+                    _begins_loss(program, node, scope)
+                    and _feeds_backward(program, statement, scope)
+                )
+            )
         ):
             yield node
+
+
+def _begins_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call gives the logarithms of probabilities, or runs a function in sight that
+    computes a loss of the library and casts nothing.
+    """
+    if program.canonical(call.func) in _LOGARITHMS:
+        return True
+    runs = dict.fromkeys(targets(program, call, scope))
+    for _ in range(_DEEP):
+        runs |= dict.fromkeys(
+            function
+            for one in runs
+            for inner in program.scope(one).calls
+            for function in program.values.callees(inner, program.scope(one))
+        )
+    inner = [node for one in runs for node in nodes_in(one)]
+    names = {node.attr for node in inner if isinstance(node, ast.Attribute)}
+    return not names & _CASTS and any(
+        isinstance(node, ast.Call) and _is_functional(program, node.func)
+        for node in inner
+    )
 
 
 def _losses_with_autocast_off(

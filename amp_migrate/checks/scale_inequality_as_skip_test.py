@@ -12,7 +12,12 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Binding,
+    Scope,
+    returned_at,
+)
 
 _HOPS = 3
 RULE = Rule("scale-inequality-as-skip-test", severity="warning")
@@ -41,8 +46,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         )
         if left is None or right is None:
             continue
-        where = program.module.scope_of(left)
-        update = _update_between(program, where, left, right) or _elsewhere(
+        update = _update_between(program, left, right) or _elsewhere(
             program, node
         )
         if update is None:
@@ -80,10 +84,26 @@ def _taken(
             if isinstance(value, ast.Call)
             and _is_get_scale(program, value, home or scope)
         ]
+        if home is not None and not values and hops:
+            return _given_back(program, expr.id, home, hops - 1)
         return found[-1] if found and len(found) == len(values) else None
     if isinstance(expr, ast.Attribute):
         return _stored(program, expr, scope)
     return expr if _is_get_scale(program, expr, scope) else None  # type: ignore[return-value]
+
+
+def _given_back(
+    program: Program, name: str, home: Scope, hops: int
+) -> ast.Call | None:
+    """The `get_scale()` call whose value a function gives back as one of several."""
+    found = [
+        _taken(program, part, program.module.scopes[function], hops)
+        for one in home.bindings[name]
+        if one.index is not None and isinstance(one.value, ast.Call)
+        for function in program.values.callees(one.value, home)
+        for part in returned_at(function, one.index)
+    ]
+    return found[0] if found and None not in found else None
 
 
 def _handed(
@@ -178,21 +198,21 @@ def _is_named_scaler(expr: ast.expr) -> bool:
 
 
 def _update_between(
-    program: Program,
-    scope: Scope,
-    left: ast.Call | None,
-    right: ast.Call | None,
+    program: Program, left: ast.Call, right: ast.Call
 ) -> ast.Call | None:
-    if left is None or right is None:
-        return None
-    events = program.events
-    first, last = sorted((left.lineno, right.lineno))
+    """The update between two calls of a function; behind the call of another function that gives
+    back its value, any update there.
+    """
+    events, scope_of = program.events, program.module.scope_of
+    first, last = sorted((left, right), key=lambda call: call.lineno)
+    is_one = scope_of(left) is scope_of(right)
     return next(
         (
-            c
-            for c in scope.calls
-            if events.what(c, scope) == EventKind.UPDATE
-            and first <= c.lineno <= last
+            call
+            for scope in dict.fromkeys((scope_of(left), scope_of(right)))
+            for call in scope.calls
+            if events.what(call, scope) == EventKind.UPDATE
+            and (not is_one or first.lineno <= call.lineno <= last.lineno)
         ),
         None,
     )
@@ -201,7 +221,12 @@ def _update_between(
 def _fix(
     program: Program, node: ast.Compare, left: ast.Call, right: ast.Call
 ) -> Fix:
-    is_late = (left.lineno, left.col_offset) > (right.lineno, right.col_offset)
+    own, scope_of = program.module.scope_of(node), program.module.scope_of
+    is_late = (scope_of(left) is own, left.lineno, left.col_offset) > (
+        scope_of(right) is own,
+        right.lineno,
+        right.col_offset,
+    )
     if isinstance(node.left, ast.Attribute) or isinstance(
         node.comparators[0], ast.Attribute
     ):

@@ -62,7 +62,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             )
             if not _is_made_for(program, call, given, enabled) and (
                 (not sure and _follows_dtype(program, call, enabled))
-                or not _is_on(program, given, scope, enabled)
+                or not _is_on(program, given, scope, enabled, sure)
             ):
                 continue
             yield finding_at(
@@ -140,13 +140,16 @@ def _is_on(
     given: ast.expr | None,
     scope: Scope,
     enabled: list[Region],
+    sure: bool,
 ) -> bool:
     """Whether the scaler works where autocast computes in bfloat16: for good, under the condition
-    of autocast itself, or under one that the name of bfloat16 meets as well.
+    of autocast itself (of any, where each of them computes so), or under one that the name of
+    bfloat16 meets as well.
     """
+    each = any if sure else all
     if given is None or isinstance(given, ast.Constant):
         return given is None or bool(given.value)
-    return all(
+    return each(
         _is_on_in(program, given, scope, region) for region in enabled
     ) or any(_is_met(program, given, scope, region) for region in enabled)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Binding, Scope
 
 _ROLE = {
     "optimizer",
@@ -103,10 +103,28 @@ class Owners:
                 }:
                     dotted = dotted_name(node.value)
                     found.add(dotted or "?")
+                    found |= self._kept_as(node.value)
             self._built[name] = (
                 frozenset() if "?" in found else frozenset(found)
             )
         return self._built[name]
+
+    def _kept_as(self, expr: ast.expr) -> set[str]:
+        """The attributes that keep what a parameter of a constructor is: `self.net = net`."""
+        scope = self.program.module.scope_of(expr)
+        around = self.program.graph.class_around(scope)
+        home = self.program.module.scopes.get(around) if around else None
+        name = expr.id if isinstance(expr, ast.Name) else ""
+        if home is None or name not in {one.arg for one in scope.parameters()}:
+            return set()
+        return {
+            own
+            for own, bound in home.bindings.items()
+            for one in bound
+            if isinstance(value := _part(one), ast.Name)
+            and value.id == name
+            and self.program.module.scope_of(value) is scope
+        }
 
     def of_models(
         self, models: Iterable[str], among: list[str]
@@ -118,6 +136,15 @@ class Owners:
             return among
         named = {n for n in among for m in models if self.claims(n, m)}
         return [n for n in among if n in named] or None
+
+
+def _part(binding: Binding) -> ast.expr | None:
+    """What a binding gives, of `self.net, self.head = net, head` as well."""
+    value, index = binding.value, binding.index
+    if index is None:
+        return value
+    parts = value.elts if isinstance(value, ast.Tuple) else []
+    return parts[index] if index < len(parts) else None
 
 
 def _holds(path: tuple[str, ...], part: tuple[str, ...]) -> bool:

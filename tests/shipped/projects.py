@@ -2,7 +2,7 @@
 
 A heading begins a project; each block below it, ```` ```python train.py ````, is one of its
 files. A line that ends in the comment `# error RULE` must be reported there by that rule; a file
-without one is a near miss. `# missed RULE` marks a mistake that is not found yet. The line
+without one is a near miss; a line may name several rules, with commas between. `# missed RULE` marks a mistake that is not found yet. The line
 `Source: ...` tells where the mistake was met.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HEADING = re.compile(r"(?m)^## (.+)$")
 _FILE = re.compile(r"(?ms)^```python ([\w/.]+)\n(.*?)^```[ \t]*$")
 _SOURCE = re.compile(r"(?m)^Source: (.+)$")
-_MARK = re.compile(r"[ \t]*# (error|missed) ([\w=-]+)[ \t]*$")
+_MARK = re.compile(r"[ \t]*# (error|missed) ([\w=, -]+)$")
 
 Expected = tuple[str, int, str]
 """File, 1-based line, rule."""
@@ -58,7 +58,7 @@ def _project(title: str, text: str) -> LittleProject:
         lines = body.splitlines()
         for number, line in enumerate(lines, 1):
             if mark := _MARK.search(line):
-                marks[mark[1]].add((name, number, mark[2]))
+                marks[mark[1]] |= {(name, number, rule) for rule in mark[2].split(", ")}
         files.append((name, "".join(_MARK.sub("", line) + "\n" for line in lines)))
     if not files:
         raise ValueError(f"{title}: no file")
