@@ -60,7 +60,10 @@ from amp_migrate.planner.half_safety.reach import (
     reachable,
 )
 from amp_migrate.planner.half_safety.saturated_arguments import hazards_of
-from amp_migrate.planner.half_safety.sequential import is_sequential
+from amp_migrate.planner.half_safety.sequential import (
+    is_sequential,
+    split_call,
+)
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
@@ -337,11 +340,8 @@ class Hazards:
 
     def split(self, call: ast.Call, sequence: str) -> None:
         """The last layer of a Sequential gets what the others compute as float."""
-        span = self.program.module.span
-        text = f"{sequence}[-1]({sequence}[:-1]($0).float())"
-        edit = ReplaceExpression(
-            span(call), Template(text, (span(call.args[0]),))
-        )
+        template = split_call(self.program, call, sequence)
+        edit = ReplaceExpression(self.program.module.span(call), template)
         self.casts.setdefault(edit, "bce-under-autocast")
         self.asked.inference.cast(call)
 

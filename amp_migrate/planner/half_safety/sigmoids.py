@@ -18,6 +18,7 @@ from amp_migrate.model.half_safety.held_activations import (
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
 from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import (
@@ -41,7 +42,7 @@ from amp_migrate.planner.half_safety.probability_values import (
     value_of,
 )
 from amp_migrate.planner.half_safety.run_for_probabilities import Runs
-from amp_migrate.planner.half_safety.sequential import ends_in_sigmoid
+from amp_migrate.planner.half_safety.sequential import sequences
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Op
@@ -294,10 +295,9 @@ class Sigmoids:
         acts = Activations(inference)
         if call.args and acts.may_saturate(call.func, place.scope):
             return self._squash(call, call.args[0], place)
-        sequence = ends_in_sigmoid(self.program, call, place.scope)
-        if sequence is not None:
-            self.hazards.split(call, sequence)
-            return Origin.SQUASHED
+        run = sequences(self.program, call, place.scope)
+        if run:
+            return self._sequence(call, run, place)
         return self._results(call, place, path)
 
     def _operator(
@@ -332,6 +332,35 @@ class Sigmoids:
         if not inside or asked.fact(operand, place.scope).may_be_half:
             self.hazards.cast(operand)
         return Origin.SQUASHED
+
+    def _sequence(
+        self, call: ast.Call, run: list[tuple[str, ast.Call]], place: Place
+    ) -> Origin:
+        """The last layer of an `nn.Sequential` gets float32."""
+        found = [
+            self._end(call, last)
+            for _, made in run
+            for last in ends(self.program, made)
+        ]
+        if Origin.SQUASHED in found:
+            self.hazards.split(call, run[0][0])
+        return self._joined(found)
+
+    def _end(self, call: ast.Call, last: ast.expr | None) -> Origin:
+        """What the last layer makes of its input."""
+        acts = Activations(self.hazards.asked.inference)
+        if last is not None:
+            home = self.program.module.scope_of(last)
+            func = last.func if isinstance(last, ast.Call) else last
+            row = layers.layer(self.program.canonical(func))
+            op = row.op if row is not None else None
+            if acts.may_saturate(last, home):
+                return Origin.SQUASHED
+            if op is not None and op.policy == "lower":
+                return Origin.RAW
+            if op is not None and op.policy == "fp32":
+                return Origin.GIVEN
+        raise self._refuse(call, "the sigmoid is in an nn.Sequential")
 
     def _results(self, call: ast.Call, place: Place, path: Path) -> Origin:
         """What functions and models in sight give back, where no option makes it something

@@ -286,10 +286,16 @@ class Demands:
 
     def layers_of(self, call: ast.Call, scope: Scope) -> list[ast.expr]:
         """The layers of the `nn.Sequential` that a call runs."""
+        made = self.sequence(call, scope)
+        return [] if made is None else made.args
+
+    def sequence(self, call: ast.Call, scope: Scope) -> ast.Call | None:
+        """What makes the `nn.Sequential` that a call runs."""
         value = self.program.values.of(call.func, scope)
         row, made = layers.layer(value.name), value.origin
-        is_sequential = row is not None and row.name == "Sequential"
-        return made.args if is_sequential and isinstance(made, ast.Call) else []
+        if row is None or row.name != "Sequential":
+            return None
+        return made if isinstance(made, ast.Call) and made.args else None
 
     def operator(self, call: ast.Call) -> Op | None:
         """The function of torch that a call names, or a variable holds."""

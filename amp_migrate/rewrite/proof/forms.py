@@ -208,14 +208,25 @@ class Forms:
         ):
             return None
         inner = found[2]  # of `S[-1](...)`, `(...).float()` and `S[:-1](x)`
-        given = [ast.unparse(argument) for argument in inner.args]
-        if inner.keywords or len(given) != 1:
+        first = f"{name}[:-1]"
+        if not isinstance(inner.func, ast.Subscript):  # `data_parallel(S, x)`
+            if not inner.args or ast.unparse(inner.args[0]) != first:
+                return None
+            func, given = inner.func, [holder, *inner.args[1:]]
+        elif inner.keywords or len(inner.args) != 1:
             return None
+        else:
+            func, given = holder, inner.args
+        whole = ast.Call(func, given, inner.keywords)
         written = ast.parse(
-            f"{name}[-1]({name}[:-1]({given[0]}).float())", mode="eval"
+            f"{name}[-1]({ast.unparse(inner)}.float())", mode="eval"
         ).body
-        whole = ast.copy_location(ast.Call(holder, inner.args, []), call)
-        return whole if same(call, written) else None
+        is_first = ast.unparse(inner.func) == first or func is inner.func
+        return (
+            ast.copy_location(whole, call)
+            if is_first and same(call, written)
+            else None
+        )
 
     def is_value_of_name(self, value: ast.expr) -> bool:
         """What a new name may be set to."""

@@ -14,6 +14,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.model.tensors.fields import given_to_field
 from amp_migrate.model.tensors.parameters import arguments
@@ -148,16 +149,18 @@ class Receivers:
         row = self.demands.layer(call, scope)
         if row is not None and row.op is not None:
             return row.op.result not in _SEVERAL
-        held = self.demands.layers_of(call, scope)
-        if held:
-            return self._ends_in_layer(held[-1])
+        sequence = self.demands.sequence(call, scope)
+        if sequence is not None:
+            return all(map(self._ends_in_layer, ends(self.program, sequence)))
         results = list(self._results(call, scope))
         return bool(results) and all(
             home.made(one, at, deep) for home, one, at in results
         )
 
-    def _ends_in_layer(self, last: ast.expr) -> bool:
+    def _ends_in_layer(self, last: ast.expr | None) -> bool:
         """`nn.Sequential(..., nn.Tanh())` gives what its last layer gives."""
+        if last is None:
+            return False
         value = self.program.values.of(last, self.program.module.scope_of(last))
         row = layers.layer(value.name)
         return (

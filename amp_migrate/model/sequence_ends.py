@@ -1,0 +1,100 @@
+"""What the last layer of a `nn.Sequential` may be: written there, or at the end of a list that is
+made before, `layers += [nn.Sigmoid()]`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+
+_ORDERED = "collections.OrderedDict"
+_Addition: TypeAlias = "tuple[ast.stmt, ast.expr | None]"
+"""A statement that adds to a list, and what it adds; None where that is not told."""
+
+
+def ends(program: Program, made: ast.Call) -> list[ast.expr | None]:
+    """The layers that may be the last one; None for one that is out of sight."""
+    last = made.args[-1]
+    if made not in program.module.parents:
+        return [None]  # a base class of another file makes it
+    if isinstance(last, ast.Starred):
+        return list(_of_list(program, last.value, made))
+    if isinstance(last, ast.Call) and program.canonical(last.func) == _ORDERED:
+        pairs = last.args[0] if last.args else None
+        pair = _last_of(pairs) if pairs is not None else None
+        return [_last_of(pair) if pair is not None else None]
+    return [last]
+
+
+def _of_list(
+    program: Program, given: ast.expr, made: ast.Call
+) -> Iterator[ast.expr | None]:
+    """The last elements of a list, from the last addition that is sure to be made."""
+    name = dotted_name(given)
+    if name is None:
+        yield _last_of(given)
+        return
+    module, scope = program.module, program.module.scope_of(made)
+    at = module.statement_of(made)
+    around = {at, *module.ancestors(at)}
+    before = [
+        one for one in _additions(program, name, scope) if _before(one[0], at)
+    ]
+    for statement, added in reversed(before):
+        yield from _last_elements(added)
+        if around.intersection(module.block_of(statement)):
+            return
+    yield None
+
+
+def _before(statement: ast.stmt, other: ast.stmt) -> bool:
+    return statement.lineno < other.lineno
+
+
+def _additions(program: Program, name: str, scope: Scope) -> list[_Addition]:
+    """In the order of the source."""
+    found: list[_Addition] = []
+    for binding in scope.bindings.get(name, ()):
+        if isinstance(binding.statement, ast.stmt):
+            is_plain = binding.how in ("assign", "augmented")
+            value = (
+                binding.value if is_plain and binding.index is None else None
+            )
+            found.append((binding.statement, value))
+    for call in scope.calls:
+        func = call.func
+        if isinstance(func, ast.Attribute) and dotted_name(func.value) == name:
+            found.append((program.module.statement_of(call), _added(call)))
+    return sorted(found, key=lambda one: one[0].lineno)
+
+
+def _added(call: ast.Call) -> ast.expr | None:
+    """What `layers.append(x)`, `layers.extend([x])` add, as a list."""
+    assert isinstance(call.func, ast.Attribute)
+    if len(call.args) != 1 or call.keywords:
+        return None
+    given = call.args[0]
+    if call.func.attr == "append":
+        return ast.List([given], ast.Load())
+    return given if call.func.attr == "extend" else None
+
+
+def _last_elements(added: ast.expr | None) -> Iterator[ast.expr | None]:
+    if isinstance(added, (ast.List, ast.Tuple)) and not added.elts:
+        return
+    yield _last_of(added) if added is not None else None
+
+
+def _last_of(display: ast.expr) -> ast.expr | None:
+    """The last element of `[a, b]`, of `[a] + [b]`."""
+    if isinstance(display, ast.BinOp) and isinstance(display.op, ast.Add):
+        return _last_of(display.right)
+    if isinstance(display, (ast.List, ast.Tuple)) and display.elts:
+        last = display.elts[-1]
+        return None if isinstance(last, ast.Starred) else last
+    return None
