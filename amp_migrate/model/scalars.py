@@ -77,6 +77,15 @@ def _is_reduced(
             and bool(hops)
             and all(is_scalar(program, one, scope, hops - 1) for one in sides)
         )
+    if isinstance(expr, ast.IfExp):  # `.data` of a tuple raises as well
+        arms = [
+            one
+            for one in (expr.body, expr.orelse)
+            if not isinstance(one, (ast.Tuple, ast.List))
+        ]
+        return bool(arms and hops) and all(
+            is_scalar(program, one, scope, hops - 1) for one in arms
+        )
     if not isinstance(expr, ast.Call):
         return False
     return _gives_scalar(program, expr, scope) or _returns_scalar(
