@@ -61,6 +61,8 @@ def _is_loss(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """A name for what a criterion has just given."""
     if not isinstance(expr, ast.Name):
         return False
+    if program.values.kind(expr, scope) is Kind.CRITERION:
+        return False  # a function of outputs, which nobody differentiates
     bindings = program.reaching.at(expr, expr.id).bindings
     made = [one.value for one in bindings if one.index is None]
     return any(
