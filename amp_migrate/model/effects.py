@@ -29,7 +29,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.scale_free import is_scale_free
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
 from amp_migrate.patterns import pattern
-from amp_migrate.torch_facts.iteration import HAND_ON
+from amp_migrate.torch_facts.iteration import HAND_ON, MAPPING_VIEWS
 from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ class Effects:
                 Kind.WRAPPER,
                 Kind.FOREIGN_OPTIMIZER,
             )
+        if isinstance(expr, ast.Subscript) and self._is_mapping(expr):
+            return False
         keys = []
         while isinstance(expr, ast.Subscript):
             if isinstance(expr.slice, ast.Constant) and isinstance(
@@ -156,6 +158,11 @@ class Effects:
             any(optimizer_name(word) for word in called)
             or {"zero_grad", "step"} <= used
         )
+
+    def _is_mapping(self, expr: ast.expr) -> bool:
+        """`losses["opt"].items()`: no optimizer is asked for these."""
+        above = self.module.parents.get(expr)
+        return isinstance(above, ast.Attribute) and above.attr in MAPPING_VIEWS
 
     def is_forward(self, call: ast.Call, scope: Scope) -> bool:
         """Whether `call` runs a model, itself or inside what it calls."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.sources import held, put_into
 from amp_migrate.model.syntax import Scope
+from amp_migrate.torch_facts.iteration import MAPPING_VIEWS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_VIEWS = ("values", "items", "keys")
 _HANDED_ON = ("enumerate", "list", "tuple", "iter", "reversed", "sorted")
 _HOPS = 4
 
@@ -45,7 +45,7 @@ def _base(listed: ast.expr) -> ast.expr:
     """`optimizers` of `enumerate(optimizers.values())`."""
     while isinstance(listed, ast.Call):
         func = listed.func
-        if isinstance(func, ast.Attribute) and func.attr in _VIEWS:
+        if isinstance(func, ast.Attribute) and func.attr in MAPPING_VIEWS:
             listed = func.value
         elif isinstance(func, ast.Name) and func.id in _HANDED_ON:
             if not listed.args:

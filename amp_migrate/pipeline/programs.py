@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # A program of more files than this is no program but a library: its loops are planned by
 # themselves.
 MOST_FILES = 150
-_ROUNDS = 6
+_ROUNDS = 12
 
 
 @dataclass(frozen=True)

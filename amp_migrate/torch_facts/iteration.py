@@ -1,4 +1,4 @@
-"""Iterators of Python that models and parameters go through."""
+"""What Python iterates with: functions that hand on what they are given, views of a mapping."""
 
 from __future__ import annotations
 
@@ -13,3 +13,5 @@ HAND_ON = (
     "itertools.zip_longest",
 )
 """Functions that give what they were given, and call nothing of it; `itertools.starmap` does."""
+MAPPING_VIEWS = frozenset({"items", "keys", "values"})
+"""What a mapping is asked for, and no model or optimizer."""

@@ -790,3 +790,41 @@ def test_a_helper_that_moves_the_batches_tells_the_device(tmp_path: Path) -> Non
     assert tree.loops["train.py"] == [("migrated", None)]
     still = migrated(tmp_path, device=None, tools="def variable(x):\n    return x", train=loop)
     assert still.loops["train.py"] == [("skipped", "cpu-only")]
+
+
+def _part(number: int, last: int) -> str:
+    """A layer with a constant that is too big for half precision, and the layer in the next file."""
+    after = "self.next(h)\n" if number < last else "h\n"
+    lines = [
+        "from torch import nn",
+        f"from part{number + 1} import Part as Next" if number < last else "",
+        "class Part(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.layer = nn.Linear(4, 4)",
+        "        self.next = Next()" if number < last else "",
+        "    def forward(self, x):",
+        "        h = self.layer(x)",
+        "        h = h.masked_fill(h < 0, -1e9).softmax(-1)",
+        f"        return {after}",
+    ]
+    return "\n".join(lines)
+
+
+def test_each_of_many_files_may_need_the_next(tmp_path: Path) -> None:
+    parts = {f"part{n}": _part(n, 8) for n in range(1, 9)}
+    main = """
+        import torch
+        from part1 import Part
+
+        model = Part().cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in []:
+            loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    tree = migrated(tmp_path, main=main, **parts)
+    assert [loops for loops in tree.loops.values() if loops] == [[("migrated", None)]]
+    assert all(".float()" in tree.texts[f"part{n}.py"] for n in range(1, 9))

@@ -16,12 +16,15 @@ from amp_migrate.planner.regions import Region
 GRAD = "torch.autograd.grad"
 
 
-def must_be_float(node: ast.AST, why: str) -> Refusal:
-    """Why gradients that are taken here keep a loop from mixed precision."""
+def must_be_float(node: ast.AST, why: str, *, above: bool = False) -> Refusal:
+    """Why gradients that are taken here keep a loop from mixed precision; `above`: callers may
+    show that none are.
+    """
     return Refusal(
         "double-backward",
         node,
         f"gradients that the loop takes itself must be float32; {why}",
+        above=above,
     )
 
 

@@ -8,13 +8,14 @@ handed a loss and the model, as the inner steps of meta-learning are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.planner.evaluation import computes_loss
 from amp_migrate.planner.half_safety.gradients_inside import (
     must_be_float,
@@ -33,6 +34,7 @@ def refuse_taken(
     nobody sees.
     """
     for scope, region in regions:
+        _refuse_helpers(program, scope, region)
         for node, where in reachable(program, region.statements(), scope):
             refuse_backward(program, node, where)
             if isinstance(node, ast.Call) and _is_handed_both(
@@ -43,7 +45,59 @@ def refuse_taken(
                     node,
                     f"`{name}` gets a loss and the model, and nothing in sight shows that it takes "
                     "none",
+                    above=_is_given(node.func, where),
                 )
+
+
+def _refuse_helpers(program: Program, scope: Scope, region: Region) -> None:
+    """Raise Refusal where what a region computes is handed to a function in sight that takes its
+    gradients: `model.adapt(loss)`.
+    """
+    for call in scope.calls:
+        for function in program.values.callees(call, scope):
+            for given in _differentiated(program, call, function):
+                if _is_made_in(program, given, region):
+                    raise must_be_float(
+                        call,
+                        f"`{ast.unparse(call.func)}` takes them of "
+                        f"`{ast.unparse(given)}`",
+                    )
+
+
+def _differentiated(
+    program: Program, call: ast.Call, function: Function
+) -> Iterator[ast.Name]:
+    """The names that a call gives to parameters of which `torch.autograd.grad` is asked."""
+    inner = program.scope(function)
+    is_bound = inner.owner is not None
+    for asked in inner.calls:
+        if program.canonical(asked.func) == "torch.autograd.grad":
+            named = [k.value for k in asked.keywords if k.arg == "outputs"]
+            for one in [*named, *asked.args[:1]]:
+                name = one.id if isinstance(one, ast.Name) else ""
+                given = argument(call, inner, name, is_bound)
+                if isinstance(given, ast.Name):
+                    yield given
+
+
+def _is_made_in(program: Program, given: ast.Name, region: Region) -> bool:
+    """Whether a statement of a region gives a name the value that it has here."""
+    inside = region.statements()
+    bindings = program.reaching.at(given, given.id).bindings
+    return any(
+        above in inside
+        for one in bindings
+        if one.statement is not None
+        for above in (one.statement, *program.module.ancestors(one.statement))
+    )
+
+
+def _is_given(func: ast.expr, scope: Scope) -> bool:
+    """Whether callers say of which class the object is: `vae.decompose(loss)` of a parameter."""
+    head = (dotted_name(func) or "").partition(".")[0]
+    home = scope.lookup(head)
+    made = home.bindings[head] if home is not None else []
+    return any(one.how == "parameter" for one in made)
 
 
 def _is_handed_both(program: Program, call: ast.Call, scope: Scope) -> bool:
