@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from amp_migrate.model.click_options import click_marks, click_names
 from amp_migrate.model.command_line import Followed, options
 from amp_migrate.model.displays import Displays
 from amp_migrate.model.names import dotted_name
@@ -53,7 +54,7 @@ def configurations(
     for name in names:
         yield from _argparse(program, place, name)
     for around in _functions(scope):
-        if _click_marks(program, around) and click_names(program, around):
+        if click_marks(program, around) and click_names(program, around):
             yield Configuration("click", "", around)
     for name in names:
         yield from _dataclass(program, scope, name)
@@ -279,29 +280,6 @@ def _whole_statement(program: Program, call: ast.Call) -> ast.stmt:
         if isinstance(above, (ast.For, ast.With)):
             statement = above
     return statement
-
-
-# -- click
-
-
-def _click_marks(program: Program, function: Function) -> list[ast.expr]:
-    """Its decorators that declare options."""
-    marks = (
-        mark.func
-        for mark in function.decorator_list
-        if isinstance(mark, ast.Call)
-    )
-    return [mark for mark in marks if program.canonical(mark) == "click.option"]
-
-
-def click_names(program: Program, function: Function) -> tuple[str, str] | None:
-    """What the file of a function calls `click.option` and `click.Choice`."""
-    local = program.scope(function).module.imports.local
-    module = local("click")
-    if module is not None:
-        return f"{module}.option", f"{module}.Choice"
-    option, choice = local("click.option"), local("click.Choice")
-    return (option, choice) if option and choice else None
 
 
 # -- dataclasses

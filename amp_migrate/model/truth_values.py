@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.click_options import is_click_flag
 from amp_migrate.model.command_line import option_of
 from amp_migrate.model.literals import flag_by_form
 from amp_migrate.model.names import dotted_name
@@ -140,6 +141,8 @@ class TruthValues:
         scope = self.program.module.scope_of(parameter)
         if not isinstance(scope.node, FUNCTIONS):
             return False
+        if is_click_flag(self.program, scope.node, parameter.arg):
+            return True
         default = default_of(scope.node, parameter.arg)
         sites = self.program.reaching.entry.sites(scope.node)
         given = [default] if default is not None else []

@@ -39,7 +39,7 @@ from amp_migrate.planner.own_options import (
 )
 from amp_migrate.planner.own_switch import OwnSwitch
 from amp_migrate.planner.parameters_device import TrainedModels
-from amp_migrate.planner.project_flag import flags
+from amp_migrate.planner.project_flag import alike, flags, refuse_unread
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.spelling import Spellings, Switch
@@ -74,13 +74,15 @@ class SwitchFinder:
             if settings.switch is not None
             else None
         )
+        self.asked: dict[str, None] = {}
+        """What other loops of the program read to turn AMP on."""
         self.unresolved: dict[Scope, None] = {}
         """Functions whose device only their callers can tell."""
 
     @property
     def evaluated(self) -> frozenset[str]:
         """What turned AMP of another kind on, as the program asked it."""
-        return frozenset(
+        return frozenset(self.asked) | frozenset(
             text
             for scopes in self.known.values()
             for texts in scopes.values()
@@ -174,11 +176,14 @@ class SwitchFinder:
         unset = unset_switch(self.program, scope)
         if unset is not None and not self.known:
             raise Refusal(
-                "unsupported-shape",
+                "switch-out-of-reach",
                 node,
                 f"`{ast.unparse(unset)}` ({place_of(self.program, unset)}) may turn AMP on and "
                 "off, and nothing in sight sets it",
             )
+        if self.settings.switch is None and not self.known:
+            here = ReadingPlace(self.program, scope, place, after)
+            refuse_unread(here, node)
         move = self._decided(scope, place, after)[1]
         if move is not None:
             raise Refusal(
@@ -213,6 +218,9 @@ class SwitchFinder:
         if known is not None:
             return Switch('"cuda"', known), None
         own = next(flags(self.program, scope, here.node, here.can_read), None)
+        if own is None:
+            own = next(alike(here), None)
+            self.asked |= {own: None} if own is not None else {}
         if own is not None:
             return Switch('"cuda"', own), None
         models = self.trained.at(scope, here.node)

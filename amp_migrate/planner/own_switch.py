@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from amp_migrate.config import Option
+from amp_migrate.model.click_options import click_names
 from amp_migrate.model.configurations import (
     Configuration,
-    click_names,
     configurations,
     has_option,
     last_field,
@@ -84,7 +84,7 @@ class OwnSwitch:
                 "no configuration can be read here that --switch could add an option to "
                 "(argparse, click, a dataclass, or a dict of constants)"
             )
-        return Refusal("unsupported-shape", at, why, above=not near)
+        return Refusal("switch-out-of-reach", at, why, above=not near)
 
     def _read(self, found: Configuration) -> str:
         if found.kind == "click":

@@ -8,9 +8,18 @@ import ast
 from collections.abc import Callable, Iterator
 
 from amp_migrate.model.configurations import configurations, has_option
+from amp_migrate.model.gradient_flow import under_no_grad
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.planner.own_options import with_option
+from amp_migrate.planner.reading_place import ReadingPlace
+from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.planner.switches_elsewhere import (
+    is_named_switch,
+    is_of_user,
+    same_switches,
+)
 
 
 def flags(
@@ -25,7 +34,8 @@ def flags(
     known = program.remembered(flags, lambda: list(_found(program)))
     for test, where in known:
         text = program.module.source(test)
-        if where.module is scope.module and can_read(text):
+        plain = where.module is scope.module and is_condition(test)
+        if plain and can_read(text):
             yield text
     elsewhere = [t for t, where in known if where.module is not scope.module]
     elsewhere += [
@@ -76,14 +86,19 @@ def _found(program: Program) -> Iterator[tuple[ast.expr, Scope]]:
                         (t, scope)
                         for t in _asked(program, call)
                         if _is_flag(t, name)
+                        and not under_no_grad(program, call)
                     )
 
 
 def _is_flag(test: ast.expr, name: str) -> bool:
-    """What a scaler asks, or a plain name that a region asks: regions ask other things, too."""
-    return is_condition(test) and (
-        name == ".GradScaler" or dotted_name(test) is not None
-    )
+    """What a scaler asks, or a plain name that a region asks: regions ask other things, too. Or
+    what is called a switch.
+    """
+    of_scaler = name == ".GradScaler"
+    if of_scaler or not isinstance(test, ast.Compare):
+        if is_named_switch(test):
+            return True
+    return is_condition(test) and (of_scaler or dotted_name(test) is not None)
 
 
 def _asked(program: Program, call: ast.Call) -> Iterator[ast.expr]:
@@ -118,3 +133,39 @@ def is_condition(test: ast.expr) -> bool:
 
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def alike(here: ReadingPlace) -> Iterator[str]:
+    """What other loops read of an object that has the same name at a place, whose attributes and
+    entries nobody sees: the program itself reads them.
+    """
+    program = here.program
+    known = program.remembered(flags, lambda: list(_found(program)))
+    for test in same_switches(program, known, here.node):
+        yield program.module.source(test)
+
+
+def refuse_unread(here: ReadingPlace, node: ast.AST) -> None:
+    """Raise Refusal, at `node`, where another loop of the file obeys a switch of who runs the
+    program, and nothing that can be read at a place is one.
+    """
+    program, scope = here.program, here.scope
+    known = program.remembered(flags, lambda: list(_found(program)))
+    switches = (
+        test
+        for test, where in known
+        if where.module is scope.module and is_of_user(program, test)
+    )
+    first = next(switches, None)
+    if first is None:
+        return
+    read = next(flags(program, scope, here.node, here.can_read), None)
+    read = read or next(alike(here), None)
+    if read is None and with_option(here, None) is None:
+        said, where = ast.unparse(first), place_of(program, first)
+        raise Refusal(
+            "switch-out-of-reach",
+            node,
+            f"another loop obeys `{said}` ({where}), which cannot be read by a name where the "
+            "scaler of this one would be made",
+        )

@@ -52,7 +52,9 @@ class AddedReads(RewrittenFile):
         }
         trees = (ast.parse(text, mode="eval") for text in introduced.evaluated)
         self._evaluated = {
-            ast.unparse(node) for tree in trees for node in _reads(tree.body)
+            ast.unparse(node)
+            for tree in trees
+            for node in (*_reads(tree.body), *_entries(tree.body))
         }
 
     def total(self, expr: ast.expr) -> Iterator[Unproved]:
@@ -67,9 +69,7 @@ class AddedReads(RewrittenFile):
                 yield from self._made_device(node, scope)
             else:
                 yield from self._read(node, scope)
-        for entry in (
-            n for n in nodes_in(expr) if isinstance(n, ast.Subscript)
-        ):
+        for entry in _entries(expr):
             if (
                 not self._has_entry(entry)
                 and ast.unparse(entry) not in self._evaluated
@@ -278,6 +278,10 @@ def _moves_to(call: ast.Call, device: ast.expr) -> bool:
     is_move = isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES
     same = ast.dump(device)
     return is_move and any(ast.dump(given) == same for given in call.args)
+
+
+def _entries(expr: ast.expr) -> Iterator[ast.Subscript]:
+    yield from (n for n in nodes_in(expr) if isinstance(n, ast.Subscript))
 
 
 def _reads(expr: ast.expr) -> Iterator[ast.Name | ast.Attribute | ast.Call]:
