@@ -14,6 +14,8 @@ from amp_migrate.torch_facts import layers, ops
 _PLAIN = frozenset(
     (*ops.pointwise.ROWS, *ops.reductions.ROWS, *ops.shapes.ROWS)
 )
+_NUMBERS = frozenset(("len", "int", "float", "range", "round", "abs"))
+"""Builtins that run nothing that they are given."""
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 
 
@@ -59,8 +61,16 @@ def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
         return False
     found = spelled(asked.inference, node, scope)
     if found is None:
-        return not _is_plain_layer(asked, node, scope)
+        return not (
+            _is_plain_layer(asked, node, scope) or _is_number(node, scope)
+        )
     return found.policy in ("lower", "banned")
+
+
+def _is_number(call: ast.Call, scope: Scope) -> bool:
+    """`len(x)`, of the builtin."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    return name in _NUMBERS and scope.lookup(name) is None
 
 
 def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:
