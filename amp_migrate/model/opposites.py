@@ -27,3 +27,11 @@ def negated(test: ast.expr) -> ast.expr:
         turned = _OPPOSITES[type(test.ops[0])]()
         made = ast.Compare(test.left, [turned], test.comparators)
     return ast.copy_location(made, test)
+
+
+def holds_otherwise(test: ast.expr, other: ast.expr) -> bool:
+    """Whether `test` holds wherever `other` does not: `late or not frozen` beside `frozen`."""
+    is_or = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
+    parts = test.values if is_or else [test]  # type: ignore[attr-defined]
+    wanted = ast.dump(other)
+    return any(ast.dump(negated(one)) == wanted for one in parts)

@@ -97,9 +97,16 @@ class Feeding:
         ]
 
     def _twice(self) -> list[str]:
-        """The conditions that stand in more than one place."""
+        """The conditions that stand in more than one place, those that are a part of others too,
+        where they are few.
+        """
         keys = [_plain(test)[0] for test in self._tests()]
-        return [key for key in keys if keys.count(key) > 1]
+        parts = [key for test in self._tests() for key in _keys(test)]
+        whole, some = (
+            [key for key in found if found.count(key) > 1]
+            for found in (keys, parts)
+        )
+        return some if len(set(some)) <= _MOST else whole
 
     def _asks_alike(self, step: ast.stmt, around: dict[str, bool]) -> bool:
         """Whether a condition around the step has a name in common with another, that may hold
@@ -158,12 +165,11 @@ class Feeding:
         return self._simple(one, state)
 
     def _branches(self, one: ast.If, state: State, inner: bool) -> State | None:
-        key, sense = _plain(one.test)
-        known = self.assumed.get(key)
+        known = _truth(one.test, self.assumed)
         return _joined(
             [
                 self._block(block, dict(state), inner=inner)
-                for block, value in ((one.body, sense), (one.orelse, not sense))
+                for block, value in ((one.body, True), (one.orelse, False))
                 if known is None or known is value
             ]
         )
@@ -281,6 +287,29 @@ def _plain(test: ast.expr) -> tuple[str, bool]:
             sides = ast.unparse(test.left), ast.unparse(test.comparators[0])
             return f"{sides[0]} {word} {sides[1]}", sense
     return ast.unparse(test), True
+
+
+def _keys(test: ast.expr) -> Iterator[str]:
+    """A condition, and those that it is made of."""
+    key, _ = _plain(test)
+    yield key
+    if isinstance(test, ast.BoolOp):
+        for one in test.values:
+            yield from _keys(one)
+
+
+def _truth(test: ast.expr, assumed: dict[str, bool]) -> bool | None:
+    """What a test is where some conditions hold; None where they do not tell."""
+    key, sense = _plain(test)
+    if key in assumed:
+        return assumed[key] is sense
+    if not isinstance(test, ast.BoolOp):
+        return None
+    parts = [_truth(one, assumed) for one in test.values]
+    ends = isinstance(test.op, ast.Or)
+    if ends in parts:
+        return ends
+    return None if None in parts else not ends
 
 
 def _holding(test: ast.expr, value: bool) -> Iterator[tuple[str, bool]]:

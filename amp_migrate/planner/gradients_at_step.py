@@ -10,6 +10,7 @@ import itertools
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.held_parameters import in_both, optimized, trained
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.opposites import holds_otherwise
 from amp_migrate.model.queries import holds
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.planner.fed_optimizers import Feeding
@@ -105,8 +106,9 @@ class GradientsAtStep(Unscaling):
         ]
 
     def _is_covered(self, step: OptimizerStep, mine: list[ast.stmt]) -> bool:
-        """Whether one of the backwards runs wherever the step does: under no further condition, or
-        under those of which another runs in the other branch.
+        """Whether one of the backwards runs wherever the step does: under no further condition,
+        under those of which another runs in the other branch, or under one that holds where that
+        of another does not.
         """
         guards = self._guards(step.statement)
         missing = [self._guards(s) - guards for s in mine]
@@ -116,10 +118,23 @@ class GradientsAtStep(Unscaling):
             for g in extra
             if g.startswith("else ")
         }
-        return any(
+        if any(
             not extra or all(g.partition(" ")[2] in alternatives for g in extra)
             for extra in missing
-        )
+        ):
+            return True
+        lone = [
+            one
+            for s, extra in zip(mine, missing, strict=True)
+            if len(extra) == 1 and (one := self._test(s, *extra)) is not None
+        ]
+        return any(holds_otherwise(a, b) for a in lone for b in lone)
+
+    def _test(self, statement: ast.stmt, guard: str) -> ast.expr | None:
+        """The condition of a guard, where it is that of an `if` whose body holds a statement."""
+        above = self.program.module.ancestors(statement)
+        tests = (one.test for one in above if isinstance(one, ast.If))
+        return next((t for t in tests if guard == f"then {ast.dump(t)}"), None)
 
     def _check_used(self, step: OptimizerStep) -> None:
         """Two steps after one backward: the first divides its gradients by the scale, and the
