@@ -25,6 +25,26 @@ def argument(
     return call.args[index] if index < len(call.args) else None
 
 
+def spread(
+    call: ast.Call, scope: Scope, parameter: str, bound: bool
+) -> tuple[ast.expr, int] | None:
+    """`*values`, and the place in them, that `call` gives `parameter`; what stands behind a first
+    star has no place that can be told.
+    """
+    names = [a.arg for a in scope.parameters()][1 if bound else 0 :]
+    index = names.index(parameter) if parameter in names else -1
+    stars = [
+        (place, one)
+        for place, one in enumerate(call.args[: index + 1])
+        if isinstance(one, ast.Starred)
+    ]
+    is_named = any(one.arg == parameter for one in call.keywords)
+    if len(stars) != 1 or is_named:
+        return None
+    place, star = stars[0]
+    return star.value, index - place
+
+
 def fits(call: ast.Call, function: Function | ast.Lambda, bound: bool) -> bool:
     """Whether a call gives a function what its signature asks for, and nothing else, as far as
     that can be told. A decorator may have changed the signature.

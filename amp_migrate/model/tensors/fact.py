@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from amp_migrate.flags import Flag, auto
@@ -111,6 +112,20 @@ class Fact(NamedTuple):
         if self.elements and index is not None and index < len(self.elements):
             return self.elements[index]
         return self._replace(elements=(), container=False)
+
+    def part(self, taken: ast.Slice) -> Fact:
+        """What a slice of a list or tuple holds."""
+        ends = [taken.lower, taken.upper, taken.step]
+        numbers = [
+            one.value
+            for one in ends
+            if isinstance(one, ast.Constant) and isinstance(one.value, int)
+        ]
+        if len(numbers) < sum(one is not None for one in ends):
+            return self._replace(elements=())
+        given = iter(numbers)
+        places = (None if one is None else next(given) for one in ends)
+        return self._replace(elements=self.elements[slice(*places)])
 
 
 UNKNOWN = Fact()

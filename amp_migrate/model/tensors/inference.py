@@ -255,6 +255,8 @@ class Inference:
         place = (
             expr.slice.value if isinstance(expr.slice, ast.Constant) else None
         )
+        if held.container and isinstance(expr.slice, ast.Slice):
+            return held.part(expr.slice)
         if held.container or held.elements and isinstance(place, int):
             return held.element(place if isinstance(place, int) else None)
         if isinstance(place, str):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.arguments import argument, spread
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import (
@@ -46,6 +46,11 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     is_inside = inference.inside(function.args)
     here = [one for one in given if inference.inside(one[0]) == is_inside]
     facts = [inference.of(expr, where) for expr, where in here or given]
+    facts += [
+        inference.of(whole, where).element(place)
+        for whole, place, where in spread_arguments(program, binding)
+        if inference.inside(whole) == is_inside or not here
+    ]
     default = _default(scope, name)
     if default is not None and not (
         isinstance(default, ast.Constant) and default.value is None
@@ -128,6 +133,22 @@ def all_arguments(
     found = arguments(program, binding)
     whole = _arguments(program, binding)
     return found if len(found) == len(whole) < _MOST else []
+
+
+def spread_arguments(
+    program: Program, binding: Binding
+) -> list[tuple[ast.expr, int, Scope]]:
+    """What the callers in sight spread for a parameter, `loss(x, *outputs)`, and the place in it."""
+    found = parameter_of(program, binding)
+    if found is None:
+        return []
+    function, scope, name = found
+    sites = islice(_sites(program, function), _MOST)
+    spreads = (
+        (spread(call, scope, name, bound), where)
+        for call, where, bound in sites
+    )
+    return [(*one, where) for one, where in spreads if one is not None]
 
 
 def _arguments(

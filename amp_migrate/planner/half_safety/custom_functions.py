@@ -26,6 +26,7 @@ from amp_migrate.planner.half_safety.autograd_functions import (
     functions,
     multiplies,
 )
+from amp_migrate.planner.half_safety.half_gradients import raises_on_half
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.project.import_paths import resolved
@@ -116,12 +117,15 @@ def _wants(program: Program, custom: Custom) -> bool:
 
 
 def _computes(program: Program, custom: Custom) -> bool:
-    """Whether it multiplies, runs code out of sight, or what it is given to run."""
-    return any(
+    """Whether it multiplies, runs code out of sight, or what it is given to run, or cannot take
+    half gradients.
+    """
+    computes = any(
         _multiplies(program, node) or _runs_given(custom, method, node)
         for method in _methods(custom)
         for node in nodes_in(method)
     )
+    return computes or raises_on_half(custom)
 
 
 def _runs_given(custom: Custom, method: Function, node: ast.AST) -> bool:

@@ -137,18 +137,26 @@ def _meets_float(
         return operands(found, node)
     overflows = found.policy == "fp32" and found.op.traits & _OVERFLOWS
     given = operands(found, node) if overflows and hazards.float16 else []
-    return [root for one in given for root in _roots(one)]
+    return [root for one in given for root in _roots(one, scope, hazards)]
 
 
-def _roots(expr: ast.expr) -> list[ast.expr]:
+def _roots(expr: ast.expr, scope: Scope, hazards: Hazards) -> list[ast.expr]:
     """What must be float32 so that all of an expression is: `a` and `b` of `(a - b) ** 2`, whose
-    square may be too large already.
+    square may be too large already, and `a` of `a.exp()`.
     """
+    if isinstance(expr, ast.Call):
+        found = spelled(hazards.asked.inference, expr, scope)
+        is_wide = found is not None and found.policy == "fp32"
+        given = operands(found, expr) if found is not None and is_wide else []
+        inner = [root for one in given for root in _roots(one, scope, hazards)]
+        return inner or [expr]
     if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
         sides = (
             [expr.left]
             if isinstance(expr.op, ast.Pow)
             else [expr.left, expr.right]
         )
-        return [root for side in sides for root in _roots(side)]
-    return _roots(expr.operand) if isinstance(expr, ast.UnaryOp) else [expr]
+        return [root for side in sides for root in _roots(side, scope, hazards)]
+    if isinstance(expr, ast.UnaryOp):
+        return _roots(expr.operand, scope, hazards)
+    return [expr]

@@ -17,7 +17,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.model.tensors.fields import given_to_field
-from amp_migrate.model.tensors.parameters import arguments
+from amp_migrate.model.tensors.parameters import arguments, spread_arguments
 from amp_migrate.rewrite.proof.asserted import is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.torch_facts import layers, ops
@@ -212,7 +212,8 @@ class Receivers:
                 whole.elts[index], scope, deep
             )
         if not isinstance(whole, ast.Call):  # the rows of a tensor are tensors
-            return self.made(whole, scope, deep - 1)
+            is_tensor = self.made(whole, scope, deep - 1)
+            return is_tensor or self._part_of(whole, index, deep - 1)
         op = self.demands.operator(whole) or self._operator_of_method(
             whole, scope, deep
         )
@@ -224,6 +225,30 @@ class Receivers:
         return bool(results) and all(
             home.part(one, index, inner, deep - 1)
             for home, one, inner in results
+        )
+
+    def _part_of(self, whole: ast.expr, index: int, deep: int) -> bool:
+        """`out[1]` of `out = model(x)`, and of a slice of it: by all that gives the name."""
+        self._steps += 1
+        if isinstance(whole, ast.Subscript) and self._steps <= _BUDGET:
+            first = _first(whole.slice)
+            scope = self.program.module.scope_of(whole)
+            return first is not None and self.part(
+                whole.value, first + index, scope, deep
+            )
+        dotted = dotted_name(whole)
+        if dotted is None or self._steps > _BUDGET:
+            return False
+        bindings = self.program.reaching.at(whole, dotted).bindings
+        return bool(bindings) and all(
+            one.how == "assign"
+            and one.index is None
+            and one.value is not None
+            and one.value in self.program.module.parents
+            and self.part(
+                one.value, index, self.program.module.scope_of(one.value), deep
+            )
+            for one in bindings
         )
 
     def _operator_of_method(
@@ -281,8 +306,12 @@ class Receivers:
         value, module = binding.value, self.program.module
         if binding.how == "parameter":
             given = arguments(self.program, binding)
-            return bool(given) and all(
-                self.made(one, where, deep) for one, where in given
+            spread = spread_arguments(self.program, binding)
+            return bool(given or spread) and all(
+                (
+                    *(self.made(one, where, deep) for one, where in given),
+                    *(self.part(*one, deep) for one in spread),
+                )
             )
         if value is None or binding.statement not in module.parents:
             return False
@@ -319,6 +348,17 @@ def _swaps(call: ast.Call, scope: Scope) -> bool:
         return False
     of_two = {one % 2 for one in places if one in (-2, -1, 0, 1)}
     return len(places) == 2 and None not in places and len(of_two) < 2
+
+
+def _first(taken: ast.expr) -> int | None:
+    """The place at which `x[1:]` begins."""
+    if not isinstance(taken, ast.Slice) or taken.step is not None:
+        return None
+    lower = taken.lower
+    if lower is None:
+        return 0
+    value = lower.value if isinstance(lower, ast.Constant) else None
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def _is_plain(expr: ast.expr) -> bool:
