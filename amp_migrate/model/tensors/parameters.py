@@ -138,7 +138,7 @@ def all_arguments(
 def spread_arguments(
     program: Program, binding: Binding
 ) -> list[tuple[ast.expr, int, Scope]]:
-    """What the callers in sight spread for a parameter, `loss(x, *outputs)`, and the place in it."""
+    """What the callers in sight spread for a parameter, `loss(x, *outputs)`; its place in it."""
     found = parameter_of(program, binding)
     if found is None:
         return []
