@@ -149,13 +149,14 @@ def is_handled(program: Program, scope: Scope, method: str) -> bool:
 
 
 def is_done_elsewhere(program: Program, scope: Scope, method: str) -> bool:
-    """Whether a method of the same class saves or loads the state of a scaler that the object
-    keeps.
+    """Whether a method of the same class, or of an heir that keeps the scaler, saves or loads its
+    state.
     """
     cls = program.graph.class_around(scope)
-    return cls is not None and any(
+    heirs = program.graph.heirs(cls) if cls is not None else []
+    return any(
         _is_on_scaler(call, other, method)
         for other in program.module.scopes.values()
-        if program.graph.class_around(other) is cls
+        if program.graph.class_around(other) in heirs
         for call in other.calls
     )

@@ -129,6 +129,8 @@ def _is_under(program: Program, call: ast.Call) -> bool:
                 region_of(program, node) is not None for node in nodes(other)
             ):
                 return True
+        if isinstance(around, ast.Lambda) and region_of(program, around):
+            return True  # handed over there, and called
         inner = around
     return False
 

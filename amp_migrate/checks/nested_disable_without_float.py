@@ -10,8 +10,10 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, statements
 from amp_migrate.config import Settings
+from amp_migrate.model.kinds import criterion_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, blocks, shallow
+from amp_migrate.model.targets import targets
 
 RULE = Rule("nested-disable-without-float", severity="error")
 
@@ -109,13 +111,38 @@ def _computes(program: Program, use: ast.Name) -> bool:
         return isinstance(parent, ast.BinOp) and isinstance(
             parent.op, ast.MatMult
         )
-    return name not in {
-        "print",
-        "len",
-        "isinstance",
-        "float",
-        "append",
-        "detach",
-        "update",
-        "log",
-    } and not isinstance(place, FUNCTIONS)
+    return (
+        _is_known(program, place)
+        and name
+        not in {
+            "print",
+            "len",
+            "isinstance",
+            "float",
+            "append",
+            "detach",
+            "update",
+            "log",
+        }
+        and not isinstance(place, FUNCTIONS)
+    )
+
+
+def _is_known(program: Program, call: ast.Call) -> bool:
+    """Whether anything tells what a call runs: what a caller hands over as a criterion may be made
+    for a model that gives float32 itself.
+    """
+    scope = program.module.scope_of(call)
+    func = call.func
+    home = scope.lookup(func.id) if isinstance(func, ast.Name) else None
+    is_loss = (
+        home is not None
+        and isinstance(func, ast.Name)
+        and criterion_name(func.id)
+        and func.id in {one.arg for one in home.parameters()}
+    )
+    return (
+        not is_loss
+        or bool(program.values.of(func, scope))
+        or bool(targets(program, call, scope))
+    )

@@ -103,7 +103,10 @@ def _left_out(
         if method == "state_dict"
         else _loaded(program, call, scope, name)
     )
-    if found is None or (scaler is not None and is_own(program, scope, scaler)):
+    is_heirs = scaler is not None and not is_own(program, scope, scaler)
+    if is_heirs and is_done_elsewhere(program, scope, method):
+        return None
+    if found is None or (scaler is not None and not is_heirs):
         is_idle = method != "state_dict" and _stays_unsaved(program)
         return (found[0], None) if found and is_idle else found
     return found[0], None
