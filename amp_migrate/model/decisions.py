@@ -65,6 +65,12 @@ def share_a_cause(
     )
 
 
+def is_decided_by(program: Program, expr: Asked, by: Asked) -> bool:
+    """Whether the variable that one expression names has a say in the other."""
+    variable = _variable(program, *by)
+    return variable is not None and variable in _causes(program, [expr])
+
+
 def is_one_variable(program: Program, first: Asked, second: Asked) -> bool:
     """Whether two expressions read the same variable, and nothing else."""
     ours = _variable(program, *first)

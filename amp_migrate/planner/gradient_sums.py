@@ -37,7 +37,7 @@ class Addition(NamedTuple):
 
 def refuse_sums(program: Program, scope: Scope, step: ast.Call) -> None:
     """Raise Refusal where gradients are added to something that outlives the turn of `step`."""
-    turn = _turn(program, scope, step)
+    turn = turn_of(program, scope, step)
     search = _Search(program, turn)
     for home, node, where in _run(program, scope, turn):
         found = search if home is program else _Search(home, None)
@@ -73,7 +73,7 @@ def _run(
                 yield home, node, where
 
 
-def _turn(program: Program, scope: Scope, step: ast.Call) -> ast.AST:
+def turn_of(program: Program, scope: Scope, step: ast.Call) -> ast.AST:
     """The innermost loop around a step; the function where there is none: each call is a turn."""
     for parent in program.module.ancestors(step):
         if isinstance(parent, LOOPS) or parent is scope.node:
@@ -89,22 +89,14 @@ class _Search:
 
     def keeps_gradients(self, node: ast.AST, scope: Scope) -> bool:
         """Whether a node adds gradients to what is older than the turn."""
-        added = _addition(node)
+        added = addition(node)
         if added is None or is_gradient(added.target):
             return False
         given = any(self._holds(one, scope, _DEEP) for one in added.values)
         return (
             given
-            and not self._is_guarded(node)
+            and not is_guarded(self.program, node)
             and self._outlives(added.target, scope, _DEEP)
-        )
-
-    def _is_guarded(self, node: ast.AST) -> bool:
-        """`if torch.isfinite(norm): total += p.grad`"""
-        return any(
-            isinstance(parent, (ast.If, ast.IfExp))
-            and holds(parent.test, _asks_finite)
-            for parent in self.program.module.ancestors(node)
         )
 
     # -- values
@@ -206,6 +198,15 @@ class _Search:
         )
 
 
+def is_guarded(program: Program, node: ast.AST) -> bool:
+    """`if torch.isfinite(norm): total += p.grad`"""
+    return any(
+        isinstance(parent, (ast.If, ast.IfExp))
+        and holds(parent.test, _asks_finite)
+        for parent in program.module.ancestors(node)
+    )
+
+
 def is_gradient_read(node: ast.AST) -> bool:
     """`p.grad`"""
     return (
@@ -216,7 +217,7 @@ def is_gradient_read(node: ast.AST) -> bool:
     )
 
 
-def _addition(node: ast.AST) -> Addition | None:
+def addition(node: ast.AST) -> Addition | None:
     """`total += x`, `mean = b * mean + x`, `mean.mul_(b).add_(x)`, `kept.append(x)`."""
     if isinstance(node, ast.AugAssign):
         is_sum = isinstance(node.op, (ast.Add, ast.Sub))

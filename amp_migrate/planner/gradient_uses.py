@@ -16,6 +16,7 @@ from amp_migrate.model.queries import holds, names_in
 from amp_migrate.model.queries import nodes_in as nodes_within
 from amp_migrate.model.recording_hooks import is_read, kept_by_hook
 from amp_migrate.model.syntax import LOOPS, Scope
+from amp_migrate.planner.fed_back_norms import refuse_fed_back
 from amp_migrate.planner.gradient_sums import refuse_sums
 from amp_migrate.planner.perturbed_weights import refuse_perturbed
 from amp_migrate.planner.preconditions import is_false, nodes_in, own_nodes
@@ -110,6 +111,7 @@ def check_gradients(
     for call in steps:
         _refuse_own_hooks(program, call, scope)
         refuse_sums(program, scope, call)
+        refuse_fed_back(program, scope, call)
 
 
 def _refuse_kept_gradients(
