@@ -22,6 +22,7 @@ from amp_migrate.model.presence import asks_for_it
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
 from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.planner.guards import guards_before
 from amp_migrate.planner.loaded_values import is_loaded_in
 from amp_migrate.planner.mover_methods import calls_of_mover
 from amp_migrate.planner.sure_moves import is_sure
@@ -256,8 +257,11 @@ class DeviceUse:
     def _tests(
         self, call: ast.Call, moved: str | None, scope: Scope
     ) -> Iterator[ast.expr]:
-        """The conditions of a move; those of the one call of a method that only moves, too."""
+        """The conditions of a move; those of the one call of a method that only moves, and those
+        under which its function gives back what it was given, too.
+        """
         yield from self.tests_of(call, moved)
+        yield from map(self._negated, guards_before(call, scope))
         callers = calls_of_mover(self.program, scope)
         if len(callers) == 1:
             yield from self.tests_of(callers[0])
