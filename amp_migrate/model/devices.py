@@ -28,6 +28,7 @@ from amp_migrate.model.device_values import (
     of_formatted,
     present,
 )
+from amp_migrate.model.followed_once import FollowedOnce
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.stored_attributes import stored_values
 from amp_migrate.model.syntax import (
@@ -42,7 +43,6 @@ from amp_migrate.model.variables import imported_variable
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_DEEP = 12
 _INDICES = frozenset(
     {"torch.cuda.current_device", "torch.distributed.get_rank", "int"}
 )
@@ -53,17 +53,24 @@ _FORMS = {
 }
 
 
+def _nothing() -> DeviceValue:
+    """What a question that leads to itself adds."""
+    return DeviceValue(Form(0))
+
+
 class Devices:
     """Answers `of` for expressions and `at` for names at a place."""
 
     def __init__(
-        self, program: Program, busy: set[Binding | ast.AST] | None = None
+        self,
+        program: Program,
+        followed: FollowedOnce[DeviceValue] | None = None,
     ) -> None:
-        """`busy`: the bindings, stored values and properties that are being followed, in whatever
-        file.
+        """`followed`: the bindings, stored values and properties that are being followed, in
+        whatever file.
         """
         self.program = program
-        self._busy: set[Binding | ast.AST] = set() if busy is None else busy
+        self._followed = followed or FollowedOnce(_nothing)
         self._known: dict[Binding, DeviceValue] = {}
 
     def of(self, expr: ast.expr, scope: Scope) -> DeviceValue:
@@ -159,7 +166,7 @@ class Devices:
 
     def _read(self, home: Program, method: Function) -> DeviceValue | None:
         """What a property gives."""
-        asked = self if home is self.program else Devices(home, self._busy)
+        asked = self if home is self.program else Devices(home, self._followed)
         values, inner = list(returned(method)), home.scope(method)
         if not values or not is_property(method):
             return None
@@ -199,7 +206,7 @@ class Devices:
         self, home: Program, binding: Binding, value: ast.expr
     ) -> DeviceValue:
         """What a binding of another file holds."""
-        asked = self if home is self.program else Devices(home, self._busy)
+        asked = self if home is self.program else Devices(home, self._followed)
         scope = home.module.scope_of(binding.statement)
         return self._once(binding, lambda: asked.of(value, scope))
 
@@ -207,13 +214,7 @@ class Devices:
         self, key: Binding | ast.AST, ask: Callable[[], DeviceValue]
     ) -> DeviceValue:
         """The answer; nothing where it is the question itself, or too far away."""
-        if key in self._busy or len(self._busy) > _DEEP:
-            return DeviceValue(Form(0))
-        self._busy.add(key)
-        try:
-            return ask()
-        finally:
-            self._busy.discard(key)
+        return self._followed.of(key, 0, ask)
 
     def _bound(
         self, binding: Binding, scope: Scope, dotted: str
@@ -223,7 +224,9 @@ class Devices:
         found = self._once(
             binding, partial(self._value_of, binding, scope, dotted)
         )
-        if not self._busy:  # it rests on no question that is still open
+        if (
+            not self._followed.is_open
+        ):  # it rests on no question that is still open
             self._known[binding] = found
         return found
 

@@ -1,4 +1,4 @@
-"""Attributes of objects, followed through assignments and returned values once each.
+"""Questions about what values come from, each followed once.
 
 `color = convert(color)` in each of four branches of `convert`, which calls itself: where an
 object comes from is a graph with circles, and there are exponentially many ways through it. A
@@ -8,29 +8,31 @@ again until the first question of all is, which adds up what all of them found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from amp_migrate.model.reach import Reach
-from amp_migrate.model.syntax import Binding, Function
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 _DEEP = 60
-"""Objects behind one another; what is handed on more often is not followed to its end."""
-Question = tuple[Binding | Function, str]
-"""An attribute of what a binding holds, or of what a function gives back."""
+"""Questions behind one another; what is handed on more often is not followed to its end."""
+Answer = TypeVar("Answer")
 
 
-class FollowedOnce:
-    """Remembers what attributes of objects hold, while one is asked for."""
+class FollowedOnce(Generic[Answer]):
+    """Remembers the answers to questions while the first of them is being answered."""
 
-    def __init__(self, circle: Callable[[], Reach]) -> None:
+    def __init__(self, circle: Callable[[], Answer]) -> None:
         """`circle`: the answer to a question that leads to itself, or too far."""
         self._circle = circle
-        self._busy: set[Question] = set()
-        self._kept: dict[tuple[Question, int], Reach] = {}
+        self._busy: set[Hashable] = set()
+        self._kept: dict[tuple[Hashable, int], Answer] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a question is being answered: what is found meanwhile may be a part of it."""
+        return bool(self._busy)
 
     def of(
-        self, question: Question, assumed: int, find: Callable[[], Reach]
-    ) -> Reach:
+        self, question: Hashable, assumed: int, find: Callable[[], Answer]
+    ) -> Answer:
         """The answer by `find`. What is found under other assumptions, by the number `assumed`,
         is not taken for it.
         """

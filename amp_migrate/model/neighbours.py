@@ -287,7 +287,7 @@ class Reading:
 
     def __init__(self, most: int | None = None) -> None:
         self._left = most
-        self._loaded = lru_cache(maxsize=128)(_load)
+        self._loaded = lru_cache(maxsize=1024)(_load)
 
     def program_of(self, file: str, changed: int) -> Program | None:
         """The program of a file that was last written at `changed`."""

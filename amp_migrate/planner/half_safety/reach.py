@@ -122,10 +122,22 @@ def _next_abroad(
     """One import further: imported functions that are called, and `forward` of imported classes."""
     for node, where in reachable(program, statements, scope):
         if isinstance(node, ast.Call):
-            yield from leads_to(program, node, where)
-            yield from (
-                (*found, None) for found in methods_abroad(program, node, where)
-            )
+            yield from _abroad_of(program, node, where)
+
+
+def _abroad_of(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[tuple[Program, Function, ast.Call | None], ...]:
+    """The same of one call. Asked about each step of each loop, and found once."""
+
+    def found() -> tuple[tuple[Program, Function, ast.Call | None], ...]:
+        methods = methods_abroad(program, call, scope)
+        return (
+            *leads_to(program, call, scope),
+            *((*one, None) for one in methods),
+        )
+
+    return program.remembered((_abroad_of, call, scope), found)
 
 
 def leads_to(
