@@ -6,6 +6,8 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.plain_functions import is_plain
+
 if TYPE_CHECKING:
     from amp_migrate.model.syntax import Module
 
@@ -87,7 +89,18 @@ class Scope:
         """The first parameter of a method, usually `self`."""
         if self._is_marked("staticmethod") or self._is_marked("classmethod"):
             return None
-        return self._first
+        return None if self._is_plain else self._first
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether a function of a class is called as a static one is."""
+        owner = self.owner.node if self.owner is not None else None
+        return (
+            self._first is not None
+            and isinstance(owner, ast.ClassDef)
+            and isinstance(self.node, FUNCTIONS)
+            and is_plain(self.module, owner, self.node, self._first)
+        )
 
     @cached_property
     def class_name(self) -> str | None:

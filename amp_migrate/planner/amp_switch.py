@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from amp_migrate.config import Settings
+from amp_migrate.model.constant_conditions import never_holds
 from amp_migrate.model.device_choices import (
     asked_of_tensor,
     asks_cuda,
@@ -32,6 +33,7 @@ from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.moved_models import moved_here
 from amp_migrate.planner.mover_methods import is_left_to_callers
+from amp_migrate.planner.never_moved import skip_never_moved
 from amp_migrate.planner.own_options import (
     truth_value,
     unset_switch,
@@ -186,6 +188,8 @@ class SwitchFinder:
             refuse_unread(here, node)
         move = self._decided(scope, place, after)[1]
         if move is not None:
+            if self._may_be_cpu:
+                skip_never_moved(self.program, self.use.moves, node)
             raise Refusal(
                 "device-out-of-reach",
                 node,
@@ -341,7 +345,9 @@ class SwitchFinder:
         data = (
             m
             for m in sure
-            if not m.of_model and self.trained.order.leads(m.scope, here.scope)
+            if not m.of_model
+            and self.trained.order.leads(m.scope, here.scope)
+            and never_holds(self.program, m.call) is None
         )
         return sorted(its or data, key=lambda m: m.scope is not here.scope)
 

@@ -47,6 +47,7 @@ class Move:
 
     call: ast.Call
     scope: Scope
+    moved: ast.expr
     device: ast.expr | None
     """The expression that names the device; None for `.cuda()`."""
     value: DeviceValue
@@ -171,21 +172,34 @@ class DeviceUse:
 
     def _move(self, call: ast.Call, scope: Scope) -> Move | None:
         func = call.func
-        if not isinstance(func, ast.Attribute) or func.attr not in (
-            "cuda",
-            "to",
+        if (
+            not isinstance(func, ast.Attribute)
+            or func.attr not in ("cuda", "to")
+            or self.program.canonical(func) is not None
         ):
             return None
-        if self.program.canonical(func) is not None:
-            return None
         kind = self.program.values.kind(func.value, scope)
-        tests = tuple(self._tests(call, dotted_name(func.value), scope))
-        if func.attr == "cuda":
-            value = DeviceValue(Form.STRING, frozenset({"cuda"}))
-            optional = self._optional(func.value)
-            return Move(
-                call, scope, None, value, kind in _MODELS, tests, optional
-            )
+        found = self._target(call, func.attr, kind, scope)
+        if found is None:
+            return None
+        device, value = found
+        return Move(
+            call,
+            scope,
+            func.value,
+            device,
+            value,
+            kind in _MODELS,
+            tuple(self._tests(call, dotted_name(func.value), scope)),
+            self._optional(func.value),
+        )
+
+    def _target(
+        self, call: ast.Call, method: str, kind: Kind, scope: Scope
+    ) -> tuple[ast.expr | None, DeviceValue] | None:
+        """Where something is moved to, as it is written, and what that may be."""
+        if method == "cuda":
+            return None, DeviceValue(Form.STRING, frozenset({"cuda"}))
         given = [
             *call.args[:1],
             *(k.value for k in call.keywords if k.arg == "device"),
@@ -193,10 +207,7 @@ class DeviceUse:
         for expr in given:
             value = self.devices.of(expr, scope)
             if self._is_device(expr, value, kind, scope):
-                optional = self._optional(func.value)
-                return Move(
-                    call, scope, expr, value, kind in _MODELS, tests, optional
-                )
+                return expr, value
         return None
 
     def _is_device(
@@ -251,7 +262,10 @@ class DeviceUse:
         everywhere = self.program.module.scope_of(moved).bindings.get(
             dotted, ()
         )
-        inside = all(id(b.statement) in body for b in (*made, *everywhere))
+        inside = all(
+            id(b.statement) in body and b.how != "parameter"
+            for b in (*made, *everywhere)
+        )
         return branch if made and inside else None
 
     def _tests(

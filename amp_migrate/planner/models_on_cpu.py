@@ -217,8 +217,7 @@ class ModelsOnCpu:
 
     def _is_of_another(self, move: Move, made: ast.Call) -> bool:
         """Whether another model is moved, or what another model gets."""
-        assert isinstance(move.call.func, ast.Attribute)
-        if self._is_other(move.call.func.value, move.scope, made):
+        if self._is_other(move.moved, move.scope, made):
             return True
         return any(
             self._is_other(call.func, move.scope, made)

@@ -17,7 +17,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_stored, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
+from amp_migrate.planner.handed_movers import handed_to
 from amp_migrate.planner.move_order import MoveOrder
+from amp_migrate.planner.optimizer_makers import asked_by_makers
 
 _PARAMETERS = ("parameters", "named_parameters")
 _DEEP = 3
@@ -32,19 +34,18 @@ class TrainedModels:
         self.order = MoveOrder(program)
 
     def at(self, scope: Scope, place: ast.stmt) -> list[ast.expr]:
-        """How they are called there: what `.parameters()` is asked of, else what else is handed
-        over; else the models that run in `scope`, or that it is given with the optimizer; else
-        those that other methods of its object run.
+        """How they are called there: what `.parameters()` is asked of, also by a method in sight;
+        else what else is handed over; else the models that run in `scope`, or that it is given
+        with the optimizer; else those that other methods of its object run.
         """
-        found = list(self._asked(place, _DEEP)) or list(
-            self._handed(place, scope)
-        )
         found = (
-            found
+            list(self._asked(place, _DEEP))
+            or list(asked_by_makers(self.program, place, scope, self.asked))
+            or list(self._handed(place, scope))
             or list(self._run_in(scope, _HOPS))
             or list(self._given(scope))
+            or list(self._run_by_object(scope))
         )
-        found = found or list(self._run_by_object(scope))
         return list(
             {dotted_name(one): one for one in reversed(found)}.values()
         )[::-1]
@@ -203,8 +204,7 @@ class TrainedModels:
         """Whether it is `model` that a move puts on a device."""
         if self.order.is_of_other_script(move, scope):
             return False
-        assert isinstance(move.call.func, ast.Attribute)
-        moved = move.call.func.value
+        moved = move.moved
         value = self.program.values.of(moved, move.scope)
         if (
             value.origin is not None
@@ -331,7 +331,8 @@ class TrainedModels:
         """Whether all that moves a model to another device has run; where nothing in sight does,
         whether no model is moved later: it may be the same, in a list or under another name.
         """
-        its = [m for m in moves if self.is_moved(m, model, scope)]
+        handed = [one for m in moves for one in handed_to(self.program, m)]
+        its = [m for m in [*moves, *handed] if self.is_moved(m, model, scope)]
         if its:
             run = [
                 m
@@ -342,9 +343,10 @@ class TrainedModels:
         owner = self.owner(model, scope)
         if owner is not None and self._is_made_in(owner, scope):
             return False
-        others = (m for m in moves if self._may_be_of_model(m))
+        others = [m for m in moves if self._may_be_of_model(m)]
         return not any(
-            self.order.runs_later(m, scope, place, after=after) for m in others
+            self.order.runs_later(m, scope, place, after=after)
+            for m in (*others, *handed)
         )
 
     def _is_made_in(self, cls: ast.ClassDef, scope: Scope) -> bool:
@@ -371,8 +373,7 @@ class TrainedModels:
         """Not `nn.MSELoss().to(device)`; but the statement `one.to(device)`, which does nothing to
         a tensor.
         """
-        assert isinstance(move.call.func, ast.Attribute)
-        kind = self.program.values.kind(move.call.func.value, move.scope)
+        kind = self.program.values.kind(move.moved, move.scope)
         alone = self.program.module.parents[move.call]
         if kind is Kind.UNKNOWN:
             return isinstance(alone, ast.Expr)
