@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from amp_migrate.model.command_line import option_of
+from amp_migrate.model.displays import Displays
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.model.truth_values import keyword_of
 from amp_migrate.records import NamedTuple
@@ -80,9 +82,23 @@ def framework_settings(program: Program) -> list[Setting]:
     if not names_framework(program.module.text):
         return []
     found = program.remembered(
-        framework_settings, lambda: list(_found(program))
+        framework_settings, lambda: list(_training(program))
     )
     return sorted(found, key=lambda s: (s.call.lineno, s.call.col_offset))
+
+
+def _training(program: Program) -> Iterator[Setting]:
+    """Those that train, as far as can be seen: not where a program only tests or predicts."""
+    called = {
+        call.func.attr
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if isinstance(call.func, ast.Attribute)
+    }
+    for setting in _found(program):
+        framework = setting.framework
+        if called & framework.trains or not called & framework.infers:
+            yield setting
 
 
 def _found(program: Program) -> Iterator[Setting]:
@@ -94,6 +110,8 @@ def _found(program: Program) -> Iterator[Setting]:
                 yield _setting(program, framework, call, scope)
             elif _makes_learner(scope.module, call, name):
                 yield _learner(call, scope)
+            elif (name or "").endswith(".HfArgumentParser"):
+                yield from _parsed(call, scope)
 
 
 def _setting(
@@ -121,7 +139,11 @@ def _state(
     given: dict[str, ast.keyword],
 ) -> tuple[State, str]:
     if framework.name == "DeepSpeed":
+        return _of_tables(program, given)
+    if not framework.half:
         return "open", "its configuration"
+    if (dotted_name(call.func) or "").endswith(".from_argparse_args"):
+        return "open", "the command line"
     if any(
         isinstance(k.value, ast.Constant)
         and (name, k.value.value) in framework.cpu
@@ -150,6 +172,45 @@ def _state(
             next((k.value for k in call.keywords if k.arg is None), call.func)
         )
     return "off", ""
+
+
+def _of_tables(
+    program: Program, given: dict[str, ast.keyword]
+) -> tuple[State, str]:
+    """By the dicts that are a configuration: `{"bf16": {"enabled": True}}`."""
+    values = [given[n].value for n in ("config", "config_params") if n in given]
+    for value in values:
+        name = dotted_name(value)
+        known = Displays(program)
+        if name is not None:
+            known.of(value, name)
+        found = [value] if isinstance(value, ast.Dict) else [*known.found]
+        tables = [one for one in found if isinstance(one, ast.Dict)]
+        on = [n for one in tables for n in _HALVES if _is_on(one, n)]
+        if on and len(tables) == 1:
+            return "on", f'"{on[0]}" in its configuration'
+    return "open", "its configuration"
+
+
+_HALVES = ("fp16", "bf16")
+
+
+def _is_on(table: ast.Dict, name: str) -> bool:
+    """Whether an entry says `"enabled": True`."""
+    inner = [
+        value
+        for key, value in zip(table.keys, table.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == name
+    ]
+    return any(
+        isinstance(key, ast.Constant)
+        and key.value == "enabled"
+        and isinstance(value, ast.Constant)
+        and value.value is True
+        for one in inner
+        if isinstance(one, ast.Dict)
+        for key, value in zip(one.keys, one.values, strict=True)
+    )
 
 
 def _default(program: Program, value: ast.expr) -> ast.Constant | None:
@@ -186,6 +247,8 @@ def _is_old(call: ast.Call, module: Module) -> bool:
 def _makes_learner(module: Module, call: ast.Call, name: str | None) -> bool:
     """`vision_learner(...)` and `Learner(...)` of fastai, which is imported by stars as a rule."""
     last = (dotted_name(call.func) or "").rpartition(".")[2]
+    if last == "load_learner":
+        return False  # it has been trained
     if not (last == "Learner" or last.endswith("_learner")):
         return False
     if name is not None and name.startswith("fastai."):
@@ -207,3 +270,15 @@ def _learner(call: ast.Call, scope: Scope) -> Setting:
         "",
     )
     return Setting(framework, call, scope, "on" if shown else "off", shown)
+
+
+def _parsed(call: ast.Call, scope: Scope) -> Iterator[Setting]:
+    """`HfArgumentParser((ModelArguments, TrainingArguments))`"""
+    named = {
+        scope.module.canonical(node)
+        for node in nodes_in(call)
+        if isinstance(node, ast.expr)
+    }
+    for framework in FRAMEWORKS:
+        if named & framework.makers:
+            yield Setting(framework, call, scope, "open", "the command line")

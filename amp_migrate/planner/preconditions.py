@@ -238,6 +238,12 @@ def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
             )
         if name.startswith(_SHARDED):
             what = "autocast would keep a half copy of every weight, MixedPrecisionPolicy does not"
+            if _is_given(program, name, "mp_policy", "mixed_precision"):
+                raise Skip(
+                    "already-amp",
+                    backwards[0],
+                    f"`{name}` is given the precision of the parameters that it shards",
+                )
             if not name.endswith("fully_shard"):
                 what = (
                     "found_inf must be shared between ranks (ShardedGradScaler)"
@@ -245,6 +251,19 @@ def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
             raise Refusal(
                 "sharded", backwards[0], f"`{name}` shards parameters: {what}"
             )
+
+
+def _is_given(program: Program, name: str, *keywords: str) -> bool:
+    """Whether each call of a function, of which there is one, passes one of some keywords."""
+    calls = [
+        call
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if program.canonical(call.func) == name
+    ]
+    return bool(calls) and all(
+        any(one.arg in keywords for one in call.keywords) for call in calls
+    )
 
 
 def _on_other_machines(node: ast.AST) -> Refusal:

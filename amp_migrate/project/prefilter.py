@@ -16,9 +16,12 @@ from amp_migrate.torch_facts.ops import breaking_names
 _BACKWARD = pattern(rb"backward\b(?:\s|\\\r?\n)*(\(?)")
 # Packages of `model.frameworks`, and what makes a trainer of each.
 _TRAINERS = (
-    (b"accelerate", (b"Accelerator(",)),
-    (b"lightning", (b"Trainer(", b"Fabric(", b".from_argparse_args(")),
-    (b"transformers", (b"TrainingArguments(",)),
+    (b"accelerate", (b"Accelerator",)),
+    (
+        b"lightning",
+        (b"Trainer", b"Fabric", b"LightningCLI", b".from_argparse_args("),
+    ),
+    (b"transformers", (b"TrainingArguments",)),
     (b"trl", (b"Config(",)),
     (b"deepspeed", (b"deepspeed.initialize(",)),
     (b"ignite", (b"create_supervised_trainer(",)),

@@ -24,6 +24,10 @@ class Framework(NamedTuple):
     """Keywords and values that keep the program on the CPU."""
     clipper: str = ""
     """What must clip instead of torch's functions, which would see scaled gradients."""
+    trains: frozenset[str] = frozenset()
+    """Methods of what is made that train."""
+    infers: frozenset[str] = frozenset()
+    """Methods that a program needs that does not train."""
 
 
 def _of(packages: tuple[str, ...], *names: str) -> frozenset[str]:
@@ -78,6 +82,8 @@ FRAMEWORKS = (
         ),
         cpu=(("cpu", True),),
         clipper="accelerator.clip_grad_norm_",
+        trains=frozenset({"backward"}),
+        infers=frozenset({"prepare", "prepare_model", "gather_for_metrics"}),
     ),
     Framework(
         "Lightning",
@@ -90,6 +96,8 @@ FRAMEWORKS = (
         rivals=frozenset({"plugins", "amp_backend", "amp_level"}),
         cpu=(("accelerator", "cpu"),),
         clipper="Trainer(gradient_clip_val=...) or self.clip_gradients",
+        trains=frozenset({"fit", "tune", "lr_find"}),
+        infers=frozenset({"test", "validate", "predict"}),
     ),
     Framework(
         "Fabric",
@@ -102,6 +110,8 @@ FRAMEWORKS = (
         rivals=frozenset({"plugins"}),
         cpu=(("accelerator", "cpu"),),
         clipper="fabric.clip_gradients",
+        trains=frozenset({"backward"}),
+        infers=frozenset({"setup", "setup_module"}),
     ),
     Framework(
         "transformers",
@@ -122,6 +132,8 @@ FRAMEWORKS = (
             }
         ),
         cpu=(("use_cpu", True), ("no_cuda", True)),
+        trains=frozenset({"train"}),
+        infers=frozenset({"evaluate", "predict"}),
     ),
     Framework(
         "ignite",
@@ -157,6 +169,19 @@ FRAMEWORKS = (
         half=(("to_fp16", ""),),
         brain=(("to_bf16", ""),),
         setting="learner.to_fp16()",
+        trains=frozenset(
+            ("fit", "fine_tune", "fit_one_cycle", "fit_flat_cos", "fit_sgdr")
+        ),
+        infers=frozenset({"predict", "get_preds", "validate"}),
+    ),
+    Framework(
+        "LightningCLI",
+        _of(
+            (*_LIGHTNING, "lightning.pytorch.cli", "pytorch_lightning.cli"),
+            "LightningCLI",
+        ),
+        "trainer",
+        setting="--trainer.precision 16-mixed",
     ),
     Framework(
         "DeepSpeed",
@@ -201,6 +226,7 @@ WORDS = (
     "monai.",
     "fastai",
     "deepspeed.init",
+    "HfArgumentParser",
 )
 
 LIGHTNING_TRAINERS = _of(_LIGHTNING, "Trainer")

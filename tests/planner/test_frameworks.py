@@ -186,3 +186,96 @@ def test_the_default_of_an_option_says_whether_amp_is_on(default: str, status: s
     source = f"import lightning as L\n{parser}args = parser.parse_args()\n"
     (loop,) = migrate(source + "x = L.Trainer(precision=args.precision)\n").loops
     assert loop.status == status
+
+
+INFERS = {
+    "accelerate": (
+        "from accelerate import Accelerator",
+        "accelerator = Accelerator()\nmodel = accelerator.prepare(model)\nprint(model(x))",
+    ),
+    "Lightning tests": ("import lightning as L", "L.Trainer().test(model)"),
+    "Lightning predicts": ("import pytorch_lightning as pl", "pl.Trainer(gpus=1).predict(model)"),
+    "Fabric": ("from lightning.fabric import Fabric", "model = Fabric().setup(model)"),
+    "transformers": (
+        "from transformers import Trainer, TrainingArguments",
+        "Trainer(model, TrainingArguments('out')).evaluate()",
+    ),
+    "fastai": (
+        "from fastai.vision.all import *",
+        "learn = vision_learner(dls, resnet18)\nlearn.get_preds()",
+    ),
+    "a stored learner": ("from fastai.vision.all import *", "learn = load_learner('a.pkl')"),
+}
+TRAINS = {
+    "accelerate": (*INFERS["accelerate"], "accelerator.backward(loss)"),
+    "Lightning": (*INFERS["Lightning tests"], "trainer.fit(model)"),
+    "transformers": (*INFERS["transformers"], "trainer.train()"),
+    "fastai": (*INFERS["fastai"], "learn.fine_tune(1)"),
+    "by another name": ("from lightning import Trainer as T", "T()", "trainer.fit(model)"),
+    "the command line of Lightning": (
+        "from lightning.pytorch.cli import LightningCLI",
+        "LightningCLI(Net)",
+        "",
+    ),
+    "older Lightning": (
+        "import pytorch_lightning as pl",
+        "trainer = pl.Trainer.from_argparse_args(args)",
+        "trainer.fit(model)",
+    ),
+    "the command line of transformers": (
+        "from transformers import HfArgumentParser, TrainingArguments",
+        "parser = HfArgumentParser((Data, TrainingArguments))",
+        "trainer.train()",
+    ),
+}
+
+
+@pytest.mark.parametrize(("imports", "uses"), INFERS.values(), ids=INFERS)
+def test_what_only_infers_has_no_loop(imports: str, uses: str) -> None:
+    assert migrate(f"{imports}\n{uses}\n", unsafe=True).loops == ()
+
+
+@pytest.mark.parametrize(("imports", "uses", "trains"), TRAINS.values(), ids=TRAINS)
+def test_the_same_that_trains(imports: str, uses: str, trains: str) -> None:
+    source = f"{imports}\n{uses}\n{trains}\n"
+    assert [loop.reason for loop in migrate(source).loops] == ["framework-loop"]
+    assert may_train(source.encode())
+
+
+TABLES = {
+    '{"bf16": {"enabled": True}}': "already-amp",
+    '{"batch": 1, "fp16": {"enabled": True, "loss_scale": 0}}': "already-amp",
+    '{"fp16": {"enabled": False}}': "framework-loop",
+    '{"fp16": {"enabled": half}}': "framework-loop",
+    '"ds.json"': "framework-loop",
+}
+
+
+@pytest.mark.parametrize(("table", "reason"), TABLES.items())
+@pytest.mark.parametrize("setup", ["config = {}", "tables = {}\nconfig = tables"])
+def test_the_tables_of_deepspeed(table: str, reason: str, setup: str) -> None:
+    made = setup.format(table) if "tables" not in setup else setup.replace("{}", table)
+    source = f"import deepspeed\n{made}\nx = deepspeed.initialize(model=m, config=config)\n"
+    assert [loop.reason for loop in migrate(source).loops] == [reason]
+
+
+SHARDED = """
+import torch
+from torch.distributed.fsdp import fully_shard
+model = torch.nn.Linear(4, 1).cuda()
+fully_shard(model{})
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in data:
+    optimizer.zero_grad()
+    loss = model(x.cuda()).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [("", "sharded"), (", mesh=mesh", "sharded"), (", mp_policy=policy", "already-amp")],
+)
+def test_parameters_that_are_sharded_in_a_precision(given: str, reason: str) -> None:
+    assert [loop.reason for loop in migrate(SHARDED.format(given)).loops] == [reason]
