@@ -25,10 +25,12 @@ from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.planner.guards import guards_before
 from amp_migrate.planner.loaded_values import is_loaded_in
 from amp_migrate.planner.mover_methods import calls_of_mover
-from amp_migrate.planner.sure_moves import is_sure
+from amp_migrate.planner.sure_moves import arms, is_sure, leaves_cpu
+from amp_migrate.planner.typed_moves import named_on_cuda
 from amp_migrate.torch_facts.devices import DEVICES
 
 _MODELS = (Kind.MODEL, Kind.CRITERION)
+_MOVES = ("to", "cuda", "type")
 # Asking about CUDA, or seeding it, uses no device.
 _ASKS = (
     "is_available",
@@ -174,7 +176,7 @@ class DeviceUse:
         func = call.func
         if (
             not isinstance(func, ast.Attribute)
-            or func.attr not in ("cuda", "to")
+            or func.attr not in _MOVES
             or self.program.canonical(func) is not None
         ):
             return None
@@ -198,8 +200,12 @@ class DeviceUse:
         self, call: ast.Call, method: str, kind: Kind, scope: Scope
     ) -> tuple[ast.expr | None, DeviceValue] | None:
         """Where something is moved to, as it is written, and what that may be."""
-        if method == "cuda":
+        if method == "cuda" or (
+            method == "type" and named_on_cuda(self.program, call) is not None
+        ):
             return None, DeviceValue(Form.STRING, frozenset({"cuda"}))
+        if method == "type":
+            return None
         given = [
             *call.args[:1],
             *(k.value for k in call.keywords if k.arg == "device"),
@@ -276,6 +282,9 @@ class DeviceUse:
         """
         yield from self.tests_of(call, moved)
         yield from map(self._negated, guards_before(call, scope))
+        typed = named_on_cuda(self.program, call) if _is_typed(call) else None
+        if typed is not None:
+            yield from self.tests_of(typed)
         callers = calls_of_mover(self.program, scope)
         if len(callers) == 1:
             yield from self.tests_of(callers[0])
@@ -290,7 +299,7 @@ class DeviceUse:
         here: ast.AST = node
         for parent in self.program.module.ancestors(node):
             if isinstance(parent, (ast.If, ast.IfExp)):
-                first, second = _arms(parent)
+                first, second = arms(parent)
                 other = second if here in first else first
                 loaded = moved and is_loaded_in(self.program, other, moved)
                 if not (
@@ -301,7 +310,7 @@ class DeviceUse:
                 ):
                     if here in first:
                         yield parent.test
-                    elif here in second and not any(map(_leaves_cpu, first)):
+                    elif here in second and not any(map(leaves_cpu, first)):
                         yield self._negated(parent.test)
             here = parent
 
@@ -370,34 +379,14 @@ class DeviceUse:
         )
 
 
-def _arms(choice: ast.If | ast.IfExp) -> tuple[list[ast.AST], list[ast.AST]]:
-    """What is done, or evaluated, where a condition holds, and where it does not."""
-    if isinstance(choice, ast.If):
-        return list(choice.body), list(choice.orelse)
-    return [choice.body], [choice.orelse]
-
-
-def _leaves_cpu(arm: ast.AST) -> bool:
-    """Whether something is moved there, and not to the CPU."""
-    return any(
-        isinstance(node, ast.Call)
-        and _is_move(node)
-        and not any(
-            isinstance(one, ast.Constant) and one.value == "cpu"
-            for given in node.args[:1]
-            for one in nodes_in(given)
-        )
-        for node in nodes_in(arm)
-    )
-
-
 def _is_main(test: ast.expr) -> bool:
     """`__name__ == "__main__"`"""
     return "__name__" in names_in(test)
 
 
 def _is_move(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in (
-        "to",
-        "cuda",
-    )
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES
+
+
+def _is_typed(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "type"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.syntax import Module
 
@@ -29,6 +30,28 @@ def is_demanded(module: Module, asked: ast.AST) -> bool:
         and isinstance(branch, ast.If)
         and branch.test is above
         and _ends(module, branch.body)
+    )
+
+
+def arms(choice: ast.If | ast.IfExp) -> tuple[list[ast.AST], list[ast.AST]]:
+    """What is done, or evaluated, where a condition holds, and where it does not."""
+    if isinstance(choice, ast.If):
+        return list(choice.body), list(choice.orelse)
+    return [choice.body], [choice.orelse]
+
+
+def leaves_cpu(arm: ast.AST) -> bool:
+    """Whether something is moved there, and not to the CPU."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("to", "cuda")
+        and not any(
+            isinstance(one, ast.Constant) and one.value == "cpu"
+            for given in node.args[:1]
+            for one in nodes_in(given)
+        )
+        for node in nodes_in(arm)
     )
 
 
