@@ -24,6 +24,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.model.targets import targets
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.rewrite.edits import InsertAfter, Template
 
 RULE = Rule("loss-outside-autocast", severity="warning")
@@ -75,7 +76,11 @@ def _told(
         ]
         made = names - _rebound(statement)
         for call in losses:
-            if any(bare_uses(argument, made) for argument in call.args[:1]):
+            if any(
+                bare_uses(argument, made)
+                and _may_be_half(program, argument, region.scope)
+                for argument in call.args[:1]
+            ):
                 yield finding_at(
                     program,
                     call,
@@ -86,6 +91,12 @@ def _told(
                 )
         note(program, statement, region.scope, names, may_start=False)
         names -= _rebound(statement)
+
+
+def _may_be_half(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Not a part of what a model gives that it computes in float32."""
+    fact = program.precision.inference.of(expr, scope)
+    return fact.dtypes != DType.FLOAT
 
 
 def _behind(program: Program, node: ast.stmt) -> Iterator[ast.stmt]:

@@ -142,8 +142,6 @@ def _state(
         return _of_tables(program, given)
     if not framework.half:
         return "open", "its configuration"
-    if (dotted_name(call.func) or "").endswith(".from_argparse_args"):
-        return "open", "the command line"
     if any(
         isinstance(k.value, ast.Constant)
         and (name, k.value.value) in framework.cpu
