@@ -60,6 +60,8 @@ def apart(
         yield from second_moments.hazards(asked, node, scope)
         yield from divided_sums.hazards(asked, node, scope)
         yield from loss_data.hazards(asked, node, scope)
+        yield from kernels.apart(asked, node, scope)
+        yield from products.apart(asked, node, scope)
         yield from positions.products(asked, node, scope)
         yield from positions.steep(asked, node, scope)
         if asked.float16:

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.model.tensors.spelling import operands
+from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts.ops import Kernels, Spelling, Trait
 
 _RULE = "ops-without-half-kernel"
+_BREAKS = (
+    "`{}` multiplies matrices inside, in half precision under autocast, and has no kernel for it: "
+    "give it a `torch.autocast(..., enabled=False)` of its own"
+)
 
 
 def hazards(
@@ -23,12 +27,7 @@ def hazards(
     name = ast.unparse(call.func)
     if op.always_breaks:
         if inside:
-            message = (
-                f"`{name}` multiplies matrices inside, in half precision under autocast, and has "
-                "no "
-                "kernel for it: give it a `torch.autocast(..., enabled=False)` of its own"
-            )
-            yield Hazard(_RULE, call, (), message)
+            yield Hazard(_RULE, call, (), _BREAKS.format(name))
         return
     if _takes_half(asked, found) or (
         inside and found.policy in ("fp32", "banned")
@@ -43,6 +42,20 @@ def hazards(
         certain = all(asked.fact(one, scope).seen_half for one in casts)
         message = f"half precision has no kernel for `{name}`"
         yield Hazard(_RULE, call, tuple(casts), message, certain)
+
+
+def apart(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Operators that break wherever autocast is on: it is switched off for them, and they get
+    float32.
+    """
+    if not isinstance(node, ast.Call) or not asked.inference.inside(node):
+        return
+    found = spelled(asked.inference, node, scope)
+    if found is not None and found.op.always_breaks:
+        given = operands(found, node)
+        casts = tuple(one for one in given if asked.needs_cast(one, scope))
+        message = _BREAKS.format(ast.unparse(node.func))
+        yield Hazard(_RULE, node, casts, message, spoils=True)
 
 
 def _takes_half(asked: Asked, found: Spelling) -> bool:

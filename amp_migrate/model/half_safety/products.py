@@ -9,7 +9,7 @@ from amp_migrate.model.half_safety.extents import extent, operator_of
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.spelling import operands
+from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling
@@ -22,6 +22,29 @@ _SPARSE = (
 _DEEP = 12
 _TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 2048, 256
 """Up to there the half types hold every whole number."""
+
+
+def apart(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Products of sparse matrices, `adjacency @ x`: autocast is switched off for them."""
+    given: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        given = [node.left, node.right]
+    elif isinstance(node, ast.Call):
+        found = spelled(asked.inference, node, scope)
+        is_product = found is not None and found.policy == "lower"
+        if found is not None and is_product and found.form != "in-place":
+            given = operands(found, node)
+    is_sparse = any(asked.fact(one, scope).sparse for one in given)
+    if is_sparse and asked.inference.inside(node):
+        casts = tuple(one for one in given if asked.needs_cast(one, scope))
+        yield _of_sparse(node, casts)
+
+
+def _of_sparse(node: ast.AST, casts: tuple[ast.expr, ...] = ()) -> Hazard:
+    name = ast.unparse(node.func) if isinstance(node, ast.Call) else "@"
+    message = _SPARSE.format(name)
+    rule = "ops-without-half-kernel"
+    return Hazard(rule, node, casts, message, spoils=True)
 
 
 def of_operator(
@@ -76,8 +99,7 @@ def _product(
         )
         yield Hazard("big-constant-in-half", node, (), message)
     if any(asked.fact(one, scope).sparse for one in given):
-        name = ast.unparse(node.func) if isinstance(node, ast.Call) else "@"
-        yield Hazard("ops-without-half-kernel", node, (), _SPARSE.format(name))
+        yield _of_sparse(node)
 
 
 # -- what is computed of products

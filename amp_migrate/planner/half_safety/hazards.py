@@ -182,9 +182,8 @@ class Hazards:
             first = next(iter(elsewhere.functions))
             raise unprotected(first.node, first, elsewhere=True)
         if elsewhere.islands:
-            raise apart_elsewhere(
-                self.program, node, program, next(iter(elsewhere.islands))
-            )
+            first_apart = next(iter(elsewhere.islands.items()))
+            raise apart_elsewhere(self.program, node, program, *first_apart)
         if elsewhere.casts and not self._cast_arguments(
             calls, program, function, elsewhere
         ):
@@ -306,6 +305,7 @@ class Hazards:
             for one, where in nodes.items()
             if is_lowered(self.asked, one, where)
         }
+        rules = [one.rule for one in found if one.node in lowered]
         possible = is_island(self.asked, statement, lowered)
         spoils = next((one for one in found if one.spoils), None)
         if lowered and not possible and spoils is not None:
@@ -320,7 +320,7 @@ class Hazards:
                 self.cast(expr, rule)
         if lowered:
             self.inside.leave(statement)
-            self.islands[statement] = "loses-precision"
+            self.islands[statement] = rules[0]
         self.asked.inference.forget()
         raised = raised_operands(self.asked, statement) if lowered else []
         for expr in reversed(raised):  # what is within, before what it gives

@@ -64,7 +64,7 @@ def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
         return not (
             _is_plain_layer(asked, node, scope) or _is_number(node, scope)
         )
-    return found.policy in ("lower", "banned")
+    return found.policy in ("lower", "banned") or found.op.always_breaks
 
 
 def _is_number(call: ast.Call, scope: Scope) -> bool:

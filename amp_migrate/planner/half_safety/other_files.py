@@ -35,13 +35,19 @@ def in_other_file(
 
 
 def apart_elsewhere(
-    here: Program, node: ast.stmt, program: Program, statement: ast.stmt
+    here: Program,
+    node: ast.stmt,
+    program: Program,
+    statement: ast.stmt,
+    rule: str,
 ) -> Refusal:
     place = f"{_near(here, program)}:{statement.lineno}"
-    message = f"{place} loses too much in half precision: compute it with autocast switched off"
-    return Refusal(
-        "loses-precision", node, message, (resolved(program.module.path),)
+    is_lost = rule == "loses-precision"
+    what = "loses too much in" if is_lost else "has no kernel for"
+    message = (
+        f"{place} {what} half precision: compute it with autocast switched off"
     )
+    return Refusal(rule, node, message, (resolved(program.module.path),))
 
 
 def _near(here: Program, program: Program) -> str:
