@@ -98,7 +98,9 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 def _in_call(program: Program, call: ast.Call, scope: Scope) -> Iterator[_Hit]:
     found = spelled(program.precision.inference, call, scope)
-    if found is None or not found.op.constants or found.op in ops.creation.ROWS:
+    if found is None or not found.op.constants:
+        return
+    if found.op in ops.creation.ROWS and found.op.result != "like":
         return
     is_mask = "masked" in found.op.name
     given = arguments(call, found)

@@ -10,9 +10,10 @@ from amp_migrate.checks._renames import torch_name
 from amp_migrate.config import Settings
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.literals import held_as
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW
-from amp_migrate.model.syntax import Scope, returned_at
+from amp_migrate.model.syntax import Scope, returned_at, shallow
 from amp_migrate.model.uses import argument_of
 from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
@@ -63,7 +64,11 @@ def _judge(
                 span, Template(f"{quote}{given.value.partition(':')[0]}{quote}")
             ),
         )
-    if _has_index(given, scope) or held_as(program, given, scope, _has_index):
+    if (
+        _has_index(given, scope)
+        or held_as(program, given, scope, _has_index)
+        or _may_keep_index(program, given, scope)
+    ):
         return _INDEX, _type_of(program, given)
     if _is_string(given) and isinstance(given, ast.Call):
         return _STRING, _type_of(program, given, given.args[0])
@@ -75,6 +80,24 @@ def _judge(
     ):
         return _OBJECT, (ReplaceExpression(span, Template("$0.type", (span,))),)
     return None
+
+
+def _may_keep_index(program: Program, given: ast.expr, scope: Scope) -> bool:
+    """Whether the object keeps a string with an index under a name on some path, and nothing cuts
+    it off there.
+    """
+    cls = program.graph.class_around(scope)
+    name = dotted_name(given) or ""
+    head, _, attribute = name.partition(".")
+    if cls is None or head != scope.self_name or "." in attribute:
+        return False
+    bound = program.module.scopes[cls].bindings.get(f"self.{attribute}", ())
+    values = [one.value for one in bound if one.value is not None]
+    return any(_has_index(one, scope) for one in values) and not any(
+        isinstance(node, ast.expr) and dotted_name(node) == name
+        for one in values
+        for node in shallow(one)
+    )
 
 
 def _is_string(expr: ast.expr) -> bool:

@@ -143,12 +143,13 @@ def _stored(
     values = [
         b.value for b in bindings if not isinstance(b.value, ast.Constant)
     ]  # what it is before the first step is no scale
-    for value in values:
-        if value is None or not _is_get_scale(
-            program, value, program.module.scope_of(value)
-        ):
-            return None
-    return values[0] if values and isinstance(values[0], ast.Call) else None
+    found = [
+        _taken(program, value, program.module.scope_of(value), 1)
+        if value is not None and not isinstance(value, ast.Attribute)
+        else None
+        for value in values
+    ]
+    return found[0] if found and None not in found else None
 
 
 def _set_on_others(program: Program, name: str, scope: Scope) -> list[Binding]:

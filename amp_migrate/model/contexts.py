@@ -97,6 +97,8 @@ def _meant(
         yield expr.orelse, scope
     elif isinstance(expr, (ast.Name, ast.Attribute)):
         home, bindings = _bindings(program, expr, scope)
+        if not bindings and isinstance(expr, ast.Attribute):
+            yield from _kept(program, expr, scope)
         for binding in bindings:
             if binding.how == "parameter":
                 yield from _handed(program, expr, home)
@@ -120,6 +122,25 @@ def _meant(
             for value, home in _meant(program, expr.func, scope):
                 if is_partial(program, value):
                     yield value, home
+
+
+def _kept(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What a property gives, and what another object keeps under a name."""
+    cls = program.values.of(expr.value, scope).cls
+    if cls is None:
+        return
+    method = program.graph.method(cls, expr.attr)
+    if method is not None and method.decorator_list:
+        inner = program.scope(method)
+        yield from ((value, inner) for value in returned(method))
+    for owner in program.graph.lineage(cls):
+        own = program.module.scopes[owner].bindings.get(f"self.{expr.attr}", ())
+        for binding in own:
+            if binding.how == "assign" and binding.value is not None:
+                where = program.module.scope_of(binding.value)
+                yield binding.value, where
 
 
 def _around_yields(function: Function) -> Iterator[ast.expr]:
