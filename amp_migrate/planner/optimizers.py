@@ -121,8 +121,16 @@ def _is_unknown_stepper(
     if not (isinstance(method, ast.Attribute) and method.attr == "step"):
         return False
     name = (dotted_name(method.value) or "").rpartition(".")[2]
-    kind = program.values.kind(method.value, scope)
-    return kind is Kind.UNKNOWN and not scheduler_name(name)
+    value = program.values.of(method.value, scope)
+    if value.kind is Kind.UNKNOWN:
+        return not scheduler_name(name)
+    # `self.step = self.optim.step`: a method that an object is given says nothing.
+    home, cls = value.foreign or (program, value.cls)
+    return (
+        cls is not None
+        and home.graph.method(cls, "step") is None
+        and "self.step" in home.module.scopes[cls].bindings
+    )
 
 
 def _stepped_apart(program: Program, group: Group) -> Refusal | None:

@@ -387,3 +387,25 @@ def test_a_step_beside_a_call_by_that_name_is_told(tmp_path: Path) -> None:
 def test_a_step_beside_another_call_is_none_of_it(tmp_path: Path, call: str) -> None:
     (loop,) = spread(tmp_path, call).loops
     assert (loop.status, loop.reason) == ("skipped", "no-optimizer")
+
+
+STEPPERS = {
+    "a step that the object is given": ("self.step = inner.step", "refused"),
+    "a step that counts": (
+        "self.count = 0\n\n    def step(self):\n        self.count += 1",
+        "skipped",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STEPPERS.values(), ids=STEPPERS)
+def test_a_step_is_told_by_its_class(case: tuple[str, str], tmp_path: Path) -> None:
+    line, status = case
+    made = f"class Stepper:\n    def __init__(self, inner):\n        {line}\n"
+    loop = (
+        "from torch import nn\nfrom stepping import Stepper\nmodel = nn.Linear(2, 2).cuda()\n"
+        "stepper = Stepper(inner)\nfor x, y in loader:\n    loss = (model(x) - y).mean()\n"
+        "    loss.backward()\n    stepper.step()\n"
+    )
+    outcome = project(tmp_path, {"stepping.py": made, "train.py": loop})
+    assert [loop.status for loop in outcome.loops] == [status]
