@@ -7,11 +7,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
 
-from amp_migrate.model.effects import is_reducer
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_set, nodes_in
 from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.planner.averaged_gradients import averages
 from amp_migrate.planner.conditional_helpers import refuse_conditional_helper
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.passed_on import own_method, passed_on
@@ -265,17 +265,8 @@ class Unscaling(Turn):
             if isinstance(n, ast.Call)
         ]
         return not any(
-            self._reduces(call) for call in calls
+            averages(self.program, call, self.scope) for call in calls
         ) and not self._inside_reducer_loop(statement)
-
-    def _reduces(self, call: ast.Call) -> bool:
-        if is_reducer(call):
-            return True
-        function = self.program.values.callee(call, self.scope)
-        return function is not None and any(
-            isinstance(n, ast.Call) and is_reducer(n)
-            for n in nodes_in(function)
-        )
 
     def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
         """`for p in ...: all_reduce(p.grad); p.grad /= n` averages as a whole."""
@@ -288,7 +279,8 @@ class Unscaling(Turn):
                 & EventKind.BACKWARD
             ):
                 return any(
-                    isinstance(n, ast.Call) and self._reduces(n)
+                    isinstance(n, ast.Call)
+                    and averages(self.program, n, self.scope)
                     for n in shallow(parent)
                 )
         return False
