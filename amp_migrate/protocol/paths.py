@@ -107,15 +107,18 @@ class Path:
         right after it was forked.
         """
         if self._key is None:
-            self._key = (
-                frozenset(self.env.items()),
-                frozenset(self.scalers.items()),
-                self.amp,
-                self.lost,
-                frozenset(mark for mark in self.marks if mark[0] in DECISIVE),
-                self.sure,
-            )
+            held = frozenset(self.env.items())
+            self._key = (held, *self.protocol(), self.sure)
         return self._key
+
+    def protocol(self) -> tuple[object, ...]:
+        """What the scalers have seen, whatever the names hold."""
+        return (
+            frozenset(self.scalers.items()),
+            self.amp,
+            self.lost,
+            frozenset(mark for mark in self.marks if mark[0] in DECISIVE),
+        )
 
     def whole_key(self) -> tuple[object, ...]:
         """Everything that is known on the path."""
@@ -168,7 +171,8 @@ def merged(paths: list[Path], limit: int) -> list[Path]:
 
     Two paths that disagree on one condition alone become one that leaves it open; of two, one of
     which knows less, the other one goes. Anything more would make up combinations, so a widened
-    path (one per state, which knows what all paths to it know) is no longer sure.
+    path (one per state, which knows what all paths to it know) is no longer sure. Where even
+    these are too many, what names hold is forgotten, and each state of the scalers has one.
     """
     if len(paths) < 2:
         return paths
@@ -178,15 +182,24 @@ def merged(paths: list[Path], limit: int) -> list[Path]:
     found = [path for group in groups.values() for path in group]
     if len(found) <= limit:
         return found
-    return [
-        group[0] if len(group) == 1 else _intersected(group)
-        for group in groups.values()
-    ]
+    found = [_intersected(group) for group in groups.values()]
+    if len(found) <= limit:
+        return found
+    states: dict[tuple[object, ...], list[Path]] = {}
+    for path in found:
+        states.setdefault(path.protocol(), []).append(path)
+    return [_intersected(group) for group in states.values()]
 
 
 def _intersected(group: list[Path]) -> Path:
+    if len(group) == 1:
+        return group[0]
     joint = group[0].fork()
     joint.facts = frozenset.intersection(*(path.facts for path in group))
+    held = set(joint.env.items()).intersection(
+        *(path.env.items() for path in group)
+    )
+    joint.env = dict(held)
     for path in group[1:]:
         joint.marks = _both(joint.marks, path.marks)
     joint.sure = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from amp_migrate.protocol.paths import Path, _stay_apart, merged
+from amp_migrate.protocol.paths import Path, Val, _stay_apart, merged
 
 
 def path(facts: list[tuple[str, bool]]) -> Path:
@@ -48,3 +48,24 @@ def test_arms_of_a_chain_stay_apart_and_the_two_ways_of_a_test_become_one() -> N
     assert all(_stay_apart(one, other) for one in arms for other in arms if one is not other)
     last = path([("x == 0", False)])
     assert [one.facts for one in merged([arms[0], last], 9)] == [frozenset()]
+
+
+def test_more_states_than_are_followed_forget_what_names_hold() -> None:
+    many = []
+    for turn in range(20):
+        one = path([(f"x == {turn}", True)])
+        one.env["name"] = Val(text=f"value {turn}")
+        one.env["same"] = Val(text="same")
+        many.append(one)
+    (joint,) = merged(many, 9)
+    assert (joint.env, joint.facts, joint.sure) == ({"same": Val(text="same")}, frozenset(), False)
+
+
+def test_states_of_scalers_are_kept_apart() -> None:
+    many = []
+    for turn in range(20):
+        one = path([])
+        one.env["name"] = Val(text=f"value {turn}")
+        one.lost = frozenset({"scaler"}) if turn % 2 else frozenset()
+        many.append(one)
+    assert [one.lost for one in merged(many, 9)] == [frozenset(), frozenset({"scaler"})]
