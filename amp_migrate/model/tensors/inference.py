@@ -33,6 +33,7 @@ from amp_migrate.model.tensors.fact import (
 from amp_migrate.model.tensors.fields import attribute
 from amp_migrate.model.tensors.fixpoint import Fixpoint
 from amp_migrate.model.tensors.held import held_half
+from amp_migrate.model.tensors.iteration import listed
 from amp_migrate.model.tensors.results import result, signed
 from amp_migrate.model.tensors.use import asked_as_tensor, set_by_others
 from amp_migrate.model.variables import imported_variable
@@ -191,9 +192,7 @@ class Inference:
         if isinstance(expr, (ast.Tuple, ast.List)):
             return self.display(expr.elts, scope)
         if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
-            return self.of(expr.elt, scope)._replace(
-                elements=(), container=True
-            )
+            return listed(self, expr, scope)
         if isinstance(expr, ast.Compare):
             return INTEGER
         if isinstance(expr, ast.BoolOp):

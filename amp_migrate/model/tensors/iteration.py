@@ -12,6 +12,7 @@ from amp_migrate.model.tensors.fact import (
     DType,
     Fact,
 )
+from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
 if TYPE_CHECKING:
     from amp_migrate.model.tensors.inference import Inference
@@ -34,6 +35,36 @@ def iterated(
     if value.func.id == "zip" and place is not None and place < len(value.args):
         return _rows(inference, value.args[place], scope)
     return _rows(inference, value, scope)
+
+
+def listed(
+    inference: Inference, made: ast.ListComp | ast.GeneratorExp, scope: Scope
+) -> Fact:
+    """What a comprehension gives: element by element what it goes through, where it only moves
+    that, `[one.to(device) for one in (x, y)]`.
+    """
+    found = inference.of(made.elt, scope)
+    if len(made.generators) == 1 and _keeps(made.elt, made.generators[0]):
+        whole = inference.of(made.generators[0].iter, scope)
+        if whole.elements and whole.element(None).dtypes == found.dtypes:
+            return whole
+    return found._replace(elements=(), container=True)
+
+
+def _keeps(element: ast.expr, generator: ast.comprehension) -> bool:
+    """`one`, `one.to(device)`, `one.cuda()` of `for one in ...`."""
+    if isinstance(element, ast.Call) and isinstance(
+        element.func, ast.Attribute
+    ):
+        if element.func.attr in KEEPS_DTYPE:
+            return _keeps(element.func.value, generator)
+    target = generator.target
+    return (
+        isinstance(element, ast.Name)
+        and isinstance(target, ast.Name)
+        and element.id == target.id
+        and not generator.ifs
+    )
 
 
 def _place(inference: Inference, binding: Binding) -> int | None:
