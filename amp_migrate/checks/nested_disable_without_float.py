@@ -13,7 +13,6 @@ from amp_migrate.config import Settings
 from amp_migrate.model.kinds import criterion_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, blocks, shallow
-from amp_migrate.model.targets import targets
 
 RULE = Rule("nested-disable-without-float", severity="error")
 
@@ -112,7 +111,7 @@ def _computes(program: Program, use: ast.Name) -> bool:
             parent.op, ast.MatMult
         )
     return (
-        _is_known(program, place)
+        not _is_handed_loss(program, place)
         and name
         not in {
             "print",
@@ -128,21 +127,15 @@ def _computes(program: Program, use: ast.Name) -> bool:
     )
 
 
-def _is_known(program: Program, call: ast.Call) -> bool:
-    """Whether anything tells what a call runs: what a caller hands over as a criterion may be made
-    for a model that gives float32 itself.
+def _is_handed_loss(program: Program, call: ast.Call) -> bool:
+    """A criterion that callers hand over beside the model: a model that belongs to such a region
+    may give float32 itself.
     """
-    scope = program.module.scope_of(call)
     func = call.func
-    home = scope.lookup(func.id) if isinstance(func, ast.Name) else None
-    is_loss = (
-        home is not None
-        and isinstance(func, ast.Name)
-        and criterion_name(func.id)
-        and func.id in {one.arg for one in home.parameters()}
-    )
-    return (
-        not is_loss
-        or bool(program.values.of(func, scope))
-        or bool(targets(program, call, scope))
-    )
+    scope = program.module.scope_of(call)
+    if not isinstance(func, ast.Name) or not criterion_name(func.id):
+        return False
+    home = scope.lookup(func.id)
+    return home is not None and func.id in {
+        one.arg for one in home.parameters()
+    }
