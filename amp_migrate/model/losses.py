@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.handed_through import handed_through
 from amp_migrate.model.kinds import criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sources import Part, held
@@ -241,18 +242,30 @@ def _made(part: Part) -> Iterator[Part]:
     if isinstance(expr, ast.Call) and _is_class(program, expr.func, scope):
         yield program, expr.func, scope
         return
-    factory = (
-        program.values.abroad(expr.func, scope)
-        if isinstance(expr, ast.Call)
-        else None
-    )
-    if factory is not None and not isinstance(factory[1], ast.ClassDef):
-        inner = factory[0].scope(factory[1])
-        yield from ((factory[0], one, inner) for one in returned(factory[1]))
-    else:
-        yield from (
-            (program, one, where) for one, where in parts(program, expr, scope)
-        )
+    if not isinstance(expr, ast.Call):
+        yield from _parts(part)
+        return
+    factory = program.values.abroad(expr.func, scope)
+    if factory is None:
+        own = program.graph.function_at(expr.func, scope)
+        factory = (program, own) if own is not None else None
+    home, function = factory or (program, None)
+    if function is None or isinstance(function, ast.ClassDef):
+        yield from _parts(part)
+        return
+    inner = home.scope(function)
+    for one in returned(function):
+        given = handed_through(home, one, expr, inner)
+        if given is not None:
+            yield program, given, scope
+        else:
+            yield home, one, inner
+
+
+def _parts(part: Part) -> Iterator[Part]:
+    program, expr, scope = part
+    for one, where in parts(program, expr, scope):
+        yield program, one, where
 
 
 def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
@@ -269,12 +282,11 @@ def _attribute(
 ) -> Iterator[Behind]:
     """`model.loss`: a method or an attribute of any class that the model may be of."""
     program, _, scope = part
-    value = program.values.of(expr.value, scope)
-    owners: list[Behind] = (
-        [(program, value.cls)] if value.cls is not None else []
-    )
-    owners += [value.foreign] if value.foreign is not None else []
-    owners += search.at((program, expr.value, scope), search.deep - 1)
+    owners = [*search.at((program, expr.value, scope), search.deep - 1)]
+    if not any(isinstance(one[1], ast.ClassDef) for one in owners):
+        value = program.values.of(expr.value, scope)
+        owners += [(program, value.cls)] if value.cls is not None else []
+        owners += [value.foreign] if value.foreign is not None else []
     for owner in dict.fromkeys(owners):
         if isinstance(owner[1], ast.ClassDef):
             here = owner[0], owner[1]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Binding, Scope
 
 _ORDERED = "collections.OrderedDict"
 _Addition: TypeAlias = "tuple[ast.stmt, ast.expr | None]"
@@ -59,7 +59,7 @@ def _before(statement: ast.stmt, other: ast.stmt) -> bool:
 def _additions(program: Program, name: str, scope: Scope) -> list[_Addition]:
     """In the order of the source."""
     found: list[_Addition] = []
-    for binding in scope.bindings.get(name, ()):
+    for binding in _bindings(program, name, scope):
         if isinstance(binding.statement, ast.stmt):
             is_plain = binding.how in ("assign", "augmented")
             value = (
@@ -71,6 +71,18 @@ def _additions(program: Program, name: str, scope: Scope) -> list[_Addition]:
         if isinstance(func, ast.Attribute) and dotted_name(func.value) == name:
             found.append((program.module.statement_of(call), _added(call)))
     return sorted(found, key=lambda one: one[0].lineno)
+
+
+def _bindings(program: Program, name: str, scope: Scope) -> list[Binding]:
+    """What a body sets, its own names and the object's."""
+    own = list(scope.bindings.get(name, ()))
+    cls = program.graph.class_around(scope)
+    head, _, rest = name.partition(".")
+    if cls is not None and rest and head == scope.self_name:
+        found = program.module.scopes[cls].bindings.get(f"self.{rest}", ())
+        home = program.module.scope_of
+        own += [one for one in found if home(one.statement) is scope]
+    return own
 
 
 def _added(call: ast.Call) -> ast.expr | None:

@@ -11,11 +11,10 @@ from typing import TypeAlias
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.body_events import is_of_same_object
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.gradient_flow import under_no_grad
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.loss_flow import flow_of, header, tokens
@@ -160,15 +159,15 @@ def _is_model(program: Program, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _refuse_bce(program: Program, scope: Scope, region: Region) -> None:
+    """A loss that is computed in a body that the region runs is set apart there."""
     for statement in region.statements():
-        effects = [
-            program.effects.of_statement(root, scope)
-            for root in header(statement)
-        ]
-        if any(effect & EventKind.BCE for effect in effects):
-            raise Refusal(
-                "bce-on-probabilities",
-                statement,
-                "a binary cross-entropy on probabilities is computed here, and its backward runs "
-                "in another function",
-            )
+        for node in (n for root in header(statement) for n in shallow(root)):
+            if isinstance(node, ast.Call) and program.effects.is_bce(
+                node, scope
+            ):
+                raise Refusal(
+                    "bce-on-probabilities",
+                    statement,
+                    "a binary cross-entropy on probabilities is computed here, and its backward "
+                    "runs in another function",
+                )

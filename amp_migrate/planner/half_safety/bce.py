@@ -29,6 +29,7 @@ from amp_migrate.planner.half_safety.origins_of_probabilities import (
     Origin,
     Place,
 )
+from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.half_safety.sigmoids import Sigmoids
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
@@ -83,6 +84,8 @@ class ProbabilityLosses:
                     direct = self._effect(step.statement) & EventKind.BCE
                     if direct or step.uses & changed:
                         if self._runs_model(step.statement):
+                            if self._is_apart_inside(step.statement):
+                                continue
                             why = self._in_one(step.statement)
                             raise self._unsafe(
                                 step.statement, why, self._unnamed()
@@ -108,6 +111,27 @@ class ProbabilityLosses:
             and not self.program.effects.is_bce(node, self.scope)
             and not self._is_loss(node)
             for node in losses
+        )
+
+    def _is_apart_inside(self, statement: ast.stmt) -> bool:
+        """Whether a statement with the model in it, to which no name can be given, has all its
+        losses computed in bodies that it runs: each is set apart there.
+        """
+        if any(one.statement is statement for one in self._unnamed()):
+            return False
+        losses = [
+            node
+            for root in header(statement)
+            for node in shallow(root)
+            if self._computes_bce(node, self.scope)
+        ]
+        nodes = perhaps_reachable(self.program, [statement], self.scope)
+        run = {where.node for _, where in nodes}
+        if any(self.program.effects.is_bce(one, self.scope) for one in losses):
+            return False
+        bodies = [self._bodies(one, self.scope) for one in losses]
+        return bool(bodies) and all(
+            one and run.issuperset(one) for one in bodies
         )
 
     def _of(self, expr: ast.expr) -> EventKind:

@@ -286,7 +286,7 @@ class Hazards:
         if call is not None and where is not None:
             sequence = is_sequential(self.program, call, where)
             if sequence is not None:
-                self.split(call, sequence)
+                self.split(call, sequence, is_float=True)
                 return
         if not hazard.casts:
             raise Refusal(
@@ -338,12 +338,13 @@ class Hazards:
             )
             self.asked.inference.cast(expr)
 
-    def split(self, call: ast.Call, sequence: str) -> None:
-        """The last layer of a Sequential gets what the others compute as float."""
+    def split(self, call: ast.Call, sequence: str, is_float: bool) -> None:
+        """The last layer of a Sequential gets float32; `is_float`: and gives that."""
         template = split_call(self.program, call, sequence)
         edit = ReplaceExpression(self.program.module.span(call), template)
         self.casts.setdefault(edit, "bce-under-autocast")
-        self.asked.inference.cast(call)
+        if is_float:
+            self.asked.inference.cast(call)
 
     def is_seen_half(self, expr: ast.expr) -> bool:
         """Whether an expression is half on a path in sight."""

@@ -18,6 +18,7 @@ from amp_migrate.model.half_safety.held_activations import (
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.sequence_calls import sequences
 from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope, returned
 from amp_migrate.model.tensors.parameters import all_arguments
@@ -42,7 +43,6 @@ from amp_migrate.planner.half_safety.probability_values import (
     value_of,
 )
 from amp_migrate.planner.half_safety.run_for_probabilities import Runs
-from amp_migrate.planner.half_safety.sequential import sequences
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Op
@@ -343,7 +343,8 @@ class Sigmoids:
             for last in ends(self.program, made)
         ]
         if Origin.SQUASHED in found:
-            self.hazards.split(call, run[0][0])
+            is_float = Origin.RAW not in found
+            self.hazards.split(call, run[0][0], is_float=is_float)
         return self._joined(found)
 
     def _end(self, call: ast.Call, last: ast.expr | None) -> Origin:
@@ -360,6 +361,8 @@ class Sigmoids:
                 return Origin.RAW
             if op is not None and op.policy == "fp32":
                 return Origin.GIVEN
+            if op is None and isinstance(last, ast.Call) and last.args:
+                return self._end(call, last.args[0])  # `norm(nn.Conv2d())`
         raise self._refuse(call, "the sigmoid is in an nn.Sequential")
 
     def _results(self, call: ast.Call, place: Place, path: Path) -> Origin:

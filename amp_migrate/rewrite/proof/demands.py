@@ -13,6 +13,7 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.sequence_calls import made_of
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.spelling import kept_operator
 from amp_migrate.torch_facts import layers, ops
@@ -291,11 +292,16 @@ class Demands:
 
     def sequence(self, call: ast.Call, scope: Scope) -> ast.Call | None:
         """What makes the `nn.Sequential` that a call runs."""
-        value = self.program.values.of(call.func, scope)
+        func = call.func
+        if isinstance(func, ast.Subscript) and isinstance(
+            func.slice, ast.Slice
+        ):
+            func = func.value
+        value = self.program.values.of(func, scope)
         row, made = layers.layer(value.name), value.origin
-        if row is None or row.name != "Sequential":
-            return None
-        return made if isinstance(made, ast.Call) and made.args else None
+        if row is not None and row.name == "Sequential":
+            return made if isinstance(made, ast.Call) and made.args else None
+        return next(iter(made_of(self.program, func, scope)), None)
 
     def operator(self, call: ast.Call) -> Op | None:
         """The function of torch that a call names, or a variable holds."""
