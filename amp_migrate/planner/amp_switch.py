@@ -33,7 +33,7 @@ from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.moved_models import moved_here
 from amp_migrate.planner.mover_methods import is_left_to_callers
-from amp_migrate.planner.never_moved import skip_never_moved
+from amp_migrate.planner.never_moved import skip_never_moved, why_unread
 from amp_migrate.planner.own_options import (
     truth_value,
     unset_switch,
@@ -193,9 +193,7 @@ class SwitchFinder:
             raise Refusal(
                 "device-out-of-reach",
                 node,
-                f"`{ast.unparse(move.call)}` ({place_of(self.program, move.call)}) uses a device "
-                "that has no name where the scaler would be made: make the optimizer after it, or "
-                "keep the device in a variable",
+                why_unread(self.program, move),
                 above=bool(scope.parameters()),
             )
 

@@ -19,6 +19,7 @@ from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.mover_methods import is_left_to_callers
 from amp_migrate.planner.project_flag import is_condition
 from amp_migrate.planner.reading_place import ReadingPlace
+from amp_migrate.planner.same_names import means_the_same
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.planner.sure_moves import is_demanded
 
@@ -151,6 +152,12 @@ class DeviceQuestions:
 
     def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""
+        if not all(
+            means_the_same(self.program, test, here)
+            for move in moves
+            for test in move.tests
+        ):
+            return
         text = self._common([tuple(map(self._text, m.tests)) for m in moves])
         for name in self._ways_to_ask(text, here) if text else ():
             asked = [ast.parse(one, mode="eval").body for one in name]

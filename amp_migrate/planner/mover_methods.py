@@ -1,4 +1,4 @@
-"""Methods that do nothing but move what an object holds: whoever calls them decides."""
+"""Functions that do nothing but move a model: whoever calls them decides."""
 
 from __future__ import annotations
 
@@ -13,38 +13,50 @@ from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 def is_left_to_callers(program: Program, scope: Scope) -> bool:
     """Whether a body is a method like `def cuda(self): self.net.cuda()`, of which no call is in
-    sight, or one under a condition.
+    sight, or one under a condition; or a function that a model is handed to under one.
     """
     method = scope.node
     if not isinstance(method, FUNCTIONS) or not is_mover(scope):
         return False
+    if scope.owner is None:
+        calls = calls_of_mover(program, scope)
+        return any(_is_conditional(program, one) for one in calls)
     sites = [one for one in program.graph.sites(method) if _is_own(one)]
     return not sites or any(
+        _is_conditional(program, site.call) for site in sites
+    )
+
+
+def _is_conditional(program: Program, call: ast.Call) -> bool:
+    return any(
         isinstance(parent, (ast.If, ast.IfExp))
-        for site in sites
-        for parent in program.module.ancestors(site.call)
+        for parent in program.module.ancestors(call)
     )
 
 
 def is_mover(scope: Scope) -> bool:
-    """Whether a body is that of a method that only moves."""
+    """Whether a body is that of a function that only moves."""
     method = scope.node
-    if not isinstance(method, FUNCTIONS) or scope.owner is None:
+    if not isinstance(method, FUNCTIONS):
         return False
     return method.name != "__init__" and _all_move(method.body)
 
 
 def calls_of_mover(program: Program, scope: Scope) -> list[ast.Call]:
-    """The calls of a method that only moves: of its objects, where any is known to be one, else of
-    what may be one. A tensor is not moved by a statement that drops what it gives.
+    """The calls of a function that only moves: those that hand it a model; of a method, those of
+    its objects, where any is known to be one, else of what may be one. A tensor is not moved by a
+    statement that drops what it gives.
     """
     method, owner = scope.node, program.graph.class_around(scope)
-    if not isinstance(method, FUNCTIONS) or owner is None:
+    if not isinstance(method, FUNCTIONS) or not is_mover(scope):
         return []
+    if owner is None:
+        sites = program.reaching.entry.sites(method)
+        return [c for c, where, _ in sites if _gets_model(program, c, where)]
     family = {*program.graph.heirs(owner), owner}
     known: list[ast.Call] = []
     perhaps: list[ast.Call] = []
-    for call, where in _named(program, method.name) if is_mover(scope) else ():
+    for call, where in _named(program, method.name):
         assert isinstance(call.func, ast.Attribute)
         value = program.values.of(call.func.value, where)
         if value.cls in family:
@@ -53,6 +65,11 @@ def calls_of_mover(program: Program, scope: Scope) -> list[ast.Call]:
             alone = isinstance(program.module.parents[call], ast.Expr)
             perhaps += [call] if alone else []
     return known or perhaps
+
+
+def _gets_model(program: Program, call: ast.Call, scope: Scope) -> bool:
+    given = (*call.args, *(one.value for one in call.keywords))
+    return any(program.values.is_model(one, scope) for one in given)
 
 
 def _named(program: Program, name: str) -> Iterator[tuple[ast.Call, Scope]]:
@@ -77,8 +94,10 @@ def _is_own(site: CallSite) -> bool:
 
 
 def _moves(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.If):
+    if isinstance(statement, (ast.If, ast.For)):
         return _all_move([*statement.body, *statement.orelse])
+    if isinstance(statement, ast.Return):
+        return isinstance(statement.value, (ast.Name, type(None)))
     value = getattr(statement, "value", None)
     if isinstance(statement, ast.Expr) and isinstance(value, ast.Constant):
         return True
