@@ -288,6 +288,7 @@ class SwitchFinder:
             for m in models
             if self.trained.owner(m, here.scope) is None
             or moved_here(self.program, m, here.scope)
+            or self.trained.is_moved_by_owner(m, here.scope, self.use.moves)
         ):
             name = dotted_name(model) or ""
             bound = (

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
 
@@ -39,7 +41,10 @@ def is_mover(scope: Scope) -> bool:
     method = scope.node
     if not isinstance(method, FUNCTIONS):
         return False
-    return method.name != "__init__" and _all_move(method.body)
+    moves = any(
+        isinstance(n, ast.Call) and _is_move(n) for n in nodes_in(method)
+    )
+    return moves and method.name != "__init__" and _all_move(method.body)
 
 
 def calls_of_mover(program: Program, scope: Scope) -> list[ast.Call]:
@@ -94,6 +99,9 @@ def _is_own(site: CallSite) -> bool:
 
 
 def _moves(statement: ast.stmt) -> bool:
+    """Whether a statement moves something, or only goes with that: it chooses the GPU, wraps what
+    is moved for several, tells of it, or gives it back.
+    """
     if isinstance(statement, (ast.If, ast.For)):
         return _all_move([*statement.body, *statement.orelse])
     if isinstance(statement, ast.Return):
@@ -104,9 +112,23 @@ def _moves(statement: ast.stmt) -> bool:
     return (
         isinstance(statement, (ast.Expr, ast.Assign))
         and isinstance(value, ast.Call)
-        and isinstance(value.func, ast.Attribute)
-        and value.func.attr in ("cuda", "to")
+        and (_is_move(value) or _is_beside(value))
     )
+
+
+def _is_move(call: ast.Call) -> bool:
+    func = call.func
+    return isinstance(func, ast.Attribute) and func.attr in ("cuda", "to")
+
+
+def _is_beside(call: ast.Call) -> bool:
+    """`torch.cuda.set_device(0)`, `nn.DataParallel(net)`, `log("on the GPU")`"""
+    name = dotted_name(call.func) or ""
+    first = call.args[0] if call.args else None
+    says = isinstance(first, ast.JoinedStr) or (
+        isinstance(first, ast.Constant) and isinstance(first.value, str)
+    )
+    return says or name.endswith((".set_device", "DataParallel"))
 
 
 def _all_move(statements: Iterable[ast.stmt]) -> bool:

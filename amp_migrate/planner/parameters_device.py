@@ -279,6 +279,19 @@ class TrainedModels:
             cls if self.program.values.class_kind(cls) is Kind.MODEL else None
         )
 
+    def is_moved_by_owner(
+        self, model: ast.expr, scope: Scope, moves: Sequence[Move]
+    ) -> bool:
+        """Whether the module that a model is a part of moves it itself."""
+        owner, around = (
+            self.owner(model, scope),
+            self.program.graph.class_around,
+        )
+        return owner is not None and any(
+            around(one.scope) is owner and self.is_moved(one, model, scope)
+            for one in moves
+        )
+
     def _called(
         self, expr: ast.expr, scope: Scope
     ) -> tuple[tuple[object, str], ...]:
