@@ -31,7 +31,7 @@ from amp_migrate.planner.device_support import (
 )
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
-from amp_migrate.planner.moved_models import moved_here
+from amp_migrate.planner.moved_models import handed_away_later, moved_here
 from amp_migrate.planner.mover_methods import is_left_to_callers
 from amp_migrate.planner.never_moved import skip_never_moved, why_unread
 from amp_migrate.planner.own_options import (
@@ -297,6 +297,9 @@ class SwitchFinder:
                 and here.after
             )
             says = bound and self.trained.says_its_device(model, here.scope)
+            says = says and not handed_away_later(
+                self.program, model, here.scope, here.node
+            )
             place = (here.scope, here.node)
             if says and self.trained.has_moved(
                 model, self.use.moves, *place, after=here.after

@@ -1,4 +1,4 @@
-"""Models that the body that trains them has moved itself."""
+"""Models that the body that trains them has moved itself, or hands to what may move them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,27 @@ def moved_here(program: Program, model: ast.expr, scope: Scope) -> bool:
         and program.module.scope_of(one.statement) is scope
         and dotted in _taken(one.value)
         for one in reach.bindings
+    )
+
+
+def handed_away_later(
+    program: Program, model: ast.expr, scope: Scope, place: ast.stmt
+) -> bool:
+    """Whether a body goes on, behind a place, with what code out of sight makes of a model:
+    `self.net = put(self.net)`.
+    """
+    dotted = dotted_name(model) or ""
+    own = dotted.startswith(f"{scope.self_name}.") and scope.owner is not None
+    home = scope.owner if own else scope
+    key = f"self.{dotted.partition('.')[2]}" if own else dotted
+    return any(
+        isinstance(one.value, ast.Call)
+        and program.module.scope_of(one.value) is scope
+        and one.value.lineno > place.lineno
+        and dotted in _taken(one.value)
+        and not f"{program.canonical(one.value.func)}".startswith("torch.")
+        and program.values.callee(one.value, scope) is None
+        for one in (home.bindings.get(key, ()) if home is not None else ())
     )
 
 
