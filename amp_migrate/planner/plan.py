@@ -16,6 +16,7 @@ from amp_migrate.planner import half_done as halfdone
 from amp_migrate.planner.amp_switch import SwitchFinder
 from amp_migrate.planner.anomaly_detection import files_that_may_switch
 from amp_migrate.planner.askers import askers
+from amp_migrate.planner.caught_steps import caught_steps
 from amp_migrate.planner.checkpoints import Checkpoints
 from amp_migrate.planner.clipped_parts import clipped_parts
 from amp_migrate.planner.file_additions import FileAdditions
@@ -319,6 +320,7 @@ class Planner:
         yield from self._optional_notes()
         for one in self.planned:
             yield from finite_guards(one.loop)
+            yield from caught_steps(one.loop)
             yield from clipped_parts(self.program, one.loop)
 
     def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
