@@ -12,6 +12,7 @@ import pytest
 from amp_migrate.config import Settings
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.pipeline.migrate import migrate_text
+from amp_migrate.pipeline.whole_program import rewrite_program
 
 TRAIN = """
     import torch
@@ -409,3 +410,34 @@ def test_a_step_is_told_by_its_class(case: tuple[str, str], tmp_path: Path) -> N
     )
     outcome = project(tmp_path, {"stepping.py": made, "train.py": loop})
     assert [loop.status for loop in outcome.loops] == [status]
+
+
+MAIN = """
+import torch
+from train import train_one_epoch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+train_one_epoch(model, [], optimizer, torch.nn.MSELoss(), device)
+"""
+OLD = "from train import train_one_epoch\n{line}\nx = x.cuda(async=True)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("", "migrated"), ("train_one_epoch(None, [], None, None, None)", "refused")],
+)
+def test_an_unparsed_file_that_only_imports_is_no_caller(
+    line: str, status: str, tmp_path: Path
+) -> None:
+    texts = {
+        "main.py": MAIN,
+        "old.py": OLD.format(line=line),
+        "train.py": "import torch\n" + ENGINE,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    results = rewrite_program([tmp_path / name for name in texts], Settings())
+    loops = results[tmp_path / "train.py"].outcome.loops
+    assert [loop.status for loop in loops] == [status]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -315,11 +316,20 @@ def _unlinked(
 
 def _may_name(user: str, name: str) -> bool:
     """Whether a file imports `name`, or takes it from what it imports; `model.train()` takes
-    nothing from an import.
+    nothing from an import. One that Python cannot parse runs nothing, and may be mended: there
+    the name has to stand in more than an import.
     """
     data = nearby.text_of(user)
-    named = _named_by(data) if data is not None else None
-    return named is None or name in named or "*" in named
+    if data is None:
+        return True
+    named = _named_by(data)
+    if named is None:
+        return name.encode() in _WORD.findall(_IMPORT.sub(b"", data))
+    return name in named or "*" in named
+
+
+_IMPORT = re.compile(rb"(?m)^\s*(?:from\s+\S+\s+)?import\s[^(\n]*$")
+_WORD = re.compile(rb"\w+")
 
 
 @lru_cache(maxsize=256)
