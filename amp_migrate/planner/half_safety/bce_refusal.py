@@ -23,17 +23,23 @@ def unsafe(
     behind: Behind | None = None,
     *,
     above: bool = False,
+    is_loss: bool = True,
 ) -> Refusal:
     """The refusal of a loop of `scope`; `unnamed` is what needs a name before it can be planned,
     `behind` a definition of another program, in whose company it may be; `above`: callers may
-    show more.
+    show more; `is_loss`: `node` computes the loss, and not what comes into it.
     """
+    what = (
+        "BCELoss on probabilities is unsafe in half precision"
+        if is_loss
+        else "BCELoss takes what is computed here for a probability"
+    )
     file = program.module.scope_of(node).module
     place = f" ({Path(file.path).name})" if file is not scope.module else ""
     return Refusal(
         "bce-on-probabilities",
         node,
-        f"BCELoss on probabilities is unsafe in half precision{place}; {why}",
+        f"{what}{place}; {why}",
         files=(resolved(_file_of(behind).path),) if behind else (),
         above=above,
         unnamed=unnamed,

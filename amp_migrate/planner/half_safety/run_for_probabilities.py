@@ -92,7 +92,13 @@ class Runs:
         above: bool = False,
     ) -> Refusal:
         return unsafe(
-            self.program, self.scope, node, why, behind=behind, above=above
+            self.program,
+            self.scope,
+            node,
+            why,
+            behind=behind,
+            above=above,
+            is_loss=False,
         )
 
 

@@ -72,7 +72,8 @@ class Sigmoids:
         self._seen.clear()
         origin = self._trace(expr, place, ())
         if not origin.is_probability:
-            raise self._refuse(expr, "its input is no plain sigmoid")
+            why = "its input is no plain sigmoid"
+            raise unsafe(self.program, self.scope, expr, why)
         return origin
 
     def start(self, scope: Scope | None = None) -> Place:
@@ -117,7 +118,7 @@ class Sigmoids:
             return self._trace(expr.value, step, path)
         if number(expr, place.scope) is not None:
             return Origin.GIVEN
-        raise self._refuse(expr, "its input is no plain sigmoid")
+        raise self._refuse(expr, "it is no plain sigmoid")
 
     def _any(
         self, values: Iterable[tuple[ast.expr, Path]], place: Place
@@ -381,4 +382,4 @@ class Sigmoids:
         return self._joined(origins)
 
     def _refuse(self, node: ast.AST, why: str) -> Refusal:
-        return unsafe(self.program, self.scope, node, why)
+        return unsafe(self.program, self.scope, node, why, is_loss=False)
