@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope, returned
 
 if TYPE_CHECKING:
@@ -55,6 +56,21 @@ def returned_parts(
     return parts if len(parts) == len(whole) else []
 
 
+def given_back(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, ast.expr, Scope]]:
+    """What the functions in sight that a call runs return, those of other files, too."""
+    functions = [(program, one) for one in program.values.callees(call, scope)]
+    abroad = None if functions else program.values.abroad(call.func, scope)
+    if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
+        functions = [(abroad[0], abroad[1])]
+    return [
+        (home, one, home.scope(function))
+        for home, function in functions
+        for one in returned(function)
+    ]
+
+
 def spawned(program: Program) -> frozenset[ast.AST]:
     """Functions that `torch.multiprocessing.spawn` runs, each with its rank."""
     calls = (
@@ -65,3 +81,8 @@ def spawned(program: Program) -> frozenset[ast.AST]:
     )
     found = (program.graph.function_at(c.args[0], s) for c, s in calls)
     return frozenset(function for function in found if function is not None)
+
+
+def is_tensor(expr: ast.expr) -> bool:
+    """`next(model.parameters())`, whose `.device` is one."""
+    return isinstance(expr, ast.Call) and dotted_name(expr.func) == "next"

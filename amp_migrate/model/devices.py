@@ -12,6 +12,8 @@ from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.call_values import is_property
 from amp_migrate.model.command_line import option_of
 from amp_migrate.model.device_sources import (
+    given_back,
+    is_tensor,
     of_class_abroad,
     returned_parts,
     spawned,
@@ -104,7 +106,7 @@ class Devices:
         if (
             isinstance(expr, ast.Attribute)
             and expr.attr == "device"
-            and _is_tensor(expr.value)
+            and is_tensor(expr.value)
         ):
             return DeviceValue(Form.DEVICE, closed=False)
         dotted = dotted_name(expr)
@@ -166,12 +168,12 @@ class Devices:
 
     def _read(self, home: Program, method: Function) -> DeviceValue | None:
         """What a property gives."""
-        asked = self if home is self.program else Devices(home, self._followed)
         values, inner = list(returned(method)), home.scope(method)
         if not values or not is_property(method):
             return None
         return self._once(
-            method, lambda: either([asked.of(one, inner) for one in values])
+            method,
+            lambda: either([self._in(home).of(one, inner) for one in values]),
         )
 
     def _of_other_file(self, dotted: str, scope: Scope) -> DeviceValue | None:
@@ -206,9 +208,12 @@ class Devices:
         self, home: Program, binding: Binding, value: ast.expr
     ) -> DeviceValue:
         """What a binding of another file holds."""
-        asked = self if home is self.program else Devices(home, self._followed)
         scope = home.module.scope_of(binding.statement)
-        return self._once(binding, lambda: asked.of(value, scope))
+        return self._once(binding, partial(self._in(home).of, value, scope))
+
+    def _in(self, home: Program) -> Devices:
+        """The answers of another file."""
+        return self if home is self.program else Devices(home, self._followed)
 
     def _once(
         self, key: Binding | ast.AST, ask: Callable[[], DeviceValue]
@@ -370,11 +375,9 @@ class Devices:
         if name == "str":
             held = self.of(expr.args[0], scope) if expr.args else UNKNOWN
             return DeviceValue(Form.STRING, held.names, closed=False)
-        functions = self.program.values.callees(expr, scope)
         found = [
-            self.of(value, self.program.scope(function))
-            for function in functions
-            for value in returned(function)
+            self._once(one, partial(self._in(home).of, one, inner))
+            for home, one, inner in given_back(self.program, expr, scope)
         ]
         return either(found or [*self._default(expr, scope), UNKNOWN])
 
@@ -393,8 +396,3 @@ class Devices:
         return DeviceValue(
             Form.DEVICE, inner.names, inner.closed and not inner.form & ~NAMED
         )
-
-
-def _is_tensor(expr: ast.expr) -> bool:
-    """`next(model.parameters())`, whose `.device` is one."""
-    return isinstance(expr, ast.Call) and dotted_name(expr.func) == "next"
