@@ -18,6 +18,7 @@ from amp_migrate.model.queries import names_stored, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.device_moves import Move
 from amp_migrate.planner.handed_movers import handed_to
+from amp_migrate.planner.missing_models import may_be_missing
 from amp_migrate.planner.move_order import MoveOrder
 from amp_migrate.planner.optimizer_makers import asked_by_makers
 
@@ -176,6 +177,7 @@ class TrainedModels:
         if (
             value.kind not in (Kind.MODEL, Kind.UNKNOWN)
             or value.held is not None
+            or may_be_missing(self.program, model, scope)
         ):
             return False
         if isinstance(
