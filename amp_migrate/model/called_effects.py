@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.late_bound_calls import of_dispatch
-from amp_migrate.model.losses import body_effects, callables, is_library_bce
+from amp_migrate.model.losses import (
+    body_effects,
+    callables,
+    is_bce_given,
+    is_library_bce,
+)
 from amp_migrate.model.syntax import Function, Scope, is_abstract
 
 if TYPE_CHECKING:
@@ -134,11 +139,11 @@ class CalledEffects:
         abroad = self.effects.values.abroad(call.func, scope)
         if abroad is not None:
             program, node = abroad
-            return (
-                EventKind.NONE
-                if isinstance(node, ast.ClassDef)
-                else _carried(program.effects.of_function(node))
-            )
+            if isinstance(node, ast.ClassDef):
+                return EventKind.NONE
+            own = _carried(program.effects.of_function(node))
+            is_bce = is_bce_given(self.effects.program, call, scope)
+            return own | EventKind.BCE if is_bce else own
         handed = self._handed_function(call.func, scope)
         if handed:
             return _carried(handed)

@@ -113,6 +113,16 @@ def bce_behind(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
     ]
 
 
+def is_bce_given(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call is handed what computes one: `compute_loss(model, self.criterion, x, y)`."""
+    return any(
+        _computes_bce(one)
+        for given in [*call.args, *(one.value for one in call.keywords)]
+        if isinstance(given, (ast.Name, ast.Attribute, ast.Call))
+        for one in _behind((program, given, scope), _DEEP).found
+    )
+
+
 def is_library_bce(behind: Behind) -> bool:
     """`F.binary_cross_entropy` or `nn.BCELoss` itself."""
     program, node = behind
