@@ -184,10 +184,20 @@ def _value(place: str, key: str, value: object) -> object:
 
 def dtype(value: object) -> str:
     """Read a dtype, by its name or by a short one; raises ConfigError for another word."""
-    name = _SHORT_DTYPES.get(value, value) if isinstance(value, str) else value
-    if name not in DTYPES:
-        raise ConfigError(f"must be one of {', '.join(DTYPES)}, not {value!r}")
-    return str(name)
+    return _named(value, DTYPES)
+
+
+def verified_dtype(value: object) -> str:
+    """The same of what `verify` compares: one precision, or both."""
+    return _named(value, ("float16", "bfloat16", "both"))
+
+
+def _named(value: object, names: tuple[str, ...]) -> str:
+    word = value.lower() if isinstance(value, str) else ""
+    name = _SHORT_DTYPES.get(word, word)
+    if name not in names:
+        raise ConfigError(f"must be one of {', '.join(names)}, not {value!r}")
+    return name
 
 
 def device(value: object) -> str:

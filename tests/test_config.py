@@ -170,10 +170,23 @@ def test_torch_versions() -> None:
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("half", "float16"), ("fp16", "float16"), ("bf16", "bfloat16"), ("auto", "auto")],
+    [
+        ("half", "float16"),
+        ("fp16", "float16"),
+        ("bf16", "bfloat16"),
+        ("BF16", "bfloat16"),
+        ("auto", "auto"),
+    ],
 )
 def test_short_dtypes(word: str, meant: str) -> None:
     assert config.dtype(word) == meant
+
+
+def test_verify_compares_one_precision_or_both() -> None:
+    assert config.verified_dtype("bf16") == "bfloat16"
+    assert config.verified_dtype("both") == "both"
+    with pytest.raises(config.ConfigError, match="must be one of float16, bfloat16, both"):
+        config.verified_dtype("auto")
 
 
 @pytest.mark.parametrize("word", ["cuda", "xpu", "mps", "cpu"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from amp_migrate import config
+from amp_migrate.cli import options
+
 
 @click.command(
     "run",
@@ -20,7 +23,8 @@ import click
     "--dtype",
     default="float16",
     show_default=True,
-    type=click.Choice(["float16", "bfloat16", "auto"]),
+    type=options.Setting("|".join(config.DTYPES), config.dtype),
+    metavar="|".join(config.DTYPES),
 )
 @click.option(
     "-q",

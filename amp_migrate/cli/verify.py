@@ -10,6 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from amp_migrate import config
+from amp_migrate.cli import options
 from amp_migrate.cli.grouped import Function, Group, Grouped
 from amp_migrate.display import escaped
 from amp_migrate.runtime.needs import require_torch
@@ -115,7 +117,8 @@ class _Verify(Grouped):
     "--dtype",
     default="float16",
     show_default=True,
-    type=click.Choice(["float16", "bfloat16", "both"]),
+    type=options.Setting("float16|bfloat16|both", config.verified_dtype),
+    metavar="float16|bfloat16|both",
     help="Precision of the run with mixed precision on.",
 )
 @_WHAT(
