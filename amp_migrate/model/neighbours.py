@@ -27,6 +27,10 @@ from amp_migrate.records import NamedTuple
 Definition: TypeAlias = tuple[Program, Function | ast.ClassDef]
 Variable: TypeAlias = tuple[Program, tuple[Binding, ...]]
 _HOPS = 5
+_HELD = 384
+"""Files that are held at once: more than most projects have. Of a project with more, each file is
+read again whenever it comes up again, and what was known of it is found anew.
+"""
 _ANY = "_"
 """Some name in a module, where the module is what is looked for."""
 
@@ -287,7 +291,7 @@ class Reading:
 
     def __init__(self, most: int | None = None) -> None:
         self._left = most
-        self._loaded = lru_cache(maxsize=1024)(_load)
+        self._loaded = lru_cache(maxsize=_HELD)(_load)
 
     def program_of(self, file: str, changed: int) -> Program | None:
         """The program of a file that was last written at `changed`."""
