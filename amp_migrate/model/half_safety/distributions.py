@@ -93,9 +93,7 @@ def _spreads(
 ) -> Iterator[tuple[ast.Call, ast.expr]]:
     """The parameters of a distribution that must be greater than zero."""
     made = _made(asked, node)
-    if isinstance(node, ast.Call) and made is not None:
-        for given in _given(node, made, made.positive):
-            yield node, given
+    return _given(node, made.positive if made is not None else "", made)
 
 
 def _probabilities(
@@ -103,9 +101,7 @@ def _probabilities(
 ) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Those that are bounded by `eps` of their dtype."""
     made = _made(asked, node)
-    if isinstance(node, ast.Call) and made is not None:
-        for given in _given(node, made, made.probabilities):
-            yield node, given
+    return _given(node, made.probabilities if made is not None else "", made)
 
 
 def _made(asked: Asked, node: ast.AST) -> Distribution | None:
@@ -118,15 +114,18 @@ def _made(asked: Asked, node: ast.AST) -> Distribution | None:
 
 
 def _given(
-    call: ast.Call, made: Distribution, names: str
-) -> Iterator[ast.expr]:
+    call: ast.AST, names: str, made: Distribution | None
+) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """What a call gives for some parameters, each with the call."""
+    if not isinstance(call, ast.Call) or made is None:
+        return
     named = {one.arg: one.value for one in call.keywords}
     for name in names.split():
         place = made.place(name)
         is_placed = place < len(call.args)
         given = call.args[place] if is_placed else named.get(name)
         if given is not None:
-            yield given
+            yield call, given
 
 
 # -- what has no bound above zero
