@@ -42,12 +42,24 @@ def optional(
     return Optional(function, why, prologue, closed)
 
 
-def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
-    """Whether a call leaves out an optimizer that is None by default."""
-    given = [
+def called_without(function: Function) -> str:
+    """Why a function may lack a scaler that all its callers in sight could give it."""
+    return f"`{function.name}` is called without an optimizer, too"
+
+
+def given_at(
+    site: CallSite, inner: Scope, names: list[str]
+) -> list[ast.expr | None]:
+    """What a call passes for the optimizers."""
+    return [
         argument(site.call, inner, n.partition(".")[0], site.bound)
         for n in names
     ]
+
+
+def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
+    """Whether a call leaves out an optimizer that is None by default."""
+    given = given_at(site, inner, names)
     return any(one is None for one in given) and _defaults_to_none(inner, names)
 
 
@@ -72,8 +84,5 @@ def _defaults_to_none(inner: Scope, names: list[str]) -> bool:
 
 def given_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
     """A call for evaluation: `run(model, loader, optimizer=None)`."""
-    given = [
-        argument(site.call, inner, n.partition(".")[0], site.bound)
-        for n in names
-    ]
+    given = given_at(site, inner, names)
     return bool(given) and all(is_none(g) for g in given)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
-from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
@@ -31,6 +30,8 @@ from amp_migrate.planner.scaler_placement.makers import (
 )
 from amp_migrate.planner.scaler_placement.optional import (
     Optional,
+    called_without,
+    given_at,
     given_none,
     optional,
     passes_none,
@@ -284,18 +285,11 @@ class Wiring:
         """
         if id(function) in self.scalers.threaded:
             return
-        found = callers_of(self.program, self.project, function, names)
-        refuse_locked(
-            self.project, self.program.scope(function).module, function
-        )
-        self.scalers.threaded.add(id(function))
         inner = self.program.scope(function)
+        found = callers_of(self.program, self.project, function, names)
+        refuse_locked(self.project, inner.module, function)
+        self.scalers.threaded.add(id(function))
         self._may_lack(function, found, names)
-        for name in self.names:
-            default = "None" if id(function) in self.optional else None
-            self.edits[
-                AddParameter(self.program.module.span(function), name, default)
-            ] = None
         before = len(self.edits)
         for site in sorted(
             found.sites, key=lambda s: given_none(s, inner, names)
@@ -308,6 +302,11 @@ class Wiring:
                 f"{found.unknown}, and no call in sight could pass it the scaler: call it by its "
                 "name, or give it the scaler where it is bound (functools.partial)",
             )
+        default = "None" if id(function) in self.optional else None
+        where = self.program.module.span(function)
+        self.edits |= {
+            AddParameter(where, n, default): None for n in self.names
+        }
         for peer in found.peers:
             self.thread(peer, [])
 
@@ -321,7 +320,7 @@ class Wiring:
         if why is None and any(
             passes_none(site, inner, names) for site in found.sites
         ):
-            why = f"`{function.name}` is called without an optimizer, too"
+            why = called_without(function)
         if why is not None:
             self.make_optional(function, why, found.unknown is None)
 
@@ -329,6 +328,8 @@ class Wiring:
         self, function: Function, why: str, closed: bool = True
     ) -> None:
         """Callers that nobody sees pass no scaler: for them AMP is off."""
+        if id(function) in self.optional:
+            return
         if len(self.names) > 1:
             raise Refusal(
                 "callers-unknown",
@@ -346,10 +347,11 @@ class Wiring:
     ) -> None:
         inner = self.program.scope(function)
         self.epochs.note(site.call, function)
-        given = [
-            argument(site.call, inner, n.partition(".")[0], site.bound)
-            for n in names
-        ]
+        none = given_none(site, inner, names)
+        if none and self.scalers.visible_at(site) is None:
+            self.make_optional(function, called_without(function))
+            return
+        given = given_at(site, inner, names)
         try:
             if names and any(g is None for g in given):
                 raise Refusal(

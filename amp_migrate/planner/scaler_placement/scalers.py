@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.earlier_statements import has_run
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
@@ -205,3 +207,13 @@ class Scalers:
             or Home(scope, top=True) in self.homes
         )
         return self.name if own else None
+
+    def visible_at(self, site: CallSite) -> str | None:
+        """The same at a call, where it has been made by then."""
+        made = [
+            m for home, m, _ in self.places(site.scope) if home is site.scope
+        ]
+        call = self.program.module.statement_of(site.call)
+        if made and not any(has_run(self.program, m, call) for m in made):
+            return None
+        return self.visible(site.scope)
