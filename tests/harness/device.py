@@ -41,6 +41,7 @@ class Device(TorchFunctionMode):
         the scaler work.
         """
         torch.cuda.is_available = _told_to_programs(torch.cuda.is_available, self._amp)
+        torch.cuda.device_count = _told_to_programs(torch.cuda.device_count, 1)
         torch.load = _with_keyword_on_cpu(torch.load, "map_location")
         for name, answer in _CUDA_ANSWERS.items():
             setattr(torch.cuda, name, lambda *args, _answer=answer, **kwargs: _answer)
@@ -93,7 +94,6 @@ _CUDA_ANSWERS = {
     "set_device": None,
     "manual_seed": None,
     "manual_seed_all": None,
-    "device_count": 1,
     "current_device": 0,
     "get_device_name": "made up",
     "get_device_capability": (7, 5),
@@ -102,10 +102,10 @@ _CUDA_ANSWERS = {
 }
 
 
-def _told_to_programs(function: Callable[[], bool], answer: bool) -> Callable[[], bool]:
+def _told_to_programs(function: Callable[[], int], answer: int) -> Callable[[], Any]:
     """`function` for callers in torch, `answer` for everybody else."""
 
-    def told() -> bool:
+    def told() -> int:
         module = sys._getframe(1).f_globals.get("__name__", "")
         return function() if module.partition(".")[0] == "torch" else answer
 
