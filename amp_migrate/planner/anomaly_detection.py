@@ -5,14 +5,12 @@ would skip the step and go on with a smaller scale.
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
-from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.refusal import Refusal, file_seen_from
 from amp_migrate.planner.run_before import mentions_near, run_before
 from amp_migrate.planner.vicinity import callers_of_scope
 from amp_migrate.project.import_paths import resolved
@@ -67,8 +65,7 @@ def _refusal(
     )
     if where is program:
         return Refusal("anomaly-detection", call, f"{said} {why}")
-    folder = Path(program.module.path).absolute().parent
-    near = os.path.relpath(where.module.path, folder)
+    near = file_seen_from(program, where)
     told = f"{near}:{call.lineno}: {said} {why}"
     return Refusal("anomaly-detection", backward, told)
 

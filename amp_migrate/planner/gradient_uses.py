@@ -5,37 +5,27 @@ beside the optimizer.
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.hooks import asks_for_nan, is_linear_hook
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
-from amp_migrate.model.queries import nodes_in as nodes_within
-from amp_migrate.model.recording_hooks import is_read, kept_by_hook
 from amp_migrate.model.syntax import LOOPS, Scope
 from amp_migrate.planner.fed_back_norms import refuse_fed_back
+from amp_migrate.planner.gradient_hooks import BACKWARD_HOOKS, refuse_hooks
 from amp_migrate.planner.gradient_sums import refuse_sums
 from amp_migrate.planner.perturbed_weights import refuse_perturbed
-from amp_migrate.planner.preconditions import is_false, nodes_in, own_nodes
+from amp_migrate.planner.preconditions import nodes_in
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.step_calls import elsewhere
 from amp_migrate.planner.vicinity import (
-    callers_of_scope,
     files_near,
-    reach_of,
 )
 from amp_migrate.project.import_paths import resolved
 
 _CLEARS = ("zero_grad", ".grad = None", ".grad.zero_", "grad.data.zero_")
 """One of these stands wherever gradients are cleared."""
-_BACKWARD_HOOKS = {
-    "register_backward_hook",
-    "register_full_backward_hook",
-    "register_post_accumulate_grad_hook",
-}
 
 
 def manual_update(node: ast.AST) -> bool:
@@ -104,7 +94,7 @@ def check_gradients(
                 "parameters are updated by hand here, beside the optimizer's step, from "
                 "gradients that would carry the scaler's factor (65,536 at first)",
             )
-    _refuse_hooks(program, scope)
+    refuse_hooks(program, scope, around)
     refuse_perturbed(program, scope)
     _refuse_readers_elsewhere(program, scope, around)
     _refuse_input_gradients(program, scope, steps, around)
@@ -150,7 +140,7 @@ def _refuse_own_hooks(program: Program, step: ast.Call, scope: Scope) -> None:
     cls = value.cls if value.cls is not None else foreign
     if cls is not None and holds(
         cls,
-        lambda n: isinstance(n, ast.Attribute) and n.attr in _BACKWARD_HOOKS,
+        lambda n: isinstance(n, ast.Attribute) and n.attr in BACKWARD_HOOKS,
     ):
         raise Refusal(
             "optimizer-wrapper",
@@ -158,74 +148,6 @@ def _refuse_own_hooks(program: Program, step: ast.Call, scope: Scope) -> None:
             f"`{cls.name}` reads gradients in hooks during backward, when they carry the "
             "scaler's factor (65,536 at first)",
         )
-
-
-def _refuse_hooks(program: Program, scope: Scope) -> None:
-    near = {id(file) for file in files_near(program, scope)}
-    for other, call, why in program.remembered(_hooks, lambda: _hooks(program)):
-        if id(other.module) in near and _matters(program, call, other, scope):
-            raise Refusal("gradient-mutated", call, why)
-
-
-def _matters(
-    program: Program, call: ast.Call, there: Scope, scope: Scope
-) -> bool:
-    """Not where a hook only keeps what nothing that runs with this loop reads: Grad-CAM of another
-    method of training.
-    """
-    kept = kept_by_hook(program, call, there)
-    reached = reach_of(program, scope)
-    if kept is None or there.node in reached:
-        return True
-    made = [one for node in reached for one in _made_in(program, node)]
-    running = [*reached, *callers_of_scope(program, scope)]
-    nodes = [node for code in running for node in own_nodes(code)]
-    return any(
-        one is there.node or is_read(kept, one)
-        for one in itertools.chain(nodes, *map(nodes_within, made))
-    )
-
-
-def _made_in(program: Program, code: ast.AST) -> Iterator[ast.ClassDef]:
-    """The classes of which a function makes objects."""
-    here = program.module.scopes[code]
-    for call in here.calls:
-        cls = program.graph.class_named(call.func, here)
-        if cls is not None:
-            yield cls
-
-
-def _hooks(program: Program) -> list[tuple[Scope, ast.Call, str]]:
-    """The calls that do not go with a scaled backward, wherever they are, and why."""
-    return [
-        (scope, call, why)
-        for scope in program.module.scopes.values()
-        for call in scope.calls
-        if (why := _sees_scaled(call))
-        and not is_linear_hook(program, call, scope)
-        and not asks_for_nan(program, call, scope)
-    ]
-
-
-def _sees_scaled(call: ast.Call) -> str | None:
-    func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in (
-        "register_hook",
-        *_BACKWARD_HOOKS,
-    ):
-        return (
-            f"`{func.attr}` sees gradients during backward, when they carry the scaler's factor "
-            "(65,536 at first)"
-        )
-    if any(
-        k.arg == "error_if_nonfinite" and not is_false(k.value)
-        for k in call.keywords
-    ):
-        return (
-            "the first overflow is normal with a GradScaler, and `error_if_nonfinite=True` ends "
-            "the run on it"
-        )
-    return None
 
 
 def _refuse_readers_elsewhere(

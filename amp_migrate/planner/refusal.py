@@ -5,6 +5,8 @@ teaches.
 from __future__ import annotations
 
 import ast
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +24,12 @@ def place_of(program: Program, node: ast.AST) -> str:
     """`models/base.py:12`: where a node of the program stands, by the name its file was given."""
     file = program.module.file_of(node) or program.module
     return f"{file.path}:{getattr(node, 'lineno', 1)}"
+
+
+def file_seen_from(program: Program, other: Program) -> str:
+    """The path of another program's file, from the folder of this one."""
+    folder = Path(program.module.path).absolute().parent
+    return os.path.relpath(other.module.path, folder)
 
 
 class Refusal(Exception):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from amp_migrate.model.program import Program
-from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.refusal import Refusal, file_seen_from
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression
 
@@ -23,7 +22,7 @@ def in_other_file(
     ways: Iterable[str],
 ) -> Refusal:
     """A line means nothing without its file; `ways`: the files that led there."""
-    path = _near(here, program)
+    path = file_seen_from(here, program)
     said = refusal.message
     told = (
         said
@@ -41,18 +40,13 @@ def apart_elsewhere(
     statement: ast.stmt,
     rule: str,
 ) -> Refusal:
-    place = f"{_near(here, program)}:{statement.lineno}"
+    place = f"{file_seen_from(here, program)}:{statement.lineno}"
     is_lost = rule == "loses-precision"
     what = "loses too much in" if is_lost else "has no kernel for"
     message = (
         f"{place} {what} half precision: compute it with autocast switched off"
     )
     return Refusal(rule, node, message, (resolved(program.module.path),))
-
-
-def _near(here: Program, program: Program) -> str:
-    folder = Path(here.module.path).absolute().parent
-    return os.path.relpath(program.module.path, folder)
 
 
 def cast_elsewhere(
@@ -68,7 +62,7 @@ def cast_elsewhere(
     source = program.module.text.encode()
     line = source[: edit.target.start].count(b"\n") + 1
     text = _receiver(source[edit.target.start : edit.target.end].decode())
-    place = f"{_near(here, program)}:{line}"
+    place = f"{file_seen_from(here, program)}:{line}"
     message = f"{place} breaks in half precision: write `{text}.float()` there, then run again"
     return Refusal(rule, node, message, files=(resolved(program.module.path),))
 
