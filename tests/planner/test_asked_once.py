@@ -9,7 +9,7 @@ import pytest
 
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.planner import gradient_uses
+from amp_migrate.planner import gradient_hooks
 from amp_migrate.planner.plan import Planner
 
 LOOP = """\
@@ -29,13 +29,13 @@ def train_{0}(loader):
 @pytest.mark.parametrize("hook", ["", "weight.register_hook(print)\n"])
 def test_hooks_are_looked_for_once(monkeypatch: pytest.MonkeyPatch, hook: str) -> None:
     asked: Counter[int] = Counter()
-    sees_scaled = gradient_uses._sees_scaled
+    sees_scaled = gradient_hooks._sees_scaled
 
     def counted(call: ast.Call) -> str | None:
         asked[id(call)] += 1
         return sees_scaled(call)
 
-    monkeypatch.setattr(gradient_uses, "_sees_scaled", counted)
+    monkeypatch.setattr(gradient_hooks, "_sees_scaled", counted)
     text = "import torch\n\n\n" + LOOP.format(1) + LOOP.format(2) + LOOP.format(3) + hook
     program = Program(text, "train.py")
     plan = Planner(program, Settings()).plan()["train.py"]
