@@ -19,10 +19,16 @@ class Distribution(NamedTuple):
     probabilities: str = ""
     """Those that are bounded by `torch.finfo(dtype).eps`: 0.001 in half precision."""
 
+    algebra: str = ""
+    """Those that go through operators without a kernel for half precision."""
+
     def place(self, name: str) -> int:
         """Where a parameter stands in a call."""
         return self.parameters.split().index(name)
 
+
+_MATRICES = "covariance_matrix precision_matrix scale_tril"
+_LOW_RANK = "loc cov_factor cov_diag"
 
 DISTRIBUTIONS: tuple[Distribution, ...] = (
     Distribution("Beta", "concentration1 concentration0", "concentration1 concentration0"),
@@ -41,11 +47,13 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
     Distribution("Laplace", "loc scale", "scale"),
     Distribution("LogNormal", "loc scale", "scale"),
     Distribution("LogisticNormal", "loc scale", "scale"),
-    Distribution("LowRankMultivariateNormal", "loc cov_factor cov_diag", "cov_diag"),
+    Distribution("LowRankMultivariateNormal", _LOW_RANK, "cov_diag", "", _LOW_RANK),
+    Distribution("MultivariateNormal", f"loc {_MATRICES}", "", "", f"loc {_MATRICES}"),
     Distribution("Normal", "loc scale", "scale"),
     Distribution("Pareto", "scale alpha", "scale alpha"),
     Distribution("StudentT", "df loc scale", "df scale"),
     Distribution("VonMises", "loc concentration", "concentration"),
+    Distribution("Wishart", f"df {_MATRICES}", "", "", _MATRICES),
     Distribution("Weibull", "scale concentration", "scale concentration"),
     Distribution("Bernoulli", "probs", "", "probs"),
     Distribution("Binomial", "total_count probs", "", "probs"),

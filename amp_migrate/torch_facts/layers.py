@@ -25,6 +25,10 @@ class Layer(NamedTuple):
     operator: str = ""
     """Name of a row in `ops`."""
     role: Role = "layer"
+    constants: tuple[tuple[int, str], ...] = ()
+    """Arguments of the constructor that are turned into the dtype of what the layer is given."""
+    float_parameters: tuple[tuple[int, str], ...] = ()
+    """Arguments of the call that must be float32, as the layer's parameters are."""
 
     @property
     def op(self) -> ops.Op | None:
@@ -47,7 +51,11 @@ LAYERS: tuple[Layer, ...] = (
     Layer("AdaptiveAvgPool1d", "nn.functional.adaptive_avg_pool1d"),
     Layer("AdaptiveMaxPool1d", "nn.functional.adaptive_max_pool1d"),
     Layer("MaxUnpool1d", "nn.functional.max_unpool1d"),
-    Layer("ConstantPad1d", "nn.functional.pad"),
+    Layer(
+        "ConstantPad1d",
+        "nn.functional.pad",
+        constants=((1, "value"),),
+    ),
     Layer("ZeroPad1d", "nn.functional.pad"),
     Layer("ReflectionPad1d", "nn.functional.pad"),
     Layer("ReplicationPad1d", "nn.functional.pad"),
@@ -67,7 +75,11 @@ LAYERS: tuple[Layer, ...] = (
     Layer("AdaptiveAvgPool2d", "nn.functional.adaptive_avg_pool2d"),
     Layer("AdaptiveMaxPool2d", "nn.functional.adaptive_max_pool2d"),
     Layer("MaxUnpool2d", "nn.functional.max_unpool2d"),
-    Layer("ConstantPad2d", "nn.functional.pad"),
+    Layer(
+        "ConstantPad2d",
+        "nn.functional.pad",
+        constants=((1, "value"),),
+    ),
     Layer("ZeroPad2d", "nn.functional.pad"),
     Layer("ReflectionPad2d", "nn.functional.pad"),
     Layer("ReplicationPad2d", "nn.functional.pad"),
@@ -87,7 +99,11 @@ LAYERS: tuple[Layer, ...] = (
     Layer("AdaptiveAvgPool3d", "nn.functional.adaptive_avg_pool3d"),
     Layer("AdaptiveMaxPool3d", "nn.functional.adaptive_max_pool3d"),
     Layer("MaxUnpool3d", "nn.functional.max_unpool3d"),
-    Layer("ConstantPad3d", "nn.functional.pad"),
+    Layer(
+        "ConstantPad3d",
+        "nn.functional.pad",
+        constants=((1, "value"),),
+    ),
     Layer("ZeroPad3d", "nn.functional.pad"),
     Layer("ReflectionPad3d", "nn.functional.pad"),
     Layer("ReplicationPad3d", "nn.functional.pad"),
@@ -112,13 +128,21 @@ LAYERS: tuple[Layer, ...] = (
     Layer("Hardshrink", "nn.functional.hardshrink"),
     Layer("Hardsigmoid", "nn.functional.hardsigmoid"),
     Layer("Hardswish", "nn.functional.hardswish"),
-    Layer("Hardtanh", "nn.functional.hardtanh"),
+    Layer(
+        "Hardtanh",
+        "nn.functional.hardtanh",
+        constants=((0, "min_val"), (1, "max_val")),
+    ),
     Layer("LogSigmoid", "nn.functional.logsigmoid"),
     Layer("Softplus", "nn.functional.softplus"),
     Layer("Softshrink", "nn.functional.softshrink"),
     Layer("Softsign", "nn.functional.softsign"),
     Layer("Tanhshrink", "nn.functional.tanhshrink"),
-    Layer("Threshold", "nn.functional.threshold"),
+    Layer(
+        "Threshold",
+        "nn.functional.threshold",
+        constants=((1, "value"),),
+    ),
     Layer("Dropout", "nn.functional.dropout"),
     Layer("AlphaDropout", "nn.functional.alpha_dropout"),
     Layer("FeatureAlphaDropout", "nn.functional.feature_alpha_dropout"),
@@ -127,7 +151,11 @@ LAYERS: tuple[Layer, ...] = (
     Layer("GroupNorm", "nn.functional.group_norm"),
     Layer("LocalResponseNorm", "nn.functional.local_response_norm"),
     Layer("Embedding", "nn.functional.embedding"),
-    Layer("EmbeddingBag", "nn.functional.embedding_bag"),
+    Layer(
+        "EmbeddingBag",
+        "nn.functional.embedding_bag",
+        float_parameters=((2, "per_sample_weights"),),
+    ),
     Layer("Upsample", "nn.functional.interpolate"),
     Layer("UpsamplingBilinear2d", "nn.functional.upsample_bilinear"),
     Layer("UpsamplingNearest2d", "nn.functional.upsample_nearest"),

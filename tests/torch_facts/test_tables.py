@@ -66,6 +66,35 @@ def test_layers_name_operators_that_have_a_row() -> None:
     assert layers.layer("torch.nn.functional.linear") is None
 
 
+def test_arguments_of_layers_are_torchs() -> None:
+    rows = [row for row in layers.LAYERS if row.constants or row.float_parameters]
+    assert rows
+    for row in rows:
+        module = getattr(torch.nn, row.name)
+        made = list(inspect.signature(module).parameters)
+        called = list(inspect.signature(module.forward).parameters)[1:]
+        assert all(made[place] == name for place, name in row.constants)
+        assert all(called[place] == name for place, name in row.float_parameters)
+
+
+def test_layers_turn_their_constants_into_the_dtype_of_their_input() -> None:
+    for row in layers.LAYERS:
+        bounds = {name: 0 if name.startswith("min") else 1e6 for _, name in row.constants}
+        more = {"Const": {"padding": 1}, "Thres": {"threshold": 0}}
+        if bounds:
+            given = more.get(row.name[:5], {})
+            layer = getattr(torch.nn, row.name)(**given, **bounds)
+            with pytest.raises(RuntimeError, match="without overflow"):
+                layer(torch.zeros(1, 2, 2, 2, 2, dtype=torch.float16))
+
+
+def test_distributions_that_solve_have_no_half() -> None:
+    half = torch.eye(2, dtype=torch.float16)
+    normal = torch.distributions.MultivariateNormal(torch.zeros(2), scale_tril=half)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        normal.log_prob(half)
+
+
 def test_criteria_are_the_losses() -> None:
     losses = {row.name for row in layers.LAYERS if row.name.endswith("Loss")}
     assert {row.name for row in layers.LAYERS if row.role == "criterion"} >= losses

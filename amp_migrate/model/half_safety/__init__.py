@@ -19,6 +19,7 @@ from amp_migrate.model.half_safety import (
     divided_sums,
     finite_differences,
     kernels,
+    layer_constants,
     loss_data,
     overflow,
     positions,
@@ -91,6 +92,9 @@ def hazards(
                 yield from products.of_call(asked, node, found, scope)
             else:
                 yield from products.of_layer(asked, node, scope)
+                yield from writes.of_layer(asked, node, scope)
+                if asked.float16:
+                    yield from layer_constants.hazards(asked, node, scope)
         elif isinstance(node, ast.BinOp):
             yield from products.of_operator(asked, node, scope)
         elif isinstance(node, ast.Assign):

@@ -6,13 +6,18 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.huge_numbers import may_be_huge
+from amp_migrate.model.half_safety.huge_numbers import (
+    carries_huge,
+    may_be_huge,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.torch_facts.ops import Spelling, creation
 
 _RULE = "big-constant-in-half"
+_MIXES = (ast.Add, ast.Sub, ast.Mult)
+_MIXED_IN_PLACE = ("add", "sub", "mul")
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -21,6 +26,11 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         found = spelled(asked.inference, node, scope)
         if found is not None and found.op.constants:
             yield from _of_call(asked, node, found, scope)
+        elif found is not None and found.op.name in _MIXED_IN_PLACE:
+            yield from _mixed_in(asked, node, found, scope)
+    elif isinstance(node, ast.AugAssign) and isinstance(node.op, _MIXES):
+        if carries_huge(asked, node.value, scope):
+            yield from _in_place(asked, node, node.target, node.value, scope)
     elif isinstance(node, ast.Assign) and isinstance(
         node.targets[0], ast.Subscript
     ):
@@ -28,9 +38,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             yield from _in_place(
                 asked, node, node.targets[0].value, node.value, scope
             )
-    elif isinstance(node, ast.BinOp) and isinstance(
-        node.op, (ast.Add, ast.Sub, ast.Mult)
-    ):
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, _MIXES):
         for constant, tensor in (
             (node.left, node.right),
             (node.right, node.left),
@@ -40,6 +48,16 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 and asked.fact(tensor, scope).seen_half
             ):
                 yield _hazard(node, constant, (tensor,))
+
+
+def _mixed_in(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
+    """`scores.add_(bias)`: what is written takes over the dtype of what holds it."""
+    given = arguments(call, found)
+    if found.form == "in-place" and len(given) > 1:
+        if carries_huge(asked, given[1], scope):
+            yield from _in_place(asked, call, given[0], given[1], scope)
 
 
 def _of_call(

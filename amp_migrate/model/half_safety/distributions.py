@@ -63,6 +63,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 yield Hazard("eps-underflow", node, casts, weak.what)
             for one in _halves(asked, _operands(call), scope):
                 yield Hazard(_RULE, call, (one,), _IN_HALF)
+    yield from _solved(asked, node, scope)
     for call, given in _probabilities(asked, node):
         if asked.fact(given, scope).seen_half:
             inner = [
@@ -73,6 +74,16 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             yield from inner
             if not inner:
                 yield Hazard(_RULE, call, (given,), _BOUND)
+
+
+def _solved(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`MultivariateNormal(mean, scale_tril=out)`, whose densities solve for the matrix."""
+    made = _made(asked, node)
+    given = _given(node, made.algebra if made is not None else "", made)
+    casts = _halves(asked, [one for _, one in given], scope)
+    if casts and isinstance(node, ast.Call):
+        message = f"`{ast.unparse(node.func)}` solves for a matrix, without a kernel for half"
+        yield Hazard("ops-without-half-kernel", node, casts, message)
 
 
 def _halves(

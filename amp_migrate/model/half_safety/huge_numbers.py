@@ -8,13 +8,20 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked
+from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.literals import limited, number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.amp_api import HALF_MAX
+
+_DEEP = 6
+_VIEWS = frozenset(
+    row for row in ops.shapes.ROWS if row.result in ("same", "tuple")
+)
 
 
 def is_huge(expr: ast.expr, scope: Scope) -> bool:
@@ -34,6 +41,39 @@ def may_be_huge(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
         or _is_scalar_tensor(asked, value, where)
         for value, where in _behind(asked, expr, scope)
     )
+
+
+def carries_huge(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> bool:
+    """Whether a tensor has such numbers among its values: `(1 - mask) * -1e9`."""
+    if may_be_huge(asked, expr, scope):
+        return True
+    return deep > 0 and any(
+        carries_huge(asked, one, home, deep - 1)
+        for one, home in _parts(asked, expr, scope)
+    )
+
+
+def _parts(
+    asked: Asked, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What an expression takes its values from."""
+    if isinstance(expr, ast.BinOp) and isinstance(
+        expr.op, (ast.Add, ast.Sub, ast.Mult)
+    ):
+        yield from ((one, scope) for one in (expr.left, expr.right))
+    elif isinstance(expr, (ast.Name, ast.Attribute)):
+        yield from values_of(asked, expr)
+        yield from _behind(asked, expr, scope)
+    elif isinstance(expr, ast.Subscript):
+        yield expr.value, scope
+    elif isinstance(expr, ast.UnaryOp):
+        yield expr.operand, scope
+    elif isinstance(expr, ast.Call):
+        found = spelled(asked.inference, expr, scope)
+        if found is not None and (found.op.constants or found.op in _VIEWS):
+            yield from ((one, scope) for one in given_to(found, expr))
 
 
 def _is_beyond(value: float) -> bool:

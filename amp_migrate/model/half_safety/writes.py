@@ -14,6 +14,7 @@ from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import given_to
+from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import EVERY, Spelling
 
 _RULE = "dtype-strict-inplace"
@@ -100,7 +101,14 @@ def of_call(
         elif pair is not None:
             yield from written_with_float(asked, call, *pair, scope)
     if found.op.float_parameters and found.form == "function":
-        yield from _parameters(asked, call, found, scope)
+        yield from _parameters(asked, call, found.op.float_parameters, scope)
+
+
+def of_layer(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
+    """`self.bag(words, per_sample_weights=self.attention(x))`."""
+    row = layers.layer(asked.inference.program.values.of(call.func, scope).name)
+    if row is not None and row.float_parameters:
+        yield from _parameters(asked, call, row.float_parameters, scope)
 
 
 def _is_promoted(asked: Asked, call: ast.Call, found: Spelling) -> bool:
@@ -206,18 +214,15 @@ _FACTORS = ("mat1", "mat2", "batch1", "batch2", "mat", "vec", "vec1", "vec2")
 
 
 def _parameters(
-    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+    asked: Asked,
+    call: ast.Call,
+    wanted: tuple[tuple[int, str], ...],
+    scope: Scope,
 ) -> Iterator[Hazard]:
     """`F.batch_norm(h, mean, var, weight, bias)` with a weight that a layer computed."""
     named = {one.arg: one.value for one in call.keywords}
-    given = [
-        call.args[i] for i in found.op.float_parameters if i < len(call.args)
-    ]
-    given += [
-        named[name]
-        for name in ("running_mean", "running_var", "weight", "bias")
-        if name in named
-    ]
+    given = [call.args[i] for i, _ in wanted if i < len(call.args)]
+    given += [named[name] for _, name in wanted if name in named]
     casts = tuple(one for one in given if asked.fact(one, scope).seen_half)
     if casts:
         message = f"`{ast.unparse(call.func)}` wants its parameters in float32"

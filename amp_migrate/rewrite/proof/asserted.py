@@ -11,8 +11,6 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.torch_facts import ops
 
-_NAMES = ("running_mean", "running_var", "weight", "bias")
-
 
 def is_there(program: Program, cast: ast.Call, scope: Scope) -> bool:
     """Whether what `cast` is called on is such a parameter, and asserted before."""
@@ -43,10 +41,9 @@ def _is_optional(program: Program, cast: ast.Call) -> bool:
     )
     if found is None or not isinstance(call, ast.Call):
         return False
-    places = found.op.float_parameters
-    return bool(places) and (
-        named in _NAMES
-        or any(i < len(call.args) and call.args[i] is cast for i in places)
+    return any(
+        named == name or i < len(call.args) and call.args[i] is cast
+        for i, name in found.op.float_parameters
     )
 
 

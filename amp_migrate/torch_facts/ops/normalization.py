@@ -2,6 +2,13 @@
 
 from amp_migrate.torch_facts.ops.row import Op
 
+_STATISTICS = (
+    (1, "running_mean"),
+    (2, "running_var"),
+    (3, "weight"),
+    (4, "bias"),
+)
+
 ROWS: tuple[Op, ...] = (
     Op(
         "nn.functional.layer_norm",
@@ -26,13 +33,13 @@ ROWS: tuple[Op, ...] = (
         "nn.functional.batch_norm",
         "F.batch_norm",
         tensors=(0,),
-        float_parameters=(1, 2, 3, 4),
+        float_parameters=_STATISTICS,
     ),
     Op(
         "nn.functional.instance_norm",
         "F.instance_norm",
         tensors=(0,),
-        float_parameters=(1, 2, 3, 4),
+        float_parameters=_STATISTICS,
     ),
     Op(
         "nn.functional.local_response_norm",
@@ -91,6 +98,11 @@ ROWS: tuple[Op, ...] = (
     Op("nn.functional.unfold", "F.unfold"),
     Op("nn.functional.fold", "F.fold"),
     Op("nn.functional.embedding", "F.embedding", tensors=(1,)),
-    Op("nn.functional.embedding_bag", "F.embedding_bag", tensors=(1,)),
+    Op(
+        "nn.functional.embedding_bag",
+        "F.embedding_bag",
+        tensors=(1,),
+        float_parameters=((8, "per_sample_weights"),),
+    ),
     Op("nn.functional.one_hot", "F.one_hot", result="int"),
 )

@@ -114,8 +114,8 @@ class Op(NamedTuple):
     """Multiplies matrices inside, in half, and raises there whatever it is given."""
     constants: tuple[tuple[int, str], ...] = ()
     """Arguments that are turned into the tensor's dtype: place in the function form, and name."""
-    float_parameters: tuple[int, ...] = ()
-    """Arguments that must be float32 though the first operand may be half."""
+    float_parameters: tuple[tuple[int, str], ...] = ()
+    """Arguments that must be float32 though the first operand may be half: place and name."""
     bounds: Bounds | None = None
     """Between which numbers the result lies."""
     traits: Trait = Trait.NONE
