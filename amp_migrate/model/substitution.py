@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from amp_migrate.model.names import dotted_name
 
 
 def with_names(tree: ast.AST, put: Callable[[ast.Name], ast.expr]) -> Any:
     """`tree`, changed in place, with what `put` gives for each of its names."""
     return _Names(put).visit(tree)
+
+
+def with_dotted(tree: ast.expr, put: Mapping[str, str]) -> ast.expr:
+    """A copy of an expression with other dotted names for some of its own."""
+    changed: ast.expr = _Dotted(put).visit(copy.deepcopy(tree))
+    return changed
 
 
 def without_imports(tree: ast.Module) -> ast.Module:
@@ -24,6 +33,24 @@ class _Names(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.put(node)
+
+
+class _Dotted(ast.NodeTransformer):
+    def __init__(self, put: Mapping[str, str]) -> None:
+        self.put = put
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._named(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self._named(node)
+
+    def _named(self, node: ast.Name | ast.Attribute) -> ast.expr:
+        other = self.put.get(dotted_name(node) or "")
+        if other is not None:
+            return ast.parse(other, mode="eval").body
+        kept: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
+        return kept
 
 
 class _Bare(ast.NodeTransformer):

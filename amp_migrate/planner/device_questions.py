@@ -20,6 +20,7 @@ from amp_migrate.planner.mover_methods import is_left_to_callers
 from amp_migrate.planner.project_flag import is_condition
 from amp_migrate.planner.reading_place import ReadingPlace
 from amp_migrate.planner.same_names import means_the_same
+from amp_migrate.planner.same_questions import Question, asked_here, question
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.planner.sure_moves import is_demanded
 
@@ -152,19 +153,36 @@ class DeviceQuestions:
 
     def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""
-        if not all(
-            means_the_same(self.program, test, here)
-            for move in moves
-            for test in move.tests
-        ):
-            return
-        text = self._common([tuple(map(self._text, m.tests)) for m in moves])
+        common = self._common(
+            [
+                tuple(question(self.program, one) for one in move.tests)
+                for move in moves
+            ]
+        )
+        said = self._asked_here(moves, here) if common else {}
+        text = tuple(said[one] for one in common if one in said)
+        text = text if len(text) == len(common) else ()
         for name in self._ways_to_ask(text, here) if text else ():
-            asked = [ast.parse(one, mode="eval").body for one in name]
-            if all(map(is_condition, asked)):
+            parts = [ast.parse(one, mode="eval").body for one in name]
+            if all(map(is_condition, parts)):
                 whole = " and ".join(reversed(name))
                 if here.can_read(whole):
                     yield whole
+
+    def _asked_here(
+        self, moves: list[Move], here: ReadingPlace
+    ) -> dict[Question, str]:
+        """What is asked before moves, in names that mean the same here, where it has any."""
+        tests = {t: question(self.program, t) for m in moves for t in m.tests}
+        said = {
+            about: self._text(test)
+            for test, about in tests.items()
+            if means_the_same(self.program, test, here)
+        }
+        for test, about in tests.items():
+            found = said.get(about) or asked_here(self.program, test, here)
+            said |= {about: found} if found is not None else {}
+        return said
 
     def _ways_to_ask(
         self, tests: tuple[str, ...], here: ReadingPlace
@@ -175,7 +193,9 @@ class DeviceQuestions:
         for name in self._sources(dotted, here) if dotted else ():
             yield (name, *tests[1:])
 
-    def _common(self, tests: list[tuple[str, ...]]) -> tuple[str, ...]:
+    def _common(
+        self, tests: list[tuple[Question, ...]]
+    ) -> tuple[Question, ...]:
         """Under which conditions anything is moved at all: those of one move, where every other
         one stands under them, too.
         """
