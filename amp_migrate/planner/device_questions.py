@@ -41,6 +41,9 @@ class DeviceQuestions:
         """The question to ask of the device that something is moved to."""
         text = dotted_name(move.device) if move.device is not None else None
         names = [text, *self._sources(text, here)] if text is not None else []
+        if move.device is not None and move.scope is not here.scope:
+            named = asked_here(self.program, move.device, here)
+            names += [named] if named is not None else []
         found = (self._from_name(name, move, here) for name in names)
         return next((switch for switch in found if switch is not None), None)
 
