@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.syntax import Function, Scope
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -64,3 +64,26 @@ def inherited_method(
     """A method that a class of a program has of a base in another file."""
     found = (method_of(*base, name) for base in _abroad(values, cls))
     return next((one for one in found if one is not None), None)
+
+
+def called_of_base(
+    program: Program, func: ast.Attribute, scope: Scope
+) -> tuple[Program, Function] | None:
+    """`self.forward` and `super().forward` of a class that has them of a base in another file."""
+    graph, above = program.graph, _is_super(func.value)
+    cls = program.values.of(func.value, scope).cls
+    cls = graph.class_around(scope) if above else cls
+    if cls is None:
+        return None
+    own = graph.lineage(cls)[1:] if above else graph.lineage(cls)
+    if any(graph.method(one, func.attr) is not None for one in own):
+        return None
+    return inherited_method(program.values, cls, func.attr)
+
+
+def _is_super(expr: ast.expr) -> bool:
+    return (
+        isinstance(expr, ast.Call)
+        and isinstance(expr.func, ast.Name)
+        and expr.func.id == "super"
+    )

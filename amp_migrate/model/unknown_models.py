@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.bases_abroad import called_of_base
 from amp_migrate.model.class_methods import fitting_methods, methods_of
 from amp_migrate.model.classes_by_text import (
     classes_by_text,
@@ -76,6 +77,10 @@ def methods_abroad(
     """
     func = call.func
     if isinstance(func, ast.Attribute):
+        of_base = called_of_base(program, func, scope)
+        if of_base is not None:
+            yield of_base
+            return
         foreign = program.values.of(func.value, scope).foreign
         if foreign is not None:
             yield from (

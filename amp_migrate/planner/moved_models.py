@@ -20,6 +20,7 @@ def moved_here(program: Program, model: ast.expr, scope: Scope) -> bool:
     return all(
         isinstance(one.value, ast.Call)
         and one.index is None
+        and one.statement in program.module.parents
         and program.module.scope_of(one.statement) is scope
         and dotted in _taken(one.value)
         for one in reach.bindings

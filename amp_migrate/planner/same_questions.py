@@ -36,7 +36,9 @@ def asked_here(
     """The condition in names that can be read here."""
     put: dict[str, str] = {}
     for dotted, node in _variables(program, test):
-        found = _name_here(program, origin_at(program, dotted, node), here)
+        found = _name_here(
+            program, dotted, origin_at(program, dotted, node), here
+        )
         if found is None:
             return None
         put[dotted] = found
@@ -57,8 +59,9 @@ def _variables(
 
 
 def _name_here(
-    program: Program, wanted: Origin | None, here: ReadingPlace
+    program: Program, dotted: str, wanted: Origin | None, here: ReadingPlace
 ) -> str | None:
+    """The name that a value has here: the most alike, else the shortest."""
     if wanted is None or not _is_one_here(program, wanted, here):
         return None
     found = []
@@ -69,7 +72,12 @@ def _name_here(
             rest = wanted.attributes[len(own.attributes) :]
             if read == own.attributes and here.is_bound(name):
                 found.append(".".join((name, *rest)))
-    return min(found, key=lambda one: (one.count("."), len(one)), default=None)
+    last = dotted.rpartition(".")[2]
+    return min(
+        found,
+        key=lambda one: (one.split(".")[-1] != last, one.count("."), len(one)),
+        default=None,
+    )
 
 
 def _is_one_here(program: Program, wanted: Origin, here: ReadingPlace) -> bool:

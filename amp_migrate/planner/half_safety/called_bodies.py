@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.bases_abroad import constructor
+from amp_migrate.model.bases_abroad import called_of_base, constructor
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
@@ -42,6 +42,13 @@ def _called(
     if made is not None and isinstance(made[1], ast.ClassDef):
         found = constructor(made[0], made[1])
         return (found[0], found[0].scope(found[1])) if found else None
+    of_base = (
+        called_of_base(program, call.func, scope)
+        if isinstance(call.func, ast.Attribute)
+        else None
+    )
+    if of_base is not None:
+        return of_base[0], of_base[0].scope(of_base[1])
     return _forward_of(program, call, scope)
 
 

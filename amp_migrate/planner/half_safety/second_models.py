@@ -44,6 +44,7 @@ def mend_second_model(
         if (
             program.values.kind(one, scope) is Kind.MODEL
             and dotted_name(one) not in ran
+            and one not in outputs
         ):
             casts = _Followed(program, hazards).casts(call, scope, one)
             if casts is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
@@ -86,3 +87,13 @@ def given_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
     """A call for evaluation: `run(model, loader, optimizer=None)`."""
     given = given_at(site, inner, names)
     return bool(given) and all(is_none(g) for g in given)
+
+
+def divided(
+    sites: Sequence[CallSite], inner: Scope, names: list[str]
+) -> tuple[list[CallSite], list[CallSite]]:
+    """The calls that pass optimizers, and those that need none: for evaluation, or of what only
+    stands beside a function that trains.
+    """
+    idle = [s for s in sites if not names or given_none(s, inner, names)]
+    return [one for one in sites if one not in idle], idle

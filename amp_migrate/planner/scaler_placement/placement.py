@@ -31,8 +31,8 @@ from amp_migrate.planner.scaler_placement.makers import (
 from amp_migrate.planner.scaler_placement.optional import (
     Optional,
     called_without,
+    divided,
     given_at,
-    given_none,
     optional,
     passes_none,
 )
@@ -291,10 +291,7 @@ class Wiring:
         self.scalers.threaded.add(id(function))
         self._may_lack(function, found, names)
         before = len(self.edits)
-        for site in sorted(
-            found.sites, key=lambda s: given_none(s, inner, names)
-        ):
-            self._pass_at(site, function, names)
+        self._pass_to(function, found, names)
         if found.handed and len(self.edits) == before:
             raise Refusal(
                 "callers-unknown",
@@ -302,13 +299,31 @@ class Wiring:
                 f"{found.unknown}, and no call in sight could pass it the scaler: call it by its "
                 "name, or give it the scaler where it is bound (functools.partial)",
             )
-        default = "None" if id(function) in self.optional else None
-        where = self.program.module.span(function)
-        self.edits |= {
-            AddParameter(where, n, default): None for n in self.names
-        }
+        for name in self.names:
+            default = "None" if id(function) in self.optional else None
+            self.edits[
+                AddParameter(self.program.module.span(function), name, default)
+            ] = None
         for peer in found.peers:
             self.thread(peer, [])
+
+    def _pass_to(
+        self, function: Function, found: Callers, names: list[str]
+    ) -> None:
+        """The scaler at each call; those that pass no optimizer come last, when all scalers have
+        been made, and do without where there is none.
+        """
+        inner = self.program.scope(function)
+        training, idle = divided(found.sites, inner, names)
+        for site in training:
+            self._pass_at(site, function, names)
+        for site in idle:
+            self.epochs.note(site.call, function)
+            value = self.scalers.visible_at(site)
+            if value is None:
+                self._without_optimizer(function, found)
+            else:
+                self._hand(site, function, value)
 
     def _may_lack(
         self, function: Function, found: Callers, names: list[str]
@@ -316,20 +331,23 @@ class Wiring:
         """Whether some caller gives the function no scaler: one that nobody sees, or that gives
         no optimizer.
         """
-        inner, why = self.program.scope(function), found.unknown
-        if why is None and any(
-            passes_none(site, inner, names) for site in found.sites
-        ):
+        inner = self.program.scope(function)
+        if any(passes_none(site, inner, names) for site in found.sites):
+            self._without_optimizer(function, found)
+        elif found.unknown is not None:
+            self.make_optional(function, found.unknown, closed=False)
+
+    def _without_optimizer(self, function: Function, found: Callers) -> None:
+        """Some call in sight gives no optimizer."""
+        if id(function) not in self.optional:
             why = called_without(function)
-        if why is not None:
-            self.make_optional(function, why, found.unknown is None)
+            closed = found.unknown is None
+            self.make_optional(function, found.unknown or why, closed)
 
     def make_optional(
         self, function: Function, why: str, closed: bool = True
     ) -> None:
         """Callers that nobody sees pass no scaler: for them AMP is off."""
-        if id(function) in self.optional:
-            return
         if len(self.names) > 1:
             raise Refusal(
                 "callers-unknown",
@@ -347,54 +365,32 @@ class Wiring:
     ) -> None:
         inner = self.program.scope(function)
         self.epochs.note(site.call, function)
-        none = given_none(site, inner, names)
-        if none and self.scalers.visible_at(site) is None:
-            self.make_optional(function, called_without(function))
-            return
         given = given_at(site, inner, names)
         try:
-            if names and any(g is None for g in given):
+            if any(g is None for g in given):
                 raise Refusal(
                     "callers-unknown",
                     site.call,
                     f"the call of `{function.name}` does not show which optimizer it passes",
                 )
-            value = self._value_at(
-                site, [g for g in given if g is not None], inner, names
+            value = self.provide(
+                [one for one in given if one is not None],
+                site.scope,
+                [site.call],
             )
         except Refusal as refusal:
             if id(function) in self.optional and not refusal.files:
                 return  # this caller stays in float32
             raise
+        self._hand(site, function, value)
+
+    def _hand(self, site: CallSite, function: Function, value: str) -> None:
+        inner = self.program.scope(function)
         self.scalers.access.setdefault(id(inner), []).extend(
             self.scalers.access.get(id(site.scope), ())
         )
         holder = value.rpartition(".")[0]
+        call = self.program.module.span(site.call)
         for name in self.names:
-            given_value = f"{holder}.{name}" if holder else name
-            self.edits[
-                AddArgument(
-                    self.program.module.span(site.call), name, given_value
-                )
-            ] = None
-
-    def _value_at(
-        self,
-        site: CallSite,
-        given: list[ast.expr],
-        inner: Scope,
-        names: list[str],
-    ) -> str:
-        """The scaler to pass at one call: beside the optimizer that is passed; any in sight where
-        that is None.
-        """
-        if names and not given_none(site, inner, names):
-            return self.provide(given, site.scope, [site.call])
-        value = self.scalers.visible(site.scope)
-        if value is None:
-            raise Refusal(
-                "callers-unknown",
-                site.call,
-                "this call passes no optimizer, and no scaler is in sight",
-            )
-        return value
+            given = f"{holder}.{name}" if holder else name
+            self.edits[AddArgument(call, name, given)] = None
