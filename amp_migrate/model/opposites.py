@@ -1,4 +1,4 @@
-"""Conditions turned round: what holds in the `else` of an `if`."""
+"""Conditions taken apart, and turned round: what holds in the `else` of an `if`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ def negated(test: ast.expr) -> ast.expr:
         turned = _OPPOSITES[type(test.ops[0])]()
         made = ast.Compare(test.left, [turned], test.comparators)
     return ast.copy_location(made, test)
+
+
+def conjuncts(test: ast.expr) -> list[ast.expr]:
+    """What all has to hold for a condition, the last first: innermost, as of nested `if`s."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return list(reversed(test.values))
+    return [test]
 
 
 def holds_otherwise(test: ast.expr, other: ast.expr) -> bool:

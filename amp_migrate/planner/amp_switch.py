@@ -248,7 +248,7 @@ class SwitchFinder:
             return told, None
         unread = (
             m
-            for m in moves
+            for m in self.questions.leading(moves)
             if not self._follows_cuda(m)
             if m.device is None or not asked_of_tensor(self.program, m.device)
         )

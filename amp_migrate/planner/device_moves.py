@@ -17,7 +17,7 @@ from amp_migrate.model.devices import Devices
 from amp_migrate.model.import_groups import beside
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.opposites import negated
+from amp_migrate.model.opposites import conjuncts, negated
 from amp_migrate.model.presence import asks_for_it
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in, nodes_in
@@ -309,7 +309,7 @@ class DeviceUse:
                     or self._is_sure(parent, node)
                 ):
                     if here in first:
-                        yield parent.test
+                        yield from conjuncts(parent.test)
                     elif here in second and not any(map(leaves_cpu, first)):
                         yield self._negated(parent.test)
             here = parent

@@ -172,6 +172,20 @@ class DeviceQuestions:
                 if here.can_read(whole):
                     yield whole
 
+    def leading(self, moves: list[Move]) -> list[Move]:
+        """The moves without those that only follow another one: they stand under all of its
+        conditions, and more.
+        """
+        asked = {
+            move: {question(self.program, one) for one in move.tests}
+            for move in moves
+        }
+        return [
+            move
+            for move in moves
+            if not any(asked[one] < asked[move] for one in moves)
+        ]
+
     def _asked_here(
         self, moves: list[Move], here: ReadingPlace
     ) -> dict[Question, str]:
