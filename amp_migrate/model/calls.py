@@ -22,6 +22,7 @@ from amp_migrate.model.object_calls import (
 )
 from amp_migrate.model.overridden import heirs_that_run, method_of_self
 from amp_migrate.model.receivers import is_module, is_of_torch
+from amp_migrate.model.redefinitions import known_by_then
 from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
 
 Site: TypeAlias = tuple[ast.Call, Scope]
@@ -75,7 +76,7 @@ class CallGraph:
 
     def class_named(self, expr: ast.expr, scope: Scope) -> ast.ClassDef | None:
         """The class definition that a name refers to."""
-        for node in self.definitions(expr, scope):
+        for node in reversed(self.definitions(expr, scope)):
             if isinstance(node, ast.ClassDef):
                 return node
         return None
@@ -88,11 +89,9 @@ class CallGraph:
         known = self._behind.get(place)
         if known is None:
             dotted = dotted_name(expr)
-            known = (
-                []
-                if dotted is None
-                else self._named(dotted, isinstance(expr, ast.Name), scope)
-            )
+            is_name = isinstance(expr, ast.Name)
+            found = self._named(dotted, is_name, scope) if dotted else []
+            known = known_by_then(self.module, found, expr, scope)
             self._behind[place] = known
         return known
 

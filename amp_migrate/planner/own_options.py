@@ -43,8 +43,16 @@ def with_option(here: ReadingPlace, device: str | None) -> str | None:
     for text, flag in _flags(here):
         if device is None:
             return flag
-        return device if text in device else f"{flag} and {_operand(device)}"
+        known = _asks(device, text)
+        return device if known else f"{flag} and {_operand(device)}"
     return device
+
+
+def _asks(condition: str, text: str) -> bool:
+    """Whether a condition asks `text` already, however that is spelled."""
+    sought = ast.dump(ast.parse(text, mode="eval").body)
+    parts = nodes_in(ast.parse(condition, mode="eval"))
+    return any(ast.dump(one) == sought for one in parts)
 
 
 def truth_value(text: str, here: ReadingPlace) -> str:

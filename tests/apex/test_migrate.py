@@ -111,6 +111,16 @@ def test_a_switch_that_cannot_be_read_is_no_reason_to_guess() -> None:
     assert "cannot be read" in (outcome.loops[0].message or "")
 
 
+def test_a_switch_in_a_dictionary_is_asked_once() -> None:
+    text = LOOP.format(level="O1", more=', enabled=cfg["amp"]').replace(
+        "\nmodel =", '\ncfg = {"amp": False}\nmodel ='
+    )
+    outcome = migrate_text(text, "train.py", Settings())
+    assert outcome.status == "migrated"
+    assert outcome.output is not None
+    assert "enabled=bool(cfg['amp']))" in outcome.output
+
+
 MAIN = """\
 import torch
 from apex import amp
