@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind, Value, criterion_name
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.partials import bound_calls
 from amp_migrate.model.syntax import Function, Scope, is_abstract
 from amp_migrate.patterns import pattern
 
@@ -54,6 +55,7 @@ _KEEPERS = (
     "torch.nn.init",
     "torch.save",
     "copy.",
+    "functools.",
     "numpy.",
     "os.",
     "logging.",
@@ -256,6 +258,8 @@ class Forwards:
             return self._of_element(call, func, scope)
         if not isinstance(func, ast.Name):
             return EventKind.NONE
+        if self._runs_bound(func, scope):
+            return EventKind.FORWARD
         home = scope.lookup(func.id)
         held = home is not None and any(
             b.how in ("parameter", "assign", "for")
@@ -268,6 +272,15 @@ class Forwards:
                 else EventKind.CALLABLE
             )
         return self._sure(held and self._is_given_model(call, scope))
+
+    def _runs_bound(self, func: ast.Name, scope: Scope) -> bool:
+        """`losses()` of `losses = partial(diffusion.training_losses, model, x)`"""
+        return any(
+            home.effects.is_forward(call, where)
+            for home, call, where in bound_calls(
+                self.effects.program, func, scope
+            )
+        )
 
     def _of_element(
         self, call: ast.Call, func: ast.Subscript, scope: Scope

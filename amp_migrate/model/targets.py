@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.model_layers import layers
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.partials import bound_call
 from amp_migrate.model.sources import held, put_into
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 from amp_migrate.torch_facts import ops
@@ -110,6 +111,8 @@ def _kept_functions(
     elif isinstance(expr, ast.Call):
         yield from _given_back(program, expr, scope)
         values = [(one, scope) for one in expr.args if _hands_on(expr, scope)]
+        bound = bound_call(program.module, expr)
+        values += [(bound.func, scope)] if bound is not None else []
     else:
         values = list(parts(program, expr, scope))
     for value, where in values:
