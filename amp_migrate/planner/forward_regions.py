@@ -18,6 +18,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.quiet_forwards import runs_quietly
 from amp_migrate.model.syntax import LOOPS, Scope, shallow
+from amp_migrate.planner.handed_on import hands_on
 from amp_migrate.planner.loss_flow import Step, flow_of, header, is_apart
 from amp_migrate.planner.missing_forward import MissingForward
 from amp_migrate.planner.refusal import Refusal
@@ -128,6 +129,8 @@ class RegionFinder:
         for call, found, _ in behind:
             at = self.program.module.statement_of(call)
             for statement in found:
+                if hands_on(self.program, statement, at):
+                    continue
                 top, block = self._top(statement, at)
                 key = (id(block), self._segment(top, block))
                 members.setdefault(key, []).append((top, block))
