@@ -33,7 +33,12 @@ from amp_migrate.planner.notebook_cells import check_cells
 from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
 from amp_migrate.planner.order import check_order
 from amp_migrate.planner.refusal import Refusal, place_of
-from amp_migrate.planner.regions import Region, Regions, forwards_before
+from amp_migrate.planner.regions import (
+    Region,
+    Regions,
+    forwards_before,
+    joined,
+)
 from amp_migrate.planner.scaler_placement.helpers import reach
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.scheduler import guard_edits
@@ -180,7 +185,7 @@ class LoopPlanner:
         """The regions in other scopes; what breaks in any of them is collected."""
         scope = loop.scope
         before = [*before, *self._forwards_before(loop)]
-        before = list({id(r.first): (where, r) for where, r in before}.values())
+        before = joined(before)
         refuse_in_callers(self.program, before)
         refuse_taken(
             self.program, [*((scope, one) for one in regions.regions), *before]

@@ -26,6 +26,12 @@ class Region:
         )
         return self.block[start : stop + 1]
 
+    def reaches(self, statement: ast.stmt) -> bool:
+        """Whether a statement of its block is one of those, or stands before them."""
+        return index_in(self.block, statement) <= index_in(
+            self.block, self.last
+        )
+
 
 @dataclass(frozen=True)
 class Hoist:
@@ -46,6 +52,28 @@ class Regions:
     hoists: tuple[Hoist, ...]
     tainted: frozenset[str]
     """Names that hold values computed under autocast."""
+
+
+def joined(found: list[tuple[Scope, Region]]) -> list[tuple[Scope, Region]]:
+    """Runs of one block that overlap, as those of two losses that are computed side by side, made
+    one.
+    """
+    blocks: dict[int, list[tuple[Scope, Region]]] = {}
+    for one in found:
+        blocks.setdefault(id(one[1].block), []).append(one)
+    return [one for near in blocks.values() for one in _merged(near)]
+
+
+def _merged(near: list[tuple[Scope, Region]]) -> list[tuple[Scope, Region]]:
+    kept: list[tuple[Scope, Region]] = []
+    for scope, region in sorted(near, key=lambda one: one[1].first.lineno):
+        above = kept[-1][1] if kept else None
+        if above is not None and above.reaches(region.first):
+            last = above.last if above.reaches(region.last) else region.last
+            kept[-1] = scope, Region(above.first, last, region.block)
+        else:
+            kept.append((scope, region))
+    return kept
 
 
 def stretched(region: Region, hoists: tuple[Hoist, ...]) -> Region:
