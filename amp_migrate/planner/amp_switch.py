@@ -234,6 +234,7 @@ class SwitchFinder:
             self._beyond(move, here)
             for move in moves or self._moves_near(scope)
         ]
+        moves = self.questions.leading(moves)
         found = next(self._found(moves, here), None)
         beside = self._of_models_beside(moves, scope)
         found = found or next(self._found(beside, here), None)
@@ -248,7 +249,7 @@ class SwitchFinder:
             return told, None
         unread = (
             m
-            for m in self.questions.leading(moves)
+            for m in moves
             if not self._follows_cuda(m)
             if m.device is None or not asked_of_tensor(self.program, m.device)
         )
