@@ -37,6 +37,8 @@ def refuse_hooks(
         if id(other.module) in near and _matters(program, call, other, scope):
             raise Refusal("gradient-mutated", call, why)
     for home, call, why in _hooks_abroad(program, scope, around):
+        if home is program:
+            raise Refusal("gradient-mutated", call, why)
         place = f"{file_seen_from(program, home)}:{call.lineno}"
         raise Refusal("gradient-mutated", around[0], f"{why}: {place}")
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact, join
 from amp_migrate.planner.half_safety.called_bodies import run_by
-from amp_migrate.planner.half_safety.reach import perhaps_reachable
+from amp_migrate.planner.half_safety.reach import own_version, perhaps_reachable
 
 Facts = dict[Binding, Fact]
 
@@ -21,7 +21,9 @@ Facts = dict[Binding, Fact]
 class HandedFacts:
     """The facts of parameters, from all calls that were added."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program) -> None:
+        """`program`: whose files are asked about, whoever leads to them."""
+        self._program = program
         self._found: dict[Scope, list[Facts]] = {}
 
     def add(
@@ -31,9 +33,17 @@ class HandedFacts:
         program = asked.inference.program
         for node, where in perhaps_reachable(program, statements, scope):
             if isinstance(node, ast.Call) and asked.inference.inside(node):
-                for _, inner in _abroad(program, node, where):
+                for inner in self._abroad(program, node, where):
                     facts = dict(_given(asked, node, where, inner))
                     self._found.setdefault(inner, []).append(facts)
+
+    def _abroad(
+        self, program: Program, call: ast.Call, scope: Scope
+    ) -> Iterator[Scope]:
+        for home, inner in run_by(program, call, scope):
+            if home is not program and isinstance(inner.node, FUNCTIONS):
+                where, body = own_version(self._program, home, inner.node)
+                yield where.scope(body)
 
     def of(self, scope: Scope) -> list[Facts]:
         """Of one function: apart for calls that hand half and calls that hand float32 for the same
@@ -54,14 +64,6 @@ _Widths = tuple[tuple[Binding, DType], ...]
 def _widths(facts: Facts) -> _Widths:
     widths = DType.HALF | DType.FLOAT
     return tuple((one, fact.dtypes & widths) for one, fact in facts.items())
-
-
-def _abroad(
-    program: Program, call: ast.Call, scope: Scope
-) -> Iterator[tuple[Program, Scope]]:
-    for home, inner in run_by(program, call, scope):
-        if home is not program:
-            yield home, inner
 
 
 def _given(

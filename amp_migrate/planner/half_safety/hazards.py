@@ -53,6 +53,7 @@ from amp_migrate.planner.half_safety.other_files import (
     apart_elsewhere,
     cast_elsewhere,
     in_other_file,
+    second_order,
 )
 from amp_migrate.planner.half_safety.reach import (
     abroad,
@@ -124,7 +125,7 @@ class Hazards:
         """Collect casts. Raises Refusal, under the rule's name, for what no cast mends."""
         self.check_here(statements, scope)
         reached: dict[str, None] = {}
-        is_wide, handed = False, HandedFacts()
+        is_wide, handed = False, HandedFacts(self.program)
         handed.add(self.asked, statements, scope)
         for program, function, calls in abroad(self.program, statements, scope):
             reached[resolved(program.module.path)] = None
@@ -161,6 +162,11 @@ class Hazards:
         of them would not fit what some of them write into.
         """
         other.check_here(function.body, other.program.scope(function))
+        if other.program is self.program:
+            self.casts = {**other.casts, **self.casts}
+            self.islands = {**other.islands, **self.islands}
+            self.functions |= other.functions
+            return
         mended = () if kinds > 1 and other.is_strict else calls
         self._check_mended(node, other, other.program, function, mended)
 
@@ -228,7 +234,7 @@ class Hazards:
         """What a call hands to others, and the functions of autograd that it runs."""
         if self.elsewhere:
             if grad_keeps_graph(self.program, call):
-                raise self._second_order(call)
+                raise second_order(self.program, call)
             refuse_backward(self.program, call, scope)
         for find in (operands_on_cpu, moved_in_half, handed_abroad):
             for expr in find(self.asked, call, scope):
@@ -248,15 +254,6 @@ class Hazards:
         """Whether a value may be a floating-point tensor."""
         fact = self.asked.fact(expr, scope)
         return fact.may_be_tensor or DType.COMPLEX in fact.dtypes
-
-    def _second_order(self, call: ast.Call) -> Refusal:
-        """The files are planned together, where the gradients may be taken outside of autocast."""
-        return Refusal(
-            "double-backward",
-            call,
-            "gradients that are taken within the loss must be float32, and would be half here",
-            (resolved(self.program.module.path),),
-        )
 
     def _refuse_bce(self, call: ast.Call, scope: Scope) -> None:
         """No cast lets a binary cross-entropy on probabilities run under autocast."""

@@ -72,3 +72,13 @@ def _receiver(text: str) -> str:
     parsed = ast.parse(f"({text})", mode="eval").body
     first = text.split("\n", maxsplit=1)[0]
     return first if isinstance(parsed, _TIGHT) else f"({first})"
+
+
+def second_order(program: Program, call: ast.Call) -> Refusal:
+    """The files are planned together, where the gradients may be taken outside of autocast."""
+    return Refusal(
+        "double-backward",
+        call,
+        "gradients that are taken within the loss must be float32, and would be half here",
+        (resolved(program.module.path),),
+    )

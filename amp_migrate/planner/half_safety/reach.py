@@ -28,6 +28,7 @@ from amp_migrate.model.targets import (
     targets,
 )
 from amp_migrate.model.unknown_models import methods_abroad, possible
+from amp_migrate.project.import_paths import resolved
 
 
 def reachable(
@@ -88,15 +89,20 @@ def abroad(
     program: Program, statements: list[ast.stmt], scope: Scope
 ) -> list[tuple[Program, Function, tuple[ast.Call, ...]]]:
     """Functions of other modules of the project that the statements run, transitively; with all
-    calls of those that the statements alone call, none for the others.
+    calls of those that the statements alone call, none for the others. Those of the program's own
+    files that nothing but such a function leads to are among them.
     """
+    own = {where.node for _, where in reachable(program, statements, scope)}
     found: dict[Function, Program] = {}
     direct: dict[Function, list[ast.Call]] = {}
     hidden: set[Function] = set()
     wanted = [(program, statements, scope, 0)]
     while wanted:
         where, block, inside, depth = wanted.pop()
-        for other, function, call in _next_abroad(where, block, inside):
+        for home, body, call in _next_abroad(where, block, inside):
+            other, function = own_version(program, home, body)
+            if function in own:
+                continue
             if call is None or depth:
                 hidden.add(function)
             else:
@@ -114,6 +120,26 @@ def abroad(
         )
         for function, other in found.items()
     ]
+
+
+def own_version(
+    program: Program, home: Program, function: Function
+) -> tuple[Program, Function]:
+    """A function as the program itself has it, if its file is one of the program's."""
+    if home is program:
+        return home, function
+    place = (resolved(home.module.path), function.lineno, function.name)
+    mine = program.remembered(own_version, lambda: _by_place(program))
+    return (program, mine[place]) if place in mine else (home, function)
+
+
+def _by_place(program: Program) -> dict[tuple[str, int, str], Function]:
+    paths = {file: resolved(file.path) for file in program.module.files}
+    return {
+        (paths[scope.module], node.lineno, node.name): node
+        for node, scope in program.module.scopes.items()
+        if isinstance(node, FUNCTIONS)
+    }
 
 
 def _next_abroad(
