@@ -19,9 +19,10 @@ from amp_migrate.model.tensors.parameters import arguments
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.records import NamedTuple
-from amp_migrate.torch_facts.gradients import ASKS_FINITE, TO_NUMBERS
+from amp_migrate.torch_facts.gradients import ASKS_FINITE, RECORDS, TO_NUMBERS
 
-_ADDS = frozenset("add_ sub_ addcmul_ addcdiv_ lerp_ append extend".split())
+_ADDS = frozenset("add_ sub_ addcmul_ addcdiv_ lerp_".split())
+_KEEPS = frozenset(("append", "extend"))
 _OF_MODELS = frozenset(
     "parameters named_parameters modules named_modules param_groups".split()
 )
@@ -33,6 +34,8 @@ class Addition(NamedTuple):
 
     target: ast.expr
     values: tuple[ast.expr, ...]
+    is_kept: bool = False
+    """Whether it stays what it is, in a list."""
 
 
 def refuse_sums(program: Program, scope: Scope, step: ast.Call) -> None:
@@ -48,9 +51,17 @@ def refuse_sums(program: Program, scope: Scope, step: ast.Call) -> None:
             raise Refusal(
                 "gradients-summed-up",
                 node if home is program else step,
-                f"gradients are added up over the steps {where_to}: where one overflows, the "
-                "scaler skips its step, but the sum stays infinite for good",
+                _told(node, where_to),
             )
+
+
+def _told(node: ast.AST, place: str) -> str:
+    added = addition(node)
+    is_kept = added is not None and added.is_kept
+    skips = "where one overflows, the scaler skips its step, but"
+    if is_kept:
+        return f"gradients are kept in a list {place}: {skips} it stays in the list"
+    return f"gradients are added up over the steps {place}: {skips} the sum stays infinite for good"
 
 
 def _run(
@@ -92,7 +103,11 @@ class _Search:
         added = addition(node)
         if added is None or is_gradient(added.target):
             return False
-        given = any(self._holds(one, scope, _DEEP) for one in added.values)
+        given = any(
+            self._holds(one, scope, _DEEP)
+            for one in added.values
+            if not (added.is_kept and _is_record(one))
+        )
         return (
             given
             and not is_guarded(self.program, node)
@@ -235,8 +250,16 @@ def addition(node: ast.AST) -> Addition | None:
     ):
         return None
     given = (*node.args, *(one.value for one in node.keywords))
-    is_sum = node.func.attr in _ADDS
-    return Addition(node.func.value, given) if is_sum else None
+    name = node.func.attr
+    is_kept = name in _KEEPS
+    is_sum = is_kept or name in _ADDS
+    return Addition(node.func.value, given, is_kept) if is_sum else None
+
+
+def _is_record(expr: ast.expr) -> bool:
+    """`p.grad.cpu().numpy()`, for a plot: no tensor takes part in what is computed later."""
+    func = expr.func if isinstance(expr, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in RECORDS
 
 
 def _asks_finite(node: ast.AST) -> bool:
