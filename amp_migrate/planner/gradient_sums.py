@@ -19,7 +19,7 @@ from amp_migrate.model.tensors.parameters import arguments
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.records import NamedTuple
-from amp_migrate.torch_facts.gradients import ASKS_FINITE, RECORDS, TO_NUMBERS
+from amp_migrate.torch_facts.gradients import ASKS_FINITE, TO_NUMBERS
 
 _ADDS = frozenset("add_ sub_ addcmul_ addcdiv_ lerp_".split())
 _KEEPS = frozenset(("append", "extend"))
@@ -259,7 +259,7 @@ def addition(node: ast.AST) -> Addition | None:
 def _is_record(expr: ast.expr) -> bool:
     """`p.grad.cpu().numpy()`, for a plot: no tensor takes part in what is computed later."""
     func = expr.func if isinstance(expr, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr in RECORDS
+    return isinstance(func, ast.Attribute) and func.attr in ("numpy", "tolist")
 
 
 def _asks_finite(node: ast.AST) -> bool:

@@ -50,8 +50,6 @@ SIZES = frozenset(
 """What depends on how large a gradient is."""
 TO_NUMBERS = frozenset("norm item tolist vector_norm isnan isinf".split())
 """What makes numbers of a gradient that are looked at, and no more."""
-RECORDS = frozenset(("numpy", "tolist"))
-"""What takes a gradient out of torch: no tensor is computed with it later."""
 NO_MULTIPLES = frozenset(
     "sign sign_ sgn hardtanh hardtanh_ tanh tanh_ normalize norm renorm sigmoid".split()
 )
