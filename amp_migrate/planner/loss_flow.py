@@ -14,12 +14,15 @@ from amp_migrate.model.gradient_flow import (
     under_no_grad,
     without_gradient,
 )
-from amp_migrate.model.losses import body_of, callables
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.quiet_forwards import all_quiet
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.planner.kept_by_models import (
+    asked_objects,
+    written_by_models,
+)
 from amp_migrate.planner.own_attributes import own_attributes, path_of
 
 _MUTATORS = {
@@ -66,13 +69,15 @@ class Flow:
     def __init__(self, scope: Scope, program: Program) -> None:
         self.scope = scope
         statements = list(_statements(scope))
-        asked = _asked(statements, program)
+        asked = asked_objects(
+            (one for s in statements for one in header(s)), program
+        )
         self.steps = [
             _step(
                 s,
                 i,
                 _touched_by_calls(s, scope, program, ast.Store)
-                | _written_by_models(s, scope, program, asked),
+                | written_by_models(header(s), scope, program, asked),
                 _touched_by_calls(s, scope, program, ast.Load),
             )
             for i, s in enumerate(statements)
@@ -210,43 +215,6 @@ def _touched_by_calls(
                 for method in program.values.callees(node, scope):
                     found |= own_attributes(method, program, how)
     return {f"{scope.self_name}.{name}" for name in found}
-
-
-def _asked(statements: list[ast.stmt], program: Program) -> set[str]:
-    """The objects of which a body reads attributes other than to call them."""
-    found: set[str] = set()
-    for statement in statements:
-        for root in header(statement):
-            for node in shallow(root):
-                if isinstance(node, ast.Attribute) and isinstance(
-                    node.ctx, ast.Load
-                ):
-                    parent = program.module.parents.get(node)
-                    called = parent.func if isinstance(parent, ast.Call) else 0
-                    if called is not node:
-                        found.add(dotted_name(node.value) or "")
-    return found
-
-
-def _written_by_models(
-    statement: ast.stmt, scope: Scope, program: Program, asked: set[str]
-) -> set[str]:
-    """`model(x)` sets what its forward sets, as `model.loss`."""
-    found: set[str] = set()
-    for root in header(statement):
-        for node in shallow(root):
-            name = (
-                dotted_name(node.func) if isinstance(node, ast.Call) else None
-            )
-            if name is None or name not in asked:
-                continue
-            assert isinstance(node, ast.Call)
-            for behind in callables(program, node, scope):
-                body = body_of(behind)
-                if isinstance(body, FUNCTIONS):
-                    there = own_attributes(body, behind[0], ast.Store)
-                    found |= {f"{name}.{one}" for one in there}
-    return found
 
 
 def _step(

@@ -88,6 +88,8 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 def _write(home: Path, texts: Mapping[str, str]) -> None:
+    """The files of a clone, which shows where its root is: `lib/` may be on the search path."""
+    (home / ".git").mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text, encoding="utf-8")

@@ -1,0 +1,94 @@
+"""What a model keeps of its forward: `model(x, y)` sets `model.loss`, which is `raw_model.loss`
+where that is the same object, wrapped or not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from amp_migrate.model.losses import body_of, callables
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.planner.own_attributes import own_attributes
+
+_HOPS = 3
+
+
+def asked_objects(
+    roots: Iterable[ast.AST], program: Program
+) -> dict[str, ast.expr]:
+    """The objects of which a body reads attributes other than to call them, by their names."""
+    found: dict[str, ast.expr] = {}
+    for root in roots:
+        for node in shallow(root):
+            if isinstance(node, ast.Attribute) and isinstance(
+                node.ctx, ast.Load
+            ):
+                parent = program.module.parents.get(node)
+                called = parent.func if isinstance(parent, ast.Call) else 0
+                if called is not node:
+                    found[dotted_name(node.value) or ""] = node.value
+    return found
+
+
+def written_by_models(
+    roots: Iterable[ast.AST],
+    scope: Scope,
+    program: Program,
+    asked: dict[str, ast.expr],
+) -> set[str]:
+    """The attributes that the forwards of the models set which run in `roots`, by the names of the
+    objects that are asked for them.
+    """
+    found: set[str] = set()
+    for root in roots if asked else ():
+        for node in shallow(root):
+            if isinstance(node, ast.Call) and dotted_name(node.func):
+                names = list(_same_objects(node.func, scope, program, asked))
+                written = _written(node, scope, program) if names else set()
+                found |= {f"{name}.{one}" for name in names for one in written}
+    return found
+
+
+def _same_objects(
+    called: ast.expr, scope: Scope, program: Program, asked: dict[str, ast.expr]
+) -> Iterator[str]:
+    """Of the objects that are asked, those that are what is called, or that it wraps."""
+    name = dotted_name(called)
+    models = {
+        other: held
+        for other, held in asked.items()
+        if other != name and program.values.is_model(held, scope)
+    }
+    yield from [name] if name in asked else []
+    ours = set(_origins(called, scope, program)) if models else set()
+    for other, held in models.items():
+        if ours & set(_origins(held, scope, program)):
+            yield other
+
+
+def _origins(
+    model: ast.expr, scope: Scope, program: Program, hops: int = _HOPS
+) -> Iterator[ast.AST]:
+    """What makes a model, and the one that it wraps: `DistributedDataParallel(net)`."""
+    made = program.values.of(model, scope).origin
+    if made is None or not hops:
+        return
+    yield made
+    if not isinstance(made, ast.Call) or made not in program.module.parents:
+        return
+    name = program.canonical(made.func) or ""
+    if made.args and name.startswith("torch."):
+        where = program.module.scope_of(made)
+        yield from _origins(made.args[0], where, program, hops - 1)
+
+
+def _written(call: ast.Call, scope: Scope, program: Program) -> set[str]:
+    found: set[str] = set()
+    for behind in callables(program, call, scope):
+        body = body_of(behind)
+        if isinstance(body, FUNCTIONS):
+            found |= own_attributes(body, behind[0], ast.Store)
+    return found
