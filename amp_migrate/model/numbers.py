@@ -45,6 +45,22 @@ def numbers(
     )
 
 
+def sole_number(
+    program: Program, expr: ast.Name | ast.Attribute
+) -> float | None:
+    """`self.scope` of `self.scope = 512`, where nothing else sets it."""
+    dotted = dotted_name(expr)
+    if dotted is None:
+        return None
+    bindings = program.reaching.at(expr, dotted).bindings
+    if len(bindings) != 1 or bindings[0].how != "assign":
+        return None
+    value = None if bindings[0].index is not None else bindings[0].value
+    if value is None:
+        return None
+    return number(value, program.module.scope_of(value))
+
+
 def _arithmetic(
     program: Program, expr: ast.BinOp, scope: Scope, deep: int
 ) -> Iterator[float]:

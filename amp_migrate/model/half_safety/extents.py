@@ -20,6 +20,7 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Function, Scope, returned
+from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import operands
 from amp_migrate.records import NamedTuple
@@ -83,7 +84,7 @@ class _Extents(NamedTuple):
 
     def _followed(self, expr: ast.expr, scope: Scope, deep: int) -> float:
         if isinstance(expr, ast.Attribute):
-            buffer = self.inference.registered(expr, scope)
+            buffer = registered(self.inference.program, expr, scope)
             if buffer is not None:
                 return self.of(*buffer, deep - 1)
         if isinstance(expr, (ast.Name, ast.Attribute)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.model.tensors.inference import Inference
@@ -20,6 +21,9 @@ def values_of(
     if binding.how == "parameter":
         yield from inference.passed(binding)
         return
+    if value is not None and binding.how == "for":
+        yield from _gone_through(inference.program, value, place)
+        return
     if value is None or binding.how not in ("assign", "walrus", "augmented"):
         return
     if place is not None and not isinstance(value, (ast.Tuple, ast.List)):
@@ -28,6 +32,21 @@ def values_of(
     if place is not None and isinstance(value, (ast.Tuple, ast.List)):
         value = value.elts[place] if place < len(value.elts) else value
     yield value, inference.program.module.scope_of(value)
+
+
+def _gone_through(
+    program: Program, iterable: ast.expr, index: int | None
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What a loop takes its values out of."""
+    home = program.module.scope_of(iterable)
+    if index is None:
+        yield iterable, home
+    elif isinstance(iterable, ast.Call):
+        called, given = dotted_name(iterable.func), iterable.args
+        if called == "enumerate" and index == 1 and given:
+            yield given[0], home
+        if called == "zip" and index < len(given):
+            yield given[index], home
 
 
 def _element(
@@ -69,7 +88,21 @@ def passed_on(expr: ast.expr, scope: Scope) -> list[ast.expr]:
         return [expr.value, *_stored(expr, scope)]
     if isinstance(expr, (ast.NamedExpr, ast.Starred)):
         return [expr.value]
+    if isinstance(expr, ast.List):
+        return expr.elts
+    if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
+        return [expr.elt]
     return []
+
+
+def added(scope: Scope, name: str) -> list[ast.expr]:
+    """What is appended to a list of this name."""
+    home = scope.lookup(name.partition(".")[0])
+    return [
+        one.value
+        for one in (home.stored.get(name, ()) if home else ())
+        if one.key is None
+    ]
 
 
 def _stored(expr: ast.Subscript, scope: Scope) -> list[ast.expr]:

@@ -13,6 +13,7 @@ from amp_migrate.model.literals import limited, number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.torch_facts import ops
@@ -91,9 +92,9 @@ def _behind(
     if dotted is None:
         return
     if isinstance(expr, ast.Attribute):
-        registered = inference.registered(expr, scope)
-        if registered is not None:
-            yield registered
+        buffer = registered(inference.program, expr, scope)
+        if buffer is not None:
+            yield buffer
     module = inference.program.module
     for one in inference.program.reaching.at(expr, dotted).bindings:
         if one.value in module.parents and one.how == "assign":

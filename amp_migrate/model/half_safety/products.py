@@ -34,6 +34,8 @@ def apart(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         is_product = found is not None and found.policy == "lower"
         if found is not None and is_product and found.form != "in-place":
             given = operands(found, node)
+        elif found is None:
+            given = _given_layer(asked, node, scope)
     is_sparse = any(asked.fact(one, scope).sparse for one in given)
     if is_sparse and asked.inference.inside(node):
         casts = tuple(one for one in given if asked.needs_cast(one, scope))
@@ -74,9 +76,15 @@ def of_call(
 
 def of_layer(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
     """`self.clock(seconds)` with a linear layer."""
+    yield from _product(asked, call, _given_layer(asked, call, scope), scope)
+
+
+def _given_layer(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
+    """What a layer that multiplies with its weights is given."""
     row = layers.layer(asked.inference.program.values.of(call.func, scope).name)
-    if row is not None and row.op is not None and row.op.policy == "lower":
-        yield from _product(asked, call, call.args[:1], scope)
+    op = row.op if row is not None else None
+    is_product = op is not None and op.policy == "lower"
+    return call.args[:1] if is_product else []
 
 
 def _product(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.half_safety.bodies_abroad import (
+from amp_migrate.model.bodies_abroad import (
     body_abroad,
     values_given,
 )
 from amp_migrate.model.half_safety.given_values import (
+    added,
     passed_on,
     values_of,
     values_returned,
@@ -41,7 +42,7 @@ from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Spelling, Trait
 
-_DEEP = 16
+_DEEP = 40
 _THROUGH = frozenset("float to double neg mean pow square".split()) | {
     row.name for row in ops.shapes.ROWS if row.result == "same"
 }
@@ -102,11 +103,12 @@ class Search:
             return self._call(expr, scope, deep, complemented)
         if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.Pow):
             return self._operation(expr, scope, deep, complemented)
+        home = self.asked.inference.program.module.scope_of
         return [
             weak
             for inner in passed_on(expr, scope)
             for weak in self.behind(
-                inner, scope, deep - 1, complemented=complemented
+                inner, home(inner), deep - 1, complemented=complemented
             )
         ]
 
@@ -143,20 +145,11 @@ class Search:
             program.reaching.at(expr, dotted) if dotted is not None else None
         )
         if reach is None or not reach.bindings:
-            is_view = (
-                isinstance(expr, ast.Attribute)
-                and ops.method(expr.attr) is not None
-            )
-            inner = (
-                expr.value
-                if isinstance(expr, ast.Attribute) and is_view
-                else None
-            )
-            return (
-                self.behind(inner, scope, deep - 1, complemented=complemented)
-                if inner is not None
-                else []
-            )
+            if isinstance(expr, ast.Attribute) and ops.method(expr.attr):
+                return self.behind(
+                    expr.value, scope, deep - 1, complemented=complemented
+                )
+            return []
         found: list[WeakPlace] = []
         for binding in reach.bindings:
             if binding.how == "parameter":
@@ -167,6 +160,10 @@ class Search:
                     value, home, deep - 1, complemented=complemented
                 )
             found += self._part(binding, deep, complemented)
+        for value in added(scope, dotted or ""):
+            found += self.behind(
+                value, scope, deep - 1, complemented=complemented
+            )
         return found or self._written(expr, dotted or "", reach.bindings, scope)
 
     def _part(

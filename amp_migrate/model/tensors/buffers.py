@@ -1,4 +1,4 @@
-"""The calls that register the buffers of a class."""
+"""The buffers of a class, and the calls that register them."""
 
 from __future__ import annotations
 
@@ -31,3 +31,22 @@ def registrations(
         and call.func.attr == "register_buffer"
         and len(call.args) > 1
     ]
+
+
+def registered(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> tuple[ast.expr, Scope] | None:
+    """What `self.bank` is made of, by `self.register_buffer("bank", torch.zeros(9))`."""
+    cls = program.graph.class_around(scope)
+    if cls is None or not isinstance(expr.value, ast.Name):
+        return None
+    if expr.value.id != scope.self_name:
+        return None
+    known = program.remembered(
+        (registrations, cls), lambda: registrations(program, cls)
+    )
+    for call, where in known:
+        first = call.args[0]
+        if isinstance(first, ast.Constant) and first.value == expr.attr:
+            return call.args[1], where
+    return None

@@ -32,6 +32,7 @@ from amp_migrate.model.tensors.sequences import (
     sequential,
     through_layer,
 )
+from amp_migrate.model.tensors.sparse_results import with_sparse
 from amp_migrate.model.tensors.spelling import (
     operands,
     operands_and_others,
@@ -39,7 +40,7 @@ from amp_migrate.model.tensors.spelling import (
 )
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
-from amp_migrate.torch_facts.ops import Op, Policy, Spelling
+from amp_migrate.torch_facts.ops import Op, Policy, Spelling, Trait
 from amp_migrate.torch_facts.ops.row import Bounds
 
 if TYPE_CHECKING:
@@ -113,11 +114,14 @@ def operator(
 
 
 def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
-    """A product of a sparse matrix is sparse where both are."""
+    """A product of a sparse matrix is sparse where both are; what works element by element leaves
+    it sparse.
+    """
     asked = facts if op.always_breaks else facts[:1]
     return (
-        op.policy == "keeps"
+        op.policy in ("keeps", "fp32")
         and not op.dense
+        and Trait.REDUCES not in op.traits
         and bool(asked)
         and all(fact.sparse for fact in asked)
     )
@@ -263,7 +267,10 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         and inference.of(call.func.value, scope).is_array
     ):
         return ARRAY
-    return _handed(inference, call, scope)
+    found = _handed(inference, call, scope)
+    if inference.inside(call):
+        return found
+    return with_sparse(inference, call, scope, found)
 
 
 def _of_this_call(

@@ -17,6 +17,7 @@ _ROUNDS = 8
 _EXACT = 3
 """Rounds after which ranges are given up: they may grow for ever, dtypes cannot."""
 _NONE = 1_000_000
+_NEVER = -1
 
 
 class Fixpoint:
@@ -58,6 +59,10 @@ class Fixpoint:
     def settle(self, key: object, fact: Fact) -> None:
         """Say what a key is, before it is asked."""
         self._settled[key] = fact
+
+    def leave_open(self) -> None:
+        """What is being computed is no answer yet: neither it nor what rests on it is settled."""
+        self._lowest = _NEVER
 
     def forget(self) -> None:
         """Start over: what facts rest on has changed."""

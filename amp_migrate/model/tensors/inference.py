@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.numbers import sole_number
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import of_operation
-from amp_migrate.model.tensors.buffers import registrations
+from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     ARRAY,
@@ -79,19 +80,46 @@ class Inference:
         self._depth = 0
         self._level = [0]  # shared with the inferences that this one leads to
         self._steps = 0
+        self._cut: dict[ast.expr, Scope] = {}
+        """What lay too deep for the question that led there."""
+        self._asked: set[ast.expr] = set()
+        """What is being asked by itself, since it lay too deep."""
 
     def of(self, expr: ast.expr, scope: Scope) -> Fact:
         """What `expr`, evaluated in `scope`, may be."""
         if expr in self.casts:
             return FLOAT
+        found = self._ask(expr, scope)
+        if self._cut and not self._depth:
+            return self._whole(expr, scope)
+        return found
+
+    def _ask(self, expr: ast.expr, scope: Scope) -> Fact:
         return self._facts.of(expr, lambda: self._bounded(expr, scope))
+
+    def _whole(self, expr: ast.expr, scope: Scope) -> Fact:
+        """The answer anew, where some of it lay too deep: that is asked by itself first. What comes
+        back to itself there stays unknown.
+        """
+        cut, self._cut = self._cut, {}
+        self._asked.add(expr)
+        for one, where in cut.items():
+            if one not in self._asked:
+                self.of(one, where)
+        self._asked.update(cut)
+        found = self._ask(expr, scope)
+        self._asked.difference_update(cut, (expr,))
+        self._cut = {}
+        return found
 
     def _bounded(self, expr: ast.expr, scope: Scope) -> Fact:
         self._steps += 1
         if self._level[0] > _DEEPEST:  # each takes many frames of Python
             return UNKNOWN
-        if self._depth > _DEEP or self._steps > _BUDGET:
+        if self._steps > _BUDGET:
             return UNKNOWN
+        if self._depth > _DEEP:
+            return self._too_deep(expr, scope)
         self._depth += 1
         self._level[0] += 1
         try:
@@ -99,6 +127,13 @@ class Inference:
         finally:
             self._depth -= 1
             self._level[0] -= 1
+
+    def _too_deep(self, expr: ast.expr, scope: Scope) -> Fact:
+        """For now it is unknown, and so is what rests on it."""
+        if expr not in self._asked:
+            self._cut[expr] = scope
+            self._facts.leave_open()
+        return UNKNOWN
 
     def inside(self, node: ast.AST) -> bool:
         """Whether autocast may be on where `node` runs."""
@@ -120,6 +155,14 @@ class Inference:
         key = (id(program), region)
         if key not in self._abroad:
             there = Inference(program, lambda _: region, lambda _: None)
+            there._level, self._abroad[key] = self._level, there
+        return self._abroad[key]
+
+    def outside_of(self, program: Program) -> Inference:
+        """The inference for what another file runs outside of every region."""
+        key = (id(program), "")
+        if key not in self._abroad:
+            there = Inference(program, lambda _: None, lambda _: None)
             there._level, self._abroad[key] = self._level, there
         return self._abroad[key]
 
@@ -207,7 +250,7 @@ class Inference:
         is_open = any(isinstance(one, ast.Starred) for one in elements)
         known = () if is_open else tuple(facts)
         joined = join(facts)
-        return Fact(joined.dtypes, known, container=True, bounds=joined.bounds)
+        return joined._replace(elements=known, container=True)
 
     def _operation(self, expr: ast.BinOp, scope: Scope) -> Fact:
         op = ops.operator(expr.op)
@@ -229,25 +272,8 @@ class Inference:
             return fact.bounds
         value = number(expr, scope)
         if value is None and isinstance(expr, (ast.Name, ast.Attribute)):
-            value = self._constant(expr)
+            value = sole_number(self.program, expr)
         return None if value is None else (value, value)
-
-    def _constant(self, expr: ast.Name | ast.Attribute) -> float | None:
-        """`self.scope` of `self.scope = 512`, where nothing else sets it."""
-        dotted = dotted_name(expr)
-        bindings = (
-            self.program.reaching.at(expr, dotted).bindings
-            if dotted is not None
-            else ()
-        )
-        values = [
-            one.value
-            for one in bindings
-            if one.how == "assign" and one.index is None
-        ]
-        if len(values) != 1 or len(bindings) != 1 or values[0] is None:
-            return None
-        return number(values[0], self.program.module.scope_of(values[0]))
 
     def _item(self, expr: ast.Subscript, scope: Scope) -> Fact:
         held = self.of(expr.value, scope)
@@ -321,12 +347,11 @@ class Inference:
         if found is None or not found[1]:
             return None
         home, made = found
-        there = Inference(home, lambda _: None, lambda _: None)
-        there._level = self._level
+        there = self.outside_of(home)
         return join(there.bound(one) for one in made)
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
-        buffer = self.registered(expr, scope)
+        buffer = registered(self.program, expr, scope)
         if buffer is not None:
             return self.of(*buffer)
         spelling = ops.method(expr.attr)
@@ -348,25 +373,6 @@ class Inference:
         if given := dictionaries.field(self.program, expr):
             return join(self._each(given))
         return attribute(self, expr, scope) or self.unseen(expr)
-
-    def registered(
-        self, expr: ast.Attribute, scope: Scope
-    ) -> tuple[ast.expr, Scope] | None:
-        """What `self.bank` is made of, by `self.register_buffer("bank", torch.zeros(9))`."""
-        cls = self.program.graph.class_around(scope)
-        if cls is None or not isinstance(expr.value, ast.Name):
-            return None
-        if expr.value.id != scope.self_name:
-            return None
-        for call, where in self.program.remembered(
-            (registrations, cls), lambda: registrations(self.program, cls)
-        ):
-            if (
-                isinstance(call.args[0], ast.Constant)
-                and call.args[0].value == expr.attr
-            ):
-                return call.args[1], where
-        return None
 
     def assume(self, binding: Binding, fact: Fact) -> None:
         """Take a binding to give this, whatever gives it in sight."""

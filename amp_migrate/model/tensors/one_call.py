@@ -70,5 +70,8 @@ def _parameters(
             yield name, inference.of(default, scope)
     if packed is not None:
         rest = [inference.of(one, scope) for one in call.args[len(named) :]]
-        held = join(rest)
-        yield packed.arg, Fact(held.dtypes, tuple(rest), container=True)
+        held = join(rest)._replace(bounds=None)
+        yield (
+            packed.arg,
+            held._replace(elements=tuple(rest), container=True),
+        )

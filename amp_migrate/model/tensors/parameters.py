@@ -46,11 +46,11 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     is_inside = inference.inside(function.args)
     here = [one for one in given if inference.inside(one[0]) == is_inside]
     facts = [inference.of(expr, where) for expr, where in here or given]
-    facts += [
-        inference.of(whole, where).element(place)
+    spreads = [
+        (inference.of(whole, where).element(place), inference.inside(whole))
         for whole, place, where in spread_arguments(program, binding)
-        if inference.inside(whole) == is_inside or not here
     ]
+    facts += [one for one, inside in spreads if inside == is_inside or not here]
     default = _default(scope, name)
     if default is not None and not (
         isinstance(default, ast.Constant) and default.value is None
@@ -60,7 +60,8 @@ def passed(inference: Inference, binding: Binding) -> Fact:
         # An entry point, or a method that a library calls.
         return UNKNOWN if is_inside else ANY_BUT_HALF
     # What runs it under autocast is out of sight where no caller in sight does.
-    is_open = is_inside and not here or _is_open(program, function)
+    is_run = bool(here) or any(inside == is_inside for _, inside in spreads)
+    is_open = is_inside and not is_run or _is_open(program, function)
     return join([*facts, Fact(DType.UNKNOWN)]) if is_open else join(facts)
 
 
@@ -101,18 +102,17 @@ def _packed(inference: Inference, function: Function, scope: Scope) -> Fact:
         (call.args[named - (1 if bound else 0) :], where)
         for call, where, bound in calls
     ]
-    lengths = {len(args) for args, _ in given}
-    if len(lengths) != 1 or any(
+    if not given or any(
         isinstance(a, ast.Starred) for args, _ in given for a in args
     ):
         return UNKNOWN
-    places = range(lengths.pop())
-    elements = tuple(
-        join([inference.of(args[i], where) for args, where in given])
-        for i in places
+    facts = [[inference.of(a, where) for a in args] for args, where in given]
+    whole = join(fact for one in facts for fact in one)
+    is_even = len({len(one) for one in facts}) == 1
+    elements = (
+        tuple(join(one) for one in zip(*facts, strict=True)) if is_even else ()
     )
-    whole = join(list(elements)) if elements else UNKNOWN
-    return Fact(whole.dtypes, elements, container=True)
+    return whole._replace(elements=elements, container=True, bounds=None)
 
 
 def arguments(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.arguments import argument, rest_arguments
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
@@ -75,3 +75,16 @@ def _given(
         given = argument(call, inner, one.arg, bound)
         if given is not None and held and held[0].how == "parameter":
             yield held[0], asked.fact(given, scope)
+    yield from _rest(asked, call, scope, inner)
+
+
+def _rest(
+    asked: Asked, call: ast.Call, scope: Scope, inner: Scope
+) -> Iterator[tuple[Binding, Fact]]:
+    """What goes into `*args`."""
+    for name, held in inner.bindings.items():
+        bound = inner.takes_receiver
+        rest = rest_arguments(call, inner, name, bound) or ()
+        facts = [asked.fact(one, scope) for one in rest]
+        if facts and held[0].how == "parameter":
+            yield held[0], join(facts)._replace(container=True)

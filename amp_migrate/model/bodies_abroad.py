@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
-from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function, Scope, returned
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
 
 
 def body_abroad(
