@@ -13,6 +13,7 @@ from amp_migrate.model.queries import names_set, nodes_in
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.planner.averaged_gradients import averages
 from amp_migrate.planner.conditional_helpers import refuse_conditional_helper
+from amp_migrate.planner.loops_over_optimizers import once_more
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.passed_on import own_method, passed_on
 from amp_migrate.planner.refusal import Refusal
@@ -27,11 +28,15 @@ class Unscaling(Turn):
         self, step: OptimizerStep, place: ast.stmt, text: Template
     ) -> tuple[Template, ...]:
         """Inside `for optimizer in optimizers: optimizer.step()` the name means each of them;
-        before it, and around `[o.step() for o in optimizers]`, none.
+        before it they are gone through once more; around `[o.step() for o in optimizers]` it means
+        none.
         """
         loop = self._optimizer_loop(step)
         if loop is None or self._inside(place, loop):
             return (text,)
+        again = once_more(self.program, self.flow, loop, step.statement, place)
+        if again is not None:
+            return (Template(f"for {again}:\n    {text.text}", text.parts),)
         raise Refusal(
             "gradients-read-twice",
             place,

@@ -142,6 +142,20 @@ class Eraser(ast.NodeTransformer):
             return self.forms.is_value_of_name(value)
         return self.checkpoints.is_entry(target, value)
 
+    def visit_For(self, node: ast.For) -> ast.AST | Statements:
+        """`for o in optimizers: S.unscale_(o)`"""
+        if self._is_unscaling(node) and dotted(node.iter) is not None:
+            return self._gone(node)
+        return self.generic_visit(node)
+
+    def _is_unscaling(self, node: ast.For) -> bool:
+        only = node.body[0]
+        if node.orelse or len(node.body) > 1 or not isinstance(only, ast.Expr):
+            return False
+        given = self.forms.method(only.value, "unscale_", 1)
+        own = node.target.id if isinstance(node.target, ast.Name) else None
+        return given is not None and own is not None and dotted(given[0]) == own
+
     def visit_If(self, node: ast.If) -> ast.AST | Statements:
         """The prologue of an optional scaler, the restored checkpoint, the guarded scheduler."""
         if not node.orelse and (
