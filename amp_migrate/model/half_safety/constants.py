@@ -18,16 +18,15 @@ from amp_migrate.torch_facts.ops import Spelling, creation
 _RULE = "big-constant-in-half"
 _MIXES = (ast.Add, ast.Sub, ast.Mult)
 _MIXED_IN_PLACE = ("add", "sub", "mul")
+_TYPED = ("cast", "default", "data")
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """Fills, bounds, choices, writes, factors and summands."""
     if isinstance(node, ast.Call):
         found = spelled(asked.inference, node, scope)
-        if found is not None and found.op.constants:
-            yield from _of_call(asked, node, found, scope)
-        elif found is not None and found.op.name in _MIXED_IN_PLACE:
-            yield from _mixed_in(asked, node, found, scope)
+        if found is not None:
+            yield from _of_operator(asked, node, found, scope)
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, _MIXES):
         if carries_huge(asked, node.value, scope):
             yield from _in_place(asked, node, node.target, node.value, scope)
@@ -50,6 +49,17 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 yield _hazard(node, constant, (tensor,))
 
 
+def _of_operator(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
+    if found.op.result in _TYPED:
+        yield from _turned(asked, call, found, scope)
+    elif found.op.constants:
+        yield from _of_call(asked, call, found, scope)
+    elif found.op.name in _MIXED_IN_PLACE:
+        yield from _mixed_in(asked, call, found, scope)
+
+
 def _mixed_in(
     asked: Asked, call: ast.Call, found: Spelling, scope: Scope
 ) -> Iterator[Hazard]:
@@ -58,6 +68,34 @@ def _mixed_in(
     if found.form == "in-place" and len(given) > 1:
         if carries_huge(asked, given[1], scope):
             yield from _in_place(asked, call, given[0], given[1], scope)
+
+
+def _turned(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
+    """`((1 - mask) * -1e9).to(scores.dtype)`, which is minus infinity in half, and
+    `torch.full(size, -1e9, dtype=scores.dtype)`.
+    """
+    given = arguments(call, found)
+    if not given or not asked.fact(call, scope).seen_half:
+        return
+    if found.op.result == "cast" and asked.fact(given[0], scope).seen_half:
+        return
+    huge = [one for one in given if carries_huge(asked, one, scope)]
+    if huge:
+        models = tuple(_modelled_on(asked, call, given[1:], scope))
+        yield _hazard(call, huge[0], models)
+
+
+def _modelled_on(
+    asked: Asked, call: ast.Call, given: list[ast.expr], scope: Scope
+) -> Iterator[ast.expr]:
+    """The tensors whose dtype a call asks for: `x` of `.to(x.dtype)` and `.type_as(x)`."""
+    for one in [*given, *(k.value for k in call.keywords)]:
+        named = isinstance(one, ast.Attribute) and one.attr == "dtype"
+        tensor = one.value if isinstance(one, ast.Attribute) and named else one
+        if asked.fact(tensor, scope).seen_half:
+            yield tensor
 
 
 def _of_call(

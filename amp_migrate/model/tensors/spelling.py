@@ -6,15 +6,20 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import default_of
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.looked_up import module_searched, name_searched
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.tensors.parameters import arguments, parameter_of
 from amp_migrate.torch_facts import ops
-from amp_migrate.torch_facts.ops import EVERY, Spelling
+from amp_migrate.torch_facts.ops import EVERY, Op, Spelling, Trait
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
+
+_DEEP = 3
 
 
 def spelled(
@@ -29,6 +34,10 @@ def spelled(
     if not isinstance(func, ast.Attribute):
         return kept_operator(program, func)
     found = ops.method(func.attr)
+    if found is None and isinstance(func.value, ast.Name):
+        return program.remembered(
+            (kept_operator, func), lambda: kept_operator(program, func)
+        )
     if found is None or program.values.callee(call, scope) is not None:
         return None
     held = inference.of(func.value, scope)
@@ -45,21 +54,58 @@ def spelled(
 
 
 def kept_operator(program: Program, func: ast.expr) -> Spelling | None:
-    """The operator that `convolve = F.conv2d`, or `getattr(F, f"conv{n}d")`, stands for; of
-    several one, where autocast treats them alike.
+    """The operator that `convolve = F.conv2d`, or `getattr(F, f"conv{n}d")`, stands for, or what an
+    object is given as `transform=torch.fft.fft2`; of several the one with the fewest kernels, where
+    autocast treats them alike.
     """
-    values: list[ast.expr | None] = [func]
-    if isinstance(func, ast.Name):
-        bindings = program.reaching.at(func, func.id).bindings
-        values = [one.value for one in bindings if one.how == "assign"]
-        if len(values) != len(bindings):
-            return None
-    found = [one for value in values for one in _named(program, value)]
-    alike = len({one.policy for one in found}) == 1
-    return found[0] if alike and len(found) >= len(values) else None
+    found = list(_kept(program, func, _DEEP))
+    known = [one for one in found if one is not None]
+    alike = len({one.policy for one in known}) == 1
+    if not alike or len(known) < len(found):
+        return None
+    return min(known, key=lambda one: _served(one.op))
 
 
-def _named(program: Program, value: ast.expr | None) -> Iterator[Spelling]:
+def _served(op: Op) -> tuple[bool, int]:
+    return Trait.FOURIER not in op.traits, int(op.kernels)
+
+
+def _kept(
+    program: Program, expr: ast.expr, deep: int
+) -> Iterator[Spelling | None]:
+    """Each operator that an expression may be; None for anything else."""
+    named = list(_named(program, expr))
+    if named or isinstance(expr, ast.Call) or deep == 0:
+        yield from named or [None]
+        return
+    dotted = dotted_name(expr)
+    if dotted is None:
+        yield None
+        return
+    bindings = program.reaching.at(expr, dotted).bindings
+    for given in [one for b in bindings for one in _given(program, b)] or [
+        None
+    ]:
+        yield from _kept(program, given, deep - 1) if given else [None]
+
+
+def _given(program: Program, binding: Binding) -> list[ast.expr | None]:
+    """What a name is set to; a parameter is given its default, or what callers in sight pass."""
+    if binding.how == "assign" and binding.index is None:
+        inside = binding.value in program.module.parents
+        return [binding.value if inside else None]
+    found = (
+        parameter_of(program, binding) if binding.how == "parameter" else None
+    )
+    if found is None:
+        return [None]
+    function, _, name = found
+    passed = [one for one, _ in arguments(program, binding)]
+    default = default_of(function, name)
+    return [*passed, *([default] if default is not None else [])] or [None]
+
+
+def _named(program: Program, value: ast.expr) -> Iterator[Spelling]:
     if isinstance(value, ast.Call):
         pattern, module = name_searched(value), module_searched(value)
         if pattern is not None and module is not None:
