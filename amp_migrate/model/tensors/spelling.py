@@ -13,7 +13,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.parameters import arguments, parameter_of
 from amp_migrate.torch_facts import ops
-from amp_migrate.torch_facts.ops import EVERY, Op, Spelling, Trait
+from amp_migrate.torch_facts.ops import EVERY, Kernels, Op, Spelling, Trait
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -66,8 +66,8 @@ def kept_operator(program: Program, func: ast.expr) -> Spelling | None:
     return min(known, key=lambda one: _served(one.op))
 
 
-def _served(op: Op) -> tuple[bool, int]:
-    return Trait.FOURIER not in op.traits, int(op.kernels)
+def _served(op: Op) -> tuple[bool, bool]:
+    return Trait.FOURIER not in op.traits, Kernels.HALF in op.kernels
 
 
 def _kept(
@@ -76,7 +76,9 @@ def _kept(
     """Each operator that an expression may be; None for anything else."""
     named = list(_named(program, expr))
     if named or isinstance(expr, ast.Call) or deep == 0:
-        yield from named or [None]
+        yield from named
+        if not named:
+            yield None
         return
     dotted = dotted_name(expr)
     if dotted is None:
