@@ -50,6 +50,9 @@ class Inside:
     def _at(self, node: ast.AST) -> str | None:
         if self._left and any(one in self._left for one in self._up(node)):
             return None
+        written = self.program.regions.at(node)
+        if written is not None and written.enabled is False:
+            return None
         found = self.own(node)
         if found is not None:
             return found
