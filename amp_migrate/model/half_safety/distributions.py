@@ -63,6 +63,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 yield Hazard("eps-underflow", node, casts, weak.what)
             for one in _halves(asked, _operands(call), scope):
                 yield Hazard(_RULE, call, (one,), _IN_HALF)
+    yield from _drawn(asked, node, scope)
     yield from _solved(asked, node, scope)
     for call, given in _probabilities(asked, node):
         if asked.fact(given, scope).seen_half:
@@ -74,6 +75,16 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             yield from inner
             if not inner:
                 yield Hazard(_RULE, call, (given,), _BOUND)
+
+
+def _drawn(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`gumbel_softmax(logits)`, whose noise is drawn in the dtype of the logits."""
+    if not isinstance(node, ast.Call):
+        return
+    found = spelled(asked.inference, node, scope)
+    if found is not None and Trait.DRAWS in found.op.traits:
+        for one in _halves(asked, operands(found, node), scope):
+            yield Hazard(_RULE, node, (one,), _IN_HALF)
 
 
 def _solved(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:

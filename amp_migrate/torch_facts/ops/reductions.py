@@ -155,7 +155,7 @@ ROWS: tuple[Op, ...] = (
         policy="fp32",
         aten="",
         bounds=UNIT,
-        traits=Trait.SATURATES,
+        traits=Trait.SATURATES | Trait.DRAWS,
     ),
     Op(
         "log_softmax",

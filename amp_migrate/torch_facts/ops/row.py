@@ -56,6 +56,8 @@ class Trait(Flag):
     """Its gradient is infinite where it ends, at 1, so that all depends on what is left to it."""
     INVERTS = auto()
     """Gives an inverse, whose products are small differences of large terms."""
+    DRAWS = auto()
+    """Draws noise in the dtype of its operand, and takes its logarithm: half draws zeros."""
     WIDEST = auto()
     """Gives the widest dtype of its operands, also of those without dimensions."""
 
