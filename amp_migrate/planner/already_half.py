@@ -37,7 +37,9 @@ _NETWORK = re.compile(
 
 def refuse_half(program: Program, scope: Scope) -> None:
     """Raise Refusal where the model that a loop trains is made or turned into another dtype."""
-    if not _MENTIONED.search(program.module.text):
+    if not program.remembered(
+        _MENTIONED, lambda: _MENTIONED.search(program.module.text)
+    ):
         return
     for where in _on_the_way(program, scope):
         found = program.remembered(

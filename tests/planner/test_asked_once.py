@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
+from amp_migrate.model.tensors import held
+from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner import gradient_hooks
+from amp_migrate.planner.half_safety import gradients_inside
 from amp_migrate.planner.plan import Planner
 
 LOOP = """\
@@ -42,3 +46,65 @@ def test_hooks_are_looked_for_once(monkeypatch: pytest.MonkeyPatch, hook: str) -
     expected = [("refused", "gradient-mutated")] * 3 if hook else [("migrated", None)] * 3
     assert [(loop.status, loop.reason) for loop in plan.loops] == expected
     assert set(asked.values()) == {1}
+
+
+def runs_asked(monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[int, list[str | None]]:
+    """How often what a whole loop may run is asked for gradients, and what becomes of the loops."""
+    asked = 0
+    perhaps_reachable = gradients_inside.perhaps_reachable
+
+    def counted(*given: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return perhaps_reachable(*given)
+
+    monkeypatch.setattr(gradients_inside, "perhaps_reachable", counted)
+    plan = Planner(Program(text, "train.py"), Settings()).plan()["train.py"]
+    return asked, [loop.reason for loop in plan.loops]
+
+
+FORCES = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.autograd.grad(x.sum(), x, create_graph={})[0]
+
+
+"""
+
+
+def test_without_gradients_of_gradients_nobody_asks_what_a_loop_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = FORCES.format("False") + LOOP.format(1) + LOOP.format(2)
+    assert runs_asked(monkeypatch, text) == (0, [None, None])
+
+
+def test_with_them_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    second = LOOP.format(2).replace("torch.nn.Linear(2, 2)", "Net()")
+    text = FORCES.format("True") + LOOP.format(1) + second
+    assert runs_asked(monkeypatch, text) == (1, [None, "double-backward"])
+
+
+def test_what_is_put_into_holders_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[int] = Counter()
+    place = held._place
+
+    def counted(node: ast.AST) -> held.Place:
+        asked[id(node)] += 1
+        return place(node)
+
+    monkeypatch.setattr(held, "_place", counted)
+    puts = "".join(f"seen['{one}'] = one\n" for one in "abc")
+    reads = "".join(f"show(seen['{one}'])\n" for one in "abcdef")
+    program = Program(f"seen = {{}}\n{puts}{reads}", "train.py")
+    inference = Inference(program, lambda _: None, lambda _: None)
+    for statement in program.module.tree.body[4:]:
+        assert isinstance(statement, ast.Expr)
+        held.held_half(inference, statement.value)
+        assert isinstance(statement.value, ast.Call)
+        held.held_half(inference, statement.value.args[0], whole=True)
+    holders = [n.value for n in ast.walk(program.module.tree) if isinstance(n, ast.Subscript)]
+    assert [asked[id(one)] for one in holders] == [1] * 3 + [0] * 6

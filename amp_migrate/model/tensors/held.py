@@ -29,6 +29,19 @@ class Put(NamedTuple):
     """Whether it is put there by a method, which a tensor does not have."""
 
 
+class Entry(NamedTuple):
+    """What was put somewhere, with all that tells who reads it: found once for all who ask."""
+
+    value: ast.expr
+    scope: Scope
+    key: str | None
+    deep: int
+    """How deep the holder lies in what its name holds."""
+    handed: bool
+    variable: Scope | None
+    """The scope whose variable the name is; None for an attribute."""
+
+
 class Place(NamedTuple):
     """What an expression reads of."""
 
@@ -47,26 +60,30 @@ def held_half(
         return DType.NONE
     read = _place(node)
     program, found = inference.program, DType.NONE
-    known = program.remembered("what is put", lambda: _puts(program))
-    for put in known.get(read.name, ()):
-        home = program.module.scope_of(put.value)
-        there = program.module.scope_of(node)
-        if _is_read(put, read, whole) and _is_same(read.name, home, there):
-            found |= inference.of(put.value, home).dtypes & DType.HALF
+    known = program.remembered("what is put", lambda: _entries(program))
+    entries = known.get(read.name)
+    if not entries:
+        return found
+    variable = _variable(program, read.name, node)
+    for one in entries:
+        if _is_read(one, read, whole) and one.variable is variable:
+            found |= inference.of(one.value, one.scope).dtypes & DType.HALF
     return found
 
 
-def _is_read(put: Put, read: Place, whole: bool) -> bool:
+def _is_read(entry: Entry, read: Place, whole: bool) -> bool:
     """Whether an entry, or what is read of it, may be what was put."""
-    above = _place(put.holder)
-    key = above.key if above.deep else put.key
-    is_other = None not in (key, read.key) and key != read.key
-    deep = read.deep + (whole or put.handed)
-    return deep > above.deep and not is_other
+    deep = read.deep + (whole or entry.handed)
+    if deep <= entry.deep:
+        return False
+    return entry.key is None or read.key is None or entry.key == read.key
 
 
-def _is_same(name: str, scope: Scope, other: Scope) -> bool:
-    return "." in name or scope.lookup(name) is other.lookup(name)
+def _variable(program: Program, name: str, node: ast.expr) -> Scope | None:
+    """The scope whose variable a name is where an expression stands."""
+    if "." in name:
+        return None
+    return program.module.scope_of(node).lookup(name)
 
 
 def _place(node: ast.AST) -> Place:
@@ -94,12 +111,22 @@ def _key(node: ast.Subscript | ast.Call | ast.Attribute) -> str | None:
     return str(getattr(first, "value", "")) if is_text else None
 
 
-def _puts(program: Program) -> dict[str, list[Put]]:
+def _entries(program: Program) -> dict[str, list[Entry]]:
     """By the names of what they are put into."""
-    found: dict[str, list[Put]] = {}
+    found: dict[str, list[Entry]] = {}
     for node in program.module.parents:
         for put in _put(program, node):
-            found.setdefault(_place(put.holder).name, []).append(put)
+            above = _place(put.holder)
+            found.setdefault(above.name, []).append(
+                Entry(
+                    put.value,
+                    program.module.scope_of(put.value),
+                    above.key if above.deep else put.key,
+                    above.deep,
+                    put.handed,
+                    _variable(program, above.name, put.value),
+                )
+            )
     return found
 
 

@@ -5,7 +5,7 @@ that can be left out of autocast bounds them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
@@ -44,7 +44,8 @@ def refuse_inside_models(
     """Forces, flows, energies: the derivative is part of the forward, and no statement of the loop
     parts them. `known`: the calls that are kept in float32.
     """
-    if not known and not _mentions_gradients(program):
+    # What the loop runs is a costly question: first whether any gradient of such a kind is taken.
+    if all(id(call) in known for call in _kept_graphs(program)):
         return
     for node, where in perhaps_reachable(program, scope.body, scope):
         if (
@@ -61,7 +62,7 @@ def refuse_in_callers(
     """Inner steps and perturbations in what a caller's region runs: what is planned for the
     function that goes backward takes nothing out of it.
     """
-    if not _mentions_gradients(program):
+    if not _gradients(program):
         return
     for scope, region in regions:
         for node, where in perhaps_reachable(
@@ -74,8 +75,25 @@ def refuse_in_callers(
                 raise must_be_float(node, _taken_in(where))
 
 
-def _mentions_gradients(program: Program) -> bool:
-    return any("autograd" in one.text for one in program.module.files)
+def _gradients(program: Program) -> tuple[ast.Call, ...]:
+    """Every call that takes gradients, whoever runs it."""
+    return program.remembered(
+        (_gradients,), lambda: tuple(_found_gradients(program))
+    )
+
+
+def _found_gradients(program: Program) -> Iterator[ast.Call]:
+    home = program.module.scope_of
+    for node in program.module.parents:
+        if isinstance(node, ast.Call):
+            if home(node).module.canonical(node.func) == GRAD:
+                yield node
+
+
+def _kept_graphs(program: Program) -> list[ast.Call]:
+    """Those of them that can be differentiated again."""
+    home = program.module.scope_of
+    return [one for one in _gradients(program) if _keeps_graph(one, home(one))]
 
 
 def _keeps_graph(call: ast.Call, scope: Scope) -> bool:
