@@ -9,6 +9,7 @@ from amp_migrate.checks._code import Code, receiver
 from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
+from amp_migrate.model.decisions import are_exclusive
 from amp_migrate.model.program import Program
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
@@ -39,14 +40,20 @@ def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
         or not isinstance(mistake.node, ast.Call)
     ):
         return None
-    if mistake.optimizers > 1 and not mistake.updates:
+    is_updated = any(_follows(code, one) for one in mistake.updates)
+    if mistake.optimizers > 1 and not is_updated:
         return None
     name = code.source(scaler)
     step = code.replace(
         mistake.node, f"{name}.step($0)", receiver(mistake.node)
     )
-    return (
-        (step,)
-        if mistake.updates
-        else (step, code.add_after(code.statement, f"{name}.update()"))
-    )
+    if is_updated:
+        return (step,)
+    return step, code.add_after(code.statement, f"{name}.update()")
+
+
+def _follows(code: Code, update: ast.AST) -> bool:
+    """Whether the update may come after the step; not where one runs only if the other does not."""
+    program = code.program
+    is_here = program.module.scope_of(update) is code.scope
+    return not is_here or not are_exclusive(program, update, code.node)

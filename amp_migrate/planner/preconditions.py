@@ -164,14 +164,13 @@ def screen(
     mention = amp_of(program, scope)
     if mention is not None:
         where = program.module.scope_of(mention).module
-        place = (
-            "" if where is scope.module else f" for it (line {mention.lineno})"
-        )
-        what = "this file already" if where is scope.module else where.path
+        what = "this file already uses AMP"
+        if where is not scope.module:
+            what = f"{where.path}, which it runs with, uses AMP (line {mention.lineno})"
         raise Skip(
             "already-amp",
             backwards[0],
-            f"{what} uses AMP{place}; `amp-migrate lint` checks how",
+            f"{what}; `amp-migrate lint` checks how",
         )
     _skip_scaled(program, scope, backwards)
     _refuse_distributed(program, backwards)

@@ -21,8 +21,8 @@ class Mistake(NamedTuple):
     """The scaler as written where it last scaled or stepped."""
     optimizers: int = 1
     """How many optimizers the analysis has seen."""
-    updates: bool = False
-    """Whether the scaler is updated anywhere in sight."""
+    updates: tuple[ast.AST, ...] = ()
+    """Where scalers are updated, as far as that is in sight."""
     optimizer: str = ""
     """The identity of the optimizer that lacks gradients."""
     owner: ast.expr | None = None

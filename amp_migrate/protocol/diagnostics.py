@@ -96,7 +96,7 @@ class Diagnostics:
             related,  # type: ignore[arg-type]
             exprs[0] if len(exprs) == 1 else None,
             len(self.participants.owners.optimizers),
-            bool(self.participants.updates),
+            tuple(n for ns in self.participants.updates.values() for n in ns),
         )
 
     def stepped_twice(self, bare: Witnesses, here: Here) -> None:
