@@ -18,6 +18,7 @@ from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import EVERY, Spelling
 
 _RULE = "dtype-strict-inplace"
+_HALF_METHODS = ("half", "bfloat16")
 
 
 def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
@@ -63,12 +64,22 @@ def _together(
 def _kept(
     asked: Asked, node: ast.Assign, target: ast.Attribute, scope: Scope
 ) -> Iterator[Hazard]:
-    """Values that become those of a parameter or a buffer, with their dtype; `copy_` converts."""
+    """Values that become those of a parameter or a buffer, with their dtype; `copy_` converts.
+    What says `half()` itself is half without AMP, too.
+    """
+    if isinstance(node.value, ast.Call) and _is_cast(node.value):
+        return
     is_half = asked.fact(node.value, scope).seen_half
     if is_half and not asked.fact(target.value, scope).seen_half:
         name = ast.unparse(target.value)
         message = f"`{name}` would become half precision here, and be read outside of autocast, too"
         yield Hazard(_RULE, node, (node.value,), message)
+
+
+def _is_cast(call: ast.Call) -> bool:
+    """`weight.data.half()`"""
+    func = call.func
+    return isinstance(func, ast.Attribute) and func.attr in _HALF_METHODS
 
 
 def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
