@@ -31,13 +31,27 @@ def layers(program: Program, cls: ast.ClassDef) -> tuple[Layer, ...]:
     in: this one, or a neighbour's for another file of the project.
     """
     return program.remembered(
-        (layers, cls), lambda: tuple(_found_layers(program, cls))
+        (layers, cls),
+        lambda: tuple(
+            _found_layers((program, cls, program.module.scopes[cls]))
+        ),
     )
 
 
-def _found_layers(program: Program, cls: ast.ClassDef) -> Iterator[Layer]:
-    wanted: list[Place] = [(program, cls, program.module.scopes[cls])]
-    seen: set[ast.AST] = {cls}
+def layers_made(program: Program, made: ast.expr) -> tuple[Layer, ...]:
+    """The same of what an expression makes, `build_flow(args)`: a factory gives a model the layers
+    that its class does not name.
+    """
+    scope = program.module.scope_of(made)
+    return program.remembered(
+        (layers_made, made),
+        lambda: tuple(_found_layers((program, made, scope))),
+    )
+
+
+def _found_layers(start: Place) -> Iterator[Layer]:
+    wanted: list[Place] = [start]
+    seen: set[ast.AST] = {start[1]}
     for home, place, scope in wanted:  # grows while it is read
         if isinstance(place, ast.ClassDef):
             yield home, place

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import argument, spread
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.model_runs import model_runs
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from amp_migrate.model.tensors.inference import Inference
 
 _MOST = 30
-_RUN = (Kind.MODEL, Kind.CRITERION)
 
 
 def passed(inference: Inference, binding: Binding) -> Fact:
@@ -90,7 +89,7 @@ def _is_open(program: Program, function: Function) -> bool:
     if function.name != "forward" or owner is None:
         return program.graph.escapes(function)
     assert isinstance(owner.node, ast.ClassDef)
-    known = _runs(program)
+    known = model_runs(program)
     return not any(one in known for one in program.graph.heirs(owner.node))
 
 
@@ -205,7 +204,7 @@ def _sites(
         yield from program.graph.constructors.of(function, owner.node)
     if function.name in ("forward", "__call__") and owner is not None:
         assert isinstance(owner.node, ast.ClassDef)
-        for call, scope in _runs(program).get(owner.node, ()):
+        for call, scope in model_runs(program).get(owner.node, ()):
             yield call, scope, True
 
 
@@ -215,26 +214,6 @@ def _calls_forward(program: Program, call: ast.Call) -> bool:
     return isinstance(func, ast.Attribute) and not isinstance(
         func.value, ast.Call
     )
-
-
-def _runs(program: Program) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
-    """The calls that run a model, by its class."""
-    return program.remembered(_runs, lambda: _found_runs(program))
-
-
-def _found_runs(
-    program: Program,
-) -> dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]:
-    found: dict[ast.ClassDef, list[tuple[ast.Call, Scope]]] = {}
-    for scope in program.module.scopes.values():
-        for call in scope.calls:
-            if program.canonical(call.func) is not None:
-                continue
-            value = program.values.of(call.func, scope)
-            is_made = program.graph.class_named(call.func, scope) is not None
-            if value.cls is not None and value.kind in _RUN and not is_made:
-                found.setdefault(value.cls, []).append((call, scope))
-    return found
 
 
 def _default(scope: Scope, name: str) -> ast.expr | None:

@@ -17,9 +17,10 @@ from amp_migrate.model.factories import behind
 from amp_migrate.model.kept_code import Code
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.may_run import may_run, properties
-from amp_migrate.model.model_layers import layers
+from amp_migrate.model.model_layers import layers, layers_made
 from amp_migrate.model.neighbours import Definition
 from amp_migrate.model.program import Program
+from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import (
     kept_functions,
@@ -182,6 +183,7 @@ def leads_to(
     for value in _run(program, call, scope):
         for home, cls in _with_bases_abroad(program, value):
             yield from _forwards_abroad(program, home, cls)
+    yield from _made_by_factories(program, call, scope)
     for home, cls in (
         *_made_abroad(program, call, scope),
         *_part_abroad(program, call, scope),
@@ -214,6 +216,22 @@ def _forwards_abroad(
     for where, layer in layers(home, cls):
         if where is not program:
             yield from ((where, f, None) for f in own_forwards(where, layer))
+
+
+def _made_by_factories(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function, None]]:
+    """The `forward`s of what `self.flow` of `self.flow = build_flow(args)` is made of, where it is
+    a model of another file.
+    """
+    if program.values.of(call.func, scope).foreign is None:
+        return
+    for home, value, _ in held(program, call.func, scope):
+        if isinstance(value, ast.Call) and home is program:
+            for where, layer in layers_made(program, value):
+                if where is not program:
+                    found = own_forwards(where, layer)
+                    yield from ((where, f, None) for f in found)
 
 
 def _part_abroad(

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.decorators import strict_wrapper
 from amp_migrate.model.function_values import Followed, follow
+from amp_migrate.model.model_runs import class_of_forward, sites_of_forward
 from amp_migrate.model.name_lookups import lookup_from, name_lookup
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.neighbours import program_of
@@ -22,6 +22,10 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Module
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.scaler_placement.decorated import (
+    refuse_strict_wrappers,
+    registrar,
+)
 from amp_migrate.planner.scaler_placement.unresolved import (
     files_in_question,
     namesakes,
@@ -30,16 +34,6 @@ from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 
-_PLAIN_MARKS = (
-    "torch.",
-    "functools.",
-    "typing.",
-    "staticmethod",
-    "classmethod",
-    "contextlib.",
-    "abc.",
-    "numpy.",
-)
 _LOOKUPS = (b"getattr(", b"__dict__", b"globals(", b"vars(")
 _MOST = 40
 _REMEDY = "give amp-migrate these files too, or their folder"
@@ -68,15 +62,11 @@ def callers_of(
     that may call it are still to be linked, or may not change.
     """
     refuse_unlinked(program, project, function)
-    sites = [
-        s
-        for s in program.graph.sites(function)
-        if may_call(program, s, function)
-    ]
+    sites = _sites(program, project, function)
     for site in sites:
         refuse_locked(project, site.scope.module, function)
-    keeper = _registrar(program, function)
-    _refuse_strict_wrappers(program, function)
+    keeper = registrar(program, function)
+    refuse_strict_wrappers(program, function)
     if keeper is not None:
         why = f"`{keeper}` may keep `{function.name}` for callers out of sight"
         return Callers(tuple(sites), unknown=why, handed=True)
@@ -97,6 +87,29 @@ def callers_of(
         return Callers(tuple(sites), family, unknown=why, handed=True)
     _refuse_out_of_reach(program, project, function, followed)
     return Callers((*sites, *followed.sites), followed.peers)
+
+
+def _sites(
+    program: Program, project: Project, function: Function
+) -> list[CallSite]:
+    """What calls a function: a module's `forward` runs where the module is called. Raises Refusal
+    where nothing in sight does, since no scaler would ever be given.
+    """
+    calls = program.graph.sites(function)
+    sites = [s for s in calls if may_call(program, s, function)]
+    module = class_of_forward(program, function)
+    if module is None:
+        return sites
+    refuse_unlinked(program, project, module)
+    sites += sites_of_forward(program, function)
+    if not sites:
+        raise Refusal(
+            "callers-unknown",
+            function,
+            f"`{module.name}.forward` steps an optimizer that it is given, and no call in sight is "
+            f"known to run a `{module.name}`: none could pass the scaler",
+        )
+    return sites
 
 
 def _refuse_out_of_reach(
@@ -232,31 +245,6 @@ def _bases_that_call(program: Program, function: Function) -> list[str]:
                     if function.name in above[0].module.identifiers:
                         found[resolved(above[0].module.path)] = None
     return list(found)
-
-
-def _registrar(program: Program, function: Function) -> str | None:
-    """A decorator that may put the function where others find it."""
-    for mark in function.decorator_list:
-        maker = mark.func if isinstance(mark, ast.Call) else mark
-        name = program.canonical(maker) or dotted_name(maker) or ""
-        if not name.startswith(_PLAIN_MARKS):
-            return f"@{ast.unparse(maker)}"
-    return None
-
-
-def _refuse_strict_wrappers(program: Program, function: Function) -> None:
-    """Raise Refusal where a decorator in sight puts a function in the place of this one that would
-    not take a new argument.
-    """
-    for mark in function.decorator_list:
-        wrapper = strict_wrapper(program, mark)
-        if wrapper is not None:
-            raise Refusal(
-                "callers-unknown",
-                function,
-                f"`@{ast.unparse(mark)}` puts `{wrapper.name}` in the place of `{function.name}`, "
-                "which would not hand the scaler on: let it take any keyword and pass it on",
-            )
 
 
 def refuse_unlinked(
