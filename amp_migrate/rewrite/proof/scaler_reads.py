@@ -106,13 +106,27 @@ class ScalerReads(RewrittenFile):
         """
         homes = self._homes(optimizer, self.program.module.scope_of(node))
         made = [b for home in homes for b in home.bindings.get(optimizer, ())]
-        if self.is_bound(node, f"{optimizer}.zero_grad"):
+        if self._is_no_none(node, optimizer):
             made = [b for b in made if not _is_none(b.value)]
         beside = [b for home in homes for b in home.bindings.get(dotted, ())]
         set_here = [one.statement for one in beside]
         return bool(made) and all(
             any(self._is_next(one, binding.statement) for one in set_here)
             for binding in made
+        )
+
+    def _is_no_none(self, node: ast.expr, optimizer: str) -> bool:
+        """Whether an optimizer that is None would end the program here or further on in this run,
+        where its gradients are cleared, or it is stepped.
+        """
+        if self.is_bound(node, f"{optimizer}.zero_grad"):
+            return True
+        around = set(self._conditions(node))
+        return any(
+            self._is_step(call)
+            and dotted_name(call.args[0]) == optimizer
+            and around.issuperset(self._conditions(call))
+            for call in self.program.module.scope_of(node).calls
         )
 
     def _homes(self, optimizer: str, scope: Scope) -> list[Scope]:
