@@ -19,9 +19,10 @@ from amp_migrate.planner.checkpoint_entries import (
     saved_apart,
 )
 from amp_migrate.planner.checkpoint_readers import reader_in_project, told
-from amp_migrate.planner.optional_states import StateUse, is_idle, settled
+from amp_migrate.planner.optional_states import StateUse, settled
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.related_files import file_of_saver
+from amp_migrate.planner.scaler_placement.optional import is_idle
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.rewrite.edits import (
     Edit,
@@ -186,7 +187,8 @@ class Checkpoints:
                 ),
             )
             return None
-        if is_idle(scope.node, self.wiring):
+        made = self.wiring.optional.get(id(scope.node))
+        if is_idle(self.program, made, self.wiring.edits):
             self.wiring.restore(before)
             return None
         self.wiring.scalers.homes = (

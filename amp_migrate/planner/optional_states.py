@@ -4,8 +4,6 @@ they use it.
 
 from __future__ import annotations
 
-import ast
-
 from amp_migrate.model.events import TRAINING, EventKind
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.scaler_placement.placement import Wiring
@@ -47,18 +45,5 @@ def _asks(scope: Scope, wiring: Wiring) -> bool:
     return not any(
         isinstance(edit, AddArgument)
         and whole.start <= edit.call.start < whole.end
-        for edit in wiring.edits
-    )
-
-
-def is_idle(function: ast.AST, wiring: Wiring) -> bool:
-    """Whether all callers of a function are in sight, and none gives it an optimizer."""
-    found = wiring.optional.get(id(function))
-    if found is None or not found.closed:
-        return False
-    sites = wiring.program.graph.sites(found.function)
-    calls = {wiring.program.module.span(site.call) for site in sites}
-    return not any(
-        isinstance(edit, AddArgument) and edit.call in calls
         for edit in wiring.edits
     )

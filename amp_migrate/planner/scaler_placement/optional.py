@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.makers import is_none
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.records import NamedTuple
-from amp_migrate.rewrite.edits import InsertBefore, Template
+from amp_migrate.rewrite.edits import (
+    AddArgument,
+    Edit,
+    InsertBefore,
+    Template,
+)
 
 
 class Optional(NamedTuple):
@@ -41,6 +47,33 @@ def optional(
     where = program.module.span(top)
     prologue = InsertBefore(where, (lines,), above=True)
     return Optional(function, why, prologue, closed)
+
+
+def is_idle(
+    program: Program, found: Optional | None, edits: Iterable[Edit]
+) -> bool:
+    """Whether all callers of a function are in sight, and none gives it a scaler."""
+    if found is None or not found.closed:
+        return False
+    sites = program.graph.sites(found.function)
+    calls = {program.module.span(site.call) for site in sites}
+    return not any(
+        isinstance(edit, AddArgument) and edit.call in calls for edit in edits
+    )
+
+
+def refuse_idle(
+    program: Program, found: Optional | None, edits: Iterable[Edit]
+) -> None:
+    """Raise Refusal where nothing would ever turn mixed precision on in a function that trains."""
+    if found is not None and is_idle(program, found, edits):
+        name = found.function.name
+        raise Refusal(
+            "callers-unknown",
+            found.function,
+            f"no call in sight gives `{name}` the optimizer that it steps, so none could give it "
+            "the scaler",
+        )
 
 
 def called_without(function: Function) -> str:

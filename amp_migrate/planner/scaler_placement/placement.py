@@ -35,6 +35,7 @@ from amp_migrate.planner.scaler_placement.optional import (
     given_at,
     optional,
     passes_none,
+    refuse_idle,
 )
 from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import (
@@ -277,6 +278,9 @@ class Wiring:
                 self.scalers.make(Home(home, top=True), [top], scope)
                 return self.name
         self.thread(function, names)
+        if loops:
+            called = self.optional.get(id(function))
+            refuse_idle(self.program, called, self.edits)
         return self.name
 
     def thread(self, function: Function, names: list[str]) -> None:
