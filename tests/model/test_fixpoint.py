@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from amp_migrate.model.tensors.fact import FLOAT, FLOAT16, DType, Fact, join
 from amp_migrate.model.tensors.fixpoint import Fixpoint
 
@@ -75,3 +77,25 @@ def test_a_fact_is_forgotten_when_asked_to() -> None:
     assert facts.of("x", lambda: FLOAT16) == FLOAT
     facts.forget()
     assert facts.of("x", lambda: FLOAT16) == FLOAT16
+
+
+def test_graphs_of_all_kinds_have_their_least_solution() -> None:
+    for seed in range(3000):
+        calls, wanted = _graph(random.Random(seed))
+        for name in wanted:
+            assert calls.of(name).dtypes == wanted[name], (seed, calls.edges, calls.given)
+
+
+def _graph(draw: random.Random) -> tuple[Calls, dict[str, DType]]:
+    """Functions that call one another, and the dtypes that each is given in the end."""
+    names = "abcdefg"
+    edges = {one: "".join(draw.sample(names, draw.randint(0, 3))) for one in names}
+    given = {one: draw.choice([FLOAT, FLOAT16]) for one in draw.sample(names, 2)}
+    ends = {one: FLOAT for one in names if not edges[one]}
+    given = {**ends, **given}
+    wanted = {one: given[one].dtypes if one in given else DType.NONE for one in names}
+    for _ in names:
+        for one in names:
+            for other in edges[one]:
+                wanted[one] |= wanted[other]
+    return Calls(edges, given), wanted

@@ -20,16 +20,40 @@ _NONE = 1_000_000
 _NEVER = -1
 
 
+class _Level:
+    """The place of an open key among those around it; once the key is left, in a circle that began
+    further out, that of the key which it rests on.
+    """
+
+    __slots__ = ("own_depth", "rests_on")
+
+    def __init__(self, depth: int) -> None:
+        self.own_depth = depth
+        self.rests_on: _Level | None = None
+
+    @property
+    def depth(self) -> int:
+        level = self
+        while level.rests_on is not None:
+            level = level.rests_on
+        return level.own_depth
+
+
+_EVER = _Level(_NEVER)
+
+
 class Fixpoint:
     """Remembers the facts of keys, circular ones too."""
 
     def __init__(self) -> None:
         self._settled: dict[object, Fact] = {}
-        self._found: dict[object, tuple[Fact, int]] = {}
+        self._found: dict[object, tuple[Fact, _Level]] = {}
         """What keys of open circles are for now, in the order in which they were found, and the
         outermost open key that this rests on."""
         self._assumed: dict[object, Fact] = {}
         self._open: dict[object, int] = {}
+        self._levels: list[_Level] = []
+        """Of the open keys, the outermost first."""
         self._relied: set[object] = set()
         self._lowest = _NONE
         """The outermost open key that an answer found since has rested on."""
@@ -41,7 +65,7 @@ class Fixpoint:
             return known
         found = self._found.get(key)
         if found is not None:
-            self._lowest = min(self._lowest, found[1])
+            self._lowest = min(self._lowest, found[1].depth)
             return found[0]
         depth = self._open.get(key)
         if depth is not None:
@@ -72,15 +96,21 @@ class Fixpoint:
     def _solved(self, key: object, compute: Callable[[], Fact]) -> Fact:
         """Round by round, where a circle begins with `key`; else once, for who began it."""
         before, depth = len(self._found), len(self._open)
+        level = _Level(depth)
+        self._levels[depth:] = [level]
         for number in range(_ROUNDS):
             fact = self._once(key, compute)
             if self._lowest < depth:
-                self._found[key] = fact, self._lowest
+                outer = (
+                    self._levels[self._lowest] if self._lowest >= 0 else _EVER
+                )
+                level.rests_on = outer
+                self._found[key] = fact, outer
                 return fact
             if self._lowest == _NONE:
                 self._settled[key] = fact
                 return fact
-            self._found[key] = fact, depth
+            self._found[key] = fact, level
             self._lowest = _NONE
             if self._agree(number, before):
                 return fact

@@ -77,6 +77,7 @@ class Inference:
         self.outside: Inference | None = None
         """The same for the bodies of functions that are called outside of autocast."""
         self._facts = Fixpoint()
+        """Shared with the inferences that this one leads to, which may lead back to it."""
         self._depth = 0
         self._level = [0]  # shared with the inferences that this one leads to
         self._steps = 0
@@ -95,7 +96,7 @@ class Inference:
         return found
 
     def _ask(self, expr: ast.expr, scope: Scope) -> Fact:
-        return self._facts.of(expr, lambda: self._bounded(expr, scope))
+        return self._facts.of((self, expr), lambda: self._bounded(expr, scope))
 
     def _whole(self, expr: ast.expr, scope: Scope) -> Fact:
         """The answer anew, where some of it lay too deep: that is asked by itself first. What comes
@@ -146,6 +147,7 @@ class Inference:
         if self.outside is None:
             there = Inference(self.program, self.own, self.own)
             there.casts, there._level = self.casts, self._level
+            there._facts = self._facts
             self.outside = there.outside = there
             there._within = self
         return self.outside
@@ -156,6 +158,7 @@ class Inference:
         if key not in self._abroad:
             there = Inference(program, lambda _: region, lambda _: None)
             there._level, self._abroad[key] = self._level, there
+            there._facts = self._facts
         return self._abroad[key]
 
     def outside_of(self, program: Program) -> Inference:
@@ -164,6 +167,7 @@ class Inference:
         if key not in self._abroad:
             there = Inference(program, lambda _: None, lambda _: None)
             there._level, self._abroad[key] = self._level, there
+            there._facts = self._facts
         return self._abroad[key]
 
     def given(
@@ -183,7 +187,7 @@ class Inference:
                 self.own if is_own else lambda _: None,
             )
             there._given, there._hops = self._given, self._hops + 1
-            there._level = self._level
+            there._level, there._facts = self._level, self._facts
             there.casts = self.casts if is_own else set()
             there._steps = _BUDGET - _SMALL
             for binding, fact in facts.items():
@@ -376,7 +380,7 @@ class Inference:
 
     def assume(self, binding: Binding, fact: Fact) -> None:
         """Take a binding to give this, whatever gives it in sight."""
-        self._facts.settle(binding, fact)
+        self._facts.settle((self, binding), fact)
 
     def add(self, binding: Binding, fact: Fact) -> None:
         """What a caller out of sight gives a parameter, beside those in sight."""
@@ -388,7 +392,7 @@ class Inference:
 
     def bound(self, binding: Binding) -> Fact:
         """What a binding gives its name."""
-        return self._facts.of(binding, lambda: self._bound(binding))
+        return self._facts.of((self, binding), lambda: self._bound(binding))
 
     def _bound(self, binding: Binding) -> Fact:
         found = bindings.of_binding(self, binding)
