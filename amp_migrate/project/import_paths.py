@@ -11,6 +11,7 @@ from pathlib import Path
 
 _LEVELS = 6
 _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_SIGNS = ("LICENSE", "LICENSE.txt", "LICENSE.md", "README.md", "README.rst")
 
 
 def resolved(path: str) -> str:
@@ -137,11 +138,18 @@ def in_subfolders(path: str, canonical: str) -> list[tuple[str, list[str]]]:
 @lru_cache(maxsize=4096)
 def _root_above(folder: str) -> str:
     """The root of the project that a folder lies in, where it shows itself as one; in an archive
-    that was unpacked, the folder itself.
+    that was unpacked, the folder with its README or licence, else the folder itself.
     """
-    top = absolute_starts(Path(folder))[-1]
-    shown = any((top / name).exists() for name in _ROOTS)
-    return str(top) if shown else folder
+    starts = absolute_starts(Path(folder))
+    top = starts[-1]
+    if any((top / name).exists() for name in _ROOTS):
+        return str(top)
+    signed = (one for one in starts if _is_signed(one))
+    return str(next(signed, folder))
+
+
+def _is_signed(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _SIGNS)
 
 
 @lru_cache(maxsize=64)

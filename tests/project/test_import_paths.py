@@ -56,6 +56,24 @@ def test_a_folder_that_the_search_path_names(
     assert (str(tmp_path / "lib" / "products.py") in dict(there)) is found
 
 
+@pytest.mark.parametrize(
+    ("sign", "place", "found"),
+    [
+        ("LICENSE", "", True),
+        ("README.md", "", True),
+        ("NOTES.md", "", False),
+        ("LICENSE", "tools", False),
+    ],
+)
+def test_an_archive_shows_its_root(tmp_path: Path, sign: str, place: str, found: bool) -> None:
+    for folder in ("lib", "tools"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "lib" / "products.py").touch()
+    (tmp_path / place / sign).touch()
+    there = in_subfolders(str(tmp_path / "tools" / "train.py"), "products.product")
+    assert (str(tmp_path / "lib" / "products.py") in dict(there)) is found
+
+
 def test_two_folders_that_hold_a_name_are_not_guessed(tmp_path: Path) -> None:
     for folder in ("lib", "old"):
         (tmp_path / folder).mkdir()
