@@ -126,6 +126,32 @@ class Owners:
             and self.program.module.scope_of(value) is scope
         }
 
+    def alike(self, name: str, among: list[str]) -> list[str]:
+        """The optimizers of the same parameters: who clears one of them clears all."""
+        own = self._whole_model(name)
+        if own is None:
+            return [name]
+        same = [one for one in among if own == self._whole_model(one)]
+        return list(dict.fromkeys((name, *same)))
+
+    def _whole_model(self, name: str) -> tuple[object, ...] | None:
+        """`net` of `Adam(net.parameters())`, and where that has its value from."""
+        expr, scope = self.optimizers[name]
+        made = self.program.values.of(expr, scope).origin
+        given = (
+            made.args[0] if isinstance(made, ast.Call) and made.args else None
+        )
+        if not isinstance(given, ast.Call) or given.args or given.keywords:
+            return None
+        func = given.func
+        if not isinstance(func, ast.Attribute) or func.attr != "parameters":
+            return None
+        model = dotted_name(func.value)
+        if model is None or func not in self.program.module.parents:
+            return None
+        reach = self.program.reaching.at(func.value, model)
+        return (model, *reach.bindings) if reach.bindings else None
+
     def of_models(
         self, models: Iterable[str], among: list[str]
     ) -> list[str] | None:

@@ -228,8 +228,9 @@ def on_zero_grad(tracker: Tracker, here: Here) -> None:
     """`optimizer.zero_grad()`, or that of a model."""
     participants, path = tracker.participants, here.path
     name, owners = _receiver(here), participants.owners
-    names = [name] if name is not None and name in owners.optimizers else []
     alive = participants.alive(here.frame)
+    is_known = name is not None and name in owners.optimizers
+    names = owners.alike(name, alive) if is_known and name else []
     names = names or owners.of_models([name or ""], alive) or alive
     path.lost -= {"~" + one for one in names}
     for optimizer in names:
