@@ -1,68 +1,22 @@
-"""Gradients that are cleared before any optimizer steps on them: those of an attack on the batch,
-made in a function that the training calls, and those that a loop only reads.
+"""Gradients that no optimizer steps on: a loop only reads them, or their model leaves the function
+nowhere.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import LOOPS, Scope
 from amp_migrate.planner.groups import Group
-from amp_migrate.planner.step_calls import StepCall, elsewhere
+from amp_migrate.planner.step_calls import elsewhere
 from amp_migrate.torch_facts import ops
 
 _KEEP = frozenset({"cuda", "cpu", "eval", "to", "train", "zero_grad"})
 """Methods of a model that hand nothing of it on."""
-
-
-def all_cleared(
-    program: Program, scope: Scope, call: ast.Call, steps: Sequence[StepCall]
-) -> bool:
-    """Whether what a call of a scope leaves in `.grad` reaches none of the scope's steps."""
-    return bool(steps) and all(
-        _is_cleared(program, call, step) for step in steps
-    )
-
-
-def _is_cleared(program: Program, call: ast.Call, step: StepCall) -> bool:
-    """Whether `optimizer.zero_grad()` stands before the step under no condition, in a block that
-    the way from the call enters, or behind the call in the block that holds both.
-    """
-    module = program.module
-    optimizer = dotted_name(step.optimizer)
-    around = {id(a) for a in module.ancestors(call)}
-    here = module.statement_of(step.call)
-    while optimizer is not None:
-        block = module.block_of(here)
-        held = [i for i, one in enumerate(block) if id(one) in around]
-        last = next(i for i, one in enumerate(block) if one is here)
-        # What stands behind the step comes back to it by the head of the block.
-        first = held[0] + 1 if held and held[0] < last else 0
-        if any(_clears(one, optimizer) for one in block[first:last]):
-            return True
-        if held:
-            return False
-        up = module.statement_around(here)
-        if up is None:
-            return False
-        here = up
-    return False
-
-
-def _clears(statement: ast.stmt, optimizer: str) -> bool:
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    func = call.func if isinstance(call, ast.Call) else None
-    return (
-        isinstance(func, ast.Attribute)
-        and func.attr == "zero_grad"
-        and dotted_name(func.value) == optimizer
-    )
 
 
 def never_stepped(program: Program, group: Group) -> bool:

@@ -16,6 +16,7 @@ from amp_migrate.planner.fed_back_norms import refuse_fed_back
 from amp_migrate.planner.gradient_hooks import BACKWARD_HOOKS, refuse_hooks
 from amp_migrate.planner.gradient_sums import refuse_sums
 from amp_migrate.planner.perturbed_weights import refuse_perturbed
+from amp_migrate.planner.plain_gradients import is_plain
 from amp_migrate.planner.preconditions import nodes_in
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.step_calls import elsewhere
@@ -209,7 +210,10 @@ def _refuse_input_gradients(
         for name in names_in(origin)
     }
     for node in nodes_in(around):
-        if _is_input_gradient(program, node, scope, held):
+        if _is_input_gradient(program, node, scope, held) and not (
+            isinstance(node, ast.Attribute)
+            and all(is_plain(program, node, c, scope) for c in steps)
+        ):
             raise Refusal(
                 "gradient-mutated",
                 node,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
+from amp_migrate.planner.cleared_before_steps import all_cleared
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.regions import receivers
 from amp_migrate.planner.step_calls import StepCall, step_calls
@@ -46,7 +47,8 @@ def groups(
     steps = step_calls(program, scope)
     if not steps or not backwards:
         return [_group(program, scope, backwards, [])] if backwards else []
-    fed = [(step, _feeders(program, scope, step, backwards)) for step in steps]
+    used = _used(program, scope, backwards, steps)
+    fed = [(step, _feeders(program, scope, step, used)) for step in steps]
     parts = _joined(fed)
     taken = {id(b) for _, some in parts for b in some}
     found = [
@@ -66,6 +68,47 @@ def groups(
     return sorted(
         found, key=lambda g: (g.backwards[0].lineno, g.backwards[0].col_offset)
     )
+
+
+def _used(
+    program: Program,
+    scope: Scope,
+    backwards: list[ast.Call],
+    steps: Sequence[StepCall],
+) -> list[ast.Call]:
+    """The backwards but for those whose gradients are cleared before any step, and that share no
+    forward with the others.
+    """
+    cleared = [b for b in backwards if all_cleared(program, b, steps)]
+    if not cleared:
+        return backwards
+    others = [b for b in backwards if b not in cleared]
+    run = {id(s) for b in others for s in _forwards(program, scope, b)}
+    return [
+        b
+        for b in backwards
+        if b in others
+        or any(id(s) in run for s in _forwards(program, scope, b))
+    ]
+
+
+def _forwards(
+    program: Program, scope: Scope, backward: ast.Call
+) -> list[ast.stmt]:
+    """The statements behind a backward that run a model."""
+    flow, at = flow_of(scope, program), program.module.statement_of(backward)
+    steps = (
+        step.statement
+        for loss in receivers(backward, program)
+        for step in flow.slice(loss, at, flow.without_gradient)
+    )
+    effects = program.effects
+    return [
+        one
+        for one in steps
+        for root in header(one)
+        if effects.of_statement(root, scope) & EventKind.FORWARD
+    ]
 
 
 def _group(

@@ -16,7 +16,7 @@ from amp_migrate.model.syntax import (
     Scope,
     is_abstract,
 )
-from amp_migrate.planner.cleared_gradients import all_cleared
+from amp_migrate.planner.cleared_before_steps import all_cleared
 from amp_migrate.planner.groups import Group, groups
 from amp_migrate.planner.optimizers import no_step
 from amp_migrate.planner.preconditions import two_pass_steps
@@ -97,7 +97,7 @@ def _own(program: Program, group: Group) -> Stepper:
         c
         for c in held
         if _leads_to_backward(program, c, group.scope)
-        and not all_cleared(program, group.scope, c, group.steps)
+        and not all_cleared(program, c, group.steps)
     ]
     return Stepper(
         group.scope, group.steps, _ordered([*group.backwards, *helpers])
@@ -137,7 +137,7 @@ def _cleared(program: Program, group: Group) -> Skip | None:
     callers = _callers(program, group.scope)
     stepping = [caller for caller in callers if step_calls(program, caller)]
     if not stepping or any(
-        not all_cleared(program, caller, call, step_calls(program, caller))
+        not all_cleared(program, call, step_calls(program, caller))
         for caller in stepping
         for call in _calls_of(program, caller, group.scope)
     ):
@@ -182,7 +182,7 @@ def _stepper(
     into = [
         c
         for c in _calls_of(program, caller, chain[0])
-        if c in helpers and not all_cleared(program, caller, c, steps)
+        if c in helpers and not all_cleared(program, c, steps)
     ]
     parts = groups(
         program,
