@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.events import TRAINING, EventKind
+from amp_migrate.model.events import GRADIENTS, TRAINING, EventKind
 from amp_migrate.model.late_bound_calls import of_dispatch
 from amp_migrate.model.losses import (
     body_effects,
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 # What a function of another module does is seen in its caller, but for backward and step: those
 # loops are that module's, and all that the caller knows is that it trains.
-_CARRIED = (
-    EventKind.BCE
-    | EventKind.READS_GRADIENTS
-    | EventKind.FORWARD
-    | EventKind.CALLABLE
-)
+_CARRIED = EventKind.BCE | GRADIENTS | EventKind.FORWARD | EventKind.CALLABLE
 
 
 class CalledEffects:
@@ -78,9 +73,7 @@ class CalledEffects:
             else EventKind.NONE
         )
         for one in behind:
-            effect |= body_effects(one) & (
-                EventKind.BCE | EventKind.READS_GRADIENTS
-            )
+            effect |= body_effects(one) & (EventKind.BCE | GRADIENTS)
         return effect
 
     def _of_any_method(self, call: ast.Call, scope: Scope) -> EventKind:
@@ -97,10 +90,19 @@ class CalledEffects:
             return EventKind.NONE
         effect = EventKind.NONE
         for method in self.effects.graph.methods_named(func.attr):
-            effect |= (
-                self.effects.of_function(method) & EventKind.READS_GRADIENTS
-            )
-        return effect
+            effect |= self.effects.of_function(method) & GRADIENTS
+        return effect | self._of_imported(func.attr, scope)
+
+    def _of_imported(self, name: str, scope: Scope) -> EventKind:
+        """The same of methods in files that this one imports."""
+        near = scope.module.neighbours
+        readers = near.imported_with(name, "grad") if near is not None else ()
+        effect = EventKind.NONE
+        for program in readers:
+            if program is not self.effects.program:
+                for method in program.graph.methods_named(name):
+                    effect |= program.effects.of_function(method)
+        return effect & GRADIENTS
 
     def _handed_function(
         self, func: ast.expr, scope: Scope, hops: int = 3

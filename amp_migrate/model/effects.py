@@ -54,7 +54,11 @@ _HARMLESS_LIBRARIES = (
     "argparse.",
     *HAND_ON,
 )
-_TELLING = (ast.Call, ast.Attribute)  # the only nodes with effects of their own
+_TELLING = (
+    ast.Call,
+    ast.Attribute,
+    ast.Subscript,
+)  # the only nodes with effects of their own
 _REDUCERS = pattern(
     r"(?i)all_?reduce|average_grad|avg_grad|mpi_avg|sync_grad|reduce_grad|synchronize"
 )

@@ -105,11 +105,28 @@ def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in WRITES
     ):
-        inner = node.func.value
-        if isinstance(inner, ast.Attribute) and inner.attr == "data":
-            inner = inner.value
-        if isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS:
-            return inner
+        return _gradient(node.func.value)
+    return _written_in_part(module, node)
+
+
+def _written_in_part(module: Module, node: ast.AST) -> ast.Attribute | None:
+    """`p.grad.data[i] += other.grad[i]`"""
+    if not isinstance(node, ast.Subscript) or isinstance(node.ctx, ast.Load):
+        return None
+    parent = module.parents[node]
+    if isinstance(parent, ast.AugAssign):
+        if isinstance(parent.op, (ast.Mult, ast.Div)):
+            return None
+    return _gradient(node.value)
+
+
+def _gradient(expr: ast.expr) -> ast.Attribute | None:
+    """`p.grad` of itself, or of `p.grad.data`."""
+    inner = expr
+    if isinstance(inner, ast.Attribute) and inner.attr == "data":
+        inner = inner.value
+    if isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS:
+        return inner
     return None
 
 

@@ -172,6 +172,28 @@ class Neighbours:
             if word in text and pattern.search(text):
                 yield file
 
+    def imported_with(self, name: str, word: str) -> Iterator[Program]:
+        """The files that this one imports of which `name` is a method, and that hold a word: few
+        are, and the others are not parsed.
+        """
+        own = program_of(self.path)
+        imports = own.module.imports if own is not None else None
+        named = imports.names.values() if imports is not None else ()
+        stars = imports.stars if imports is not None else ()
+        method = re.compile(
+            rb"(?m)^\s+def\s+" + re.escape(name.encode()) + rb"\b"
+        )
+        for origin in dict.fromkeys(
+            [*named, *(f"{one}.{_ANY}" for one in stars)]
+        ):
+            for file, attributes in self._places(origin):
+                text = nearby.text_of(file) if len(attributes) == 1 else None
+                if text is None or word.encode() not in text:
+                    continue
+                found = program_of(file) if method.search(text) else None
+                if found is not None:
+                    yield found
+
     def mentioning(self, text: str) -> Iterator[Program]:
         """The files near this one in which a text stands."""
         wanted = text.encode()

@@ -38,6 +38,9 @@ def _given(module: Module, written: ast.Attribute) -> Iterator[ast.expr]:
     parent = module.parents[written]
     if isinstance(parent, ast.Attribute) and parent.attr == "data":
         parent = module.parents[parent]
+    if isinstance(parent, ast.Subscript):
+        yield parent.slice
+        parent = module.parents[parent]
     if isinstance(parent, (ast.Assign, ast.AugAssign)):
         yield parent.value
     elif isinstance(parent, ast.Attribute):

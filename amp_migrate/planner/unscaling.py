@@ -254,7 +254,8 @@ class Unscaling(Turn):
         return [one.order for one in self.flow.steps if wanted(one.statement)]
 
     def _writes(self, statement: ast.stmt) -> bool:
-        return bool(self._header_effect(statement) & EventKind.WRITES_GRADIENTS)
+        writes = self._header_effect(statement) & EventKind.WRITES_GRADIENTS
+        return bool(writes) and not self._averages(statement)
 
     def _reads(self, statement: ast.stmt) -> bool:
         """Whether a statement itself reads gradients, averaging over processes aside."""
@@ -263,15 +264,19 @@ class Unscaling(Turn):
             or self._header_effect(statement) & EventKind.STEP
         ):
             return False
+        return not (
+            self._averages(statement) or self._inside_reducer_loop(statement)
+        )
+
+    def _averages(self, statement: ast.stmt) -> bool:
+        """Whether a call in a statement averages gradients over processes."""
         calls = [
             n
             for root in header(statement)
             for n in shallow(root)
             if isinstance(n, ast.Call)
         ]
-        return not any(
-            averages(self.program, call, self.scope) for call in calls
-        ) and not self._inside_reducer_loop(statement)
+        return any(averages(self.program, call, self.scope) for call in calls)
 
     def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
         """`for p in ...: all_reduce(p.grad); p.grad /= n` averages as a whole."""

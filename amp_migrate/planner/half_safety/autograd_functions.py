@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.planner.spelling import Spelling
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import AddDecorator, Edit
 from amp_migrate.torch_facts import amp_api, ops
@@ -75,3 +76,15 @@ def decorator(
 def decorate(program: Program, method: Function, text: str) -> Edit:
     """The method with one more decorator, next to the `def`."""
     return AddDecorator(program.module.span(method), text)
+
+
+def written(spelling: Spelling, device: str, is_cast: bool) -> tuple[str, str]:
+    """The decorators of forward and backward; `is_cast`: the inputs become float32."""
+    th = spelling.torch
+    cast = f"cast_inputs={th}.float32" if is_cast else ""
+    if spelling.new_api or device != "cuda":
+        given = ", ".join(filter(None, (f'device_type="{device}"', cast)))
+        back = f'{th}.amp.custom_bwd(device_type="{device}")'
+        return f"{th}.amp.custom_fwd({given})", back
+    there = f"{th}.cuda.amp.custom_fwd"
+    return f"{there}({cast})" if cast else there, f"{th}.cuda.amp.custom_bwd"

@@ -25,8 +25,13 @@ from amp_migrate.planner.half_safety.autograd_functions import (
     decorator,
     functions,
     multiplies,
+    written,
 )
 from amp_migrate.planner.half_safety.half_gradients import raises_on_half
+from amp_migrate.planner.half_safety.inner_graphs import (
+    copies_flags,
+    is_in_sight,
+)
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.project.import_paths import resolved
@@ -49,18 +54,6 @@ def decorations(
     device: str,
 ) -> Iterator[Decorated]:
     """The decorators that some of the functions of a program need on a device."""
-    th = spelling.torch
-    there, back = (
-        (
-            f'{th}.amp.custom_fwd(device_type="{device}", cast_inputs={th}.float32)',
-            f'{th}.amp.custom_bwd(device_type="{device}")',
-        )
-        if spelling.new_api or device != "cuda"
-        else (
-            f"{th}.cuda.amp.custom_fwd(cast_inputs={th}.float32)",
-            f"{th}.cuda.amp.custom_bwd",
-        )
-    )
     for custom in wanted:
         forward, backward = custom.method("forward"), custom.method("backward")
         if (
@@ -70,6 +63,7 @@ def decorations(
             or not _wants(program, custom)
         ):
             continue
+        there, back = written(spelling, device, not copies_flags(custom))
         yield Decorated(decorate(program, forward, there), there)
         yield Decorated(decorate(program, backward, back), back)
 
@@ -96,6 +90,12 @@ def _mendable(program: Program, custom: Custom) -> bool:
     """
     methods = _methods(custom)
     if len(methods) < 2 or custom.method("setup_context") is not None:
+        return False
+    if copies_flags(custom) and any(
+        _multiplies(program, one) and not is_in_sight(program, one)
+        for method in methods
+        for one in nodes_in(method)
+    ):
         return False
     return not any(
         decorator(program, m, FORWARD | BACKWARD) or _one_line(m)
