@@ -1,11 +1,11 @@
-"""What calls run in other files of the project, and what that gives back."""
+"""What calls run in other files of the project."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.syntax import Function, Scope
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -34,15 +34,3 @@ def _owners(func: ast.expr) -> list[tuple[ast.expr, str]]:
     if isinstance(func, ast.Attribute):
         found.append((func.value, func.attr))
     return found
-
-
-def values_given(function: Function, index: int | None) -> list[ast.expr]:
-    """What a function gives back, or one part of it."""
-    whole = returned(function)
-    if index is None:
-        return list(whole)
-    return [
-        one.elts[index]
-        for one in whole
-        if isinstance(one, ast.Tuple) and index < len(one.elts)
-    ]

@@ -16,6 +16,7 @@ from amp_migrate.model.sources import Part, held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 from amp_migrate.model.targets import parts
 from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -28,6 +29,8 @@ Behind: TypeAlias = (
 BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 _LAYER = "torch.nn.BCELoss"
 _DEEP = 8
+_NO_OUTPUTS = (ast.Starred, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr)
+"""What no loss is called with: what may be anything, and what is no tensor."""
 _BOUND_LATER = ("parameter", "for", "with")
 
 
@@ -75,12 +78,12 @@ def _is_library(program: Program, func: ast.expr, scope: Scope) -> bool:
 def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
     """A variable with an unknown value that is called with outputs and targets."""
     func = call.func
-    many = len(call.args) + len(call.keywords) > 1
-    if (
-        not many
-        or not isinstance(func, ast.Name)
-        or program.values.of(func, scope)
-    ):
+    if not isinstance(func, ast.Name) or program.values.of(func, scope):
+        return False
+    if any(isinstance(one, _NO_OUTPUTS) for one in call.args):
+        return False
+    named = [one for one in call.keywords if one.arg is not None]
+    if len(call.args) + len(named) < 2:
         return False
     home = scope.lookup(func.id)
     return home is not None and any(
@@ -145,11 +148,9 @@ def body_of(behind: Behind) -> Function | ast.Lambda | None:
 def body_effects(behind: Behind) -> EventKind:
     """What running it does, as far as its body is in sight."""
     program, body = behind[0], body_of(behind)
-    return (
-        program.effects.of_function(body)
-        if body is not None
-        else EventKind.NONE
-    )
+    if body is None:
+        return EventKind.NONE
+    return program.effects.of_function(body)
 
 
 def _computes_bce(behind: Behind) -> bool:
@@ -252,6 +253,8 @@ def _made(part: Part) -> Iterator[Part]:
     if isinstance(expr, ast.Call) and _is_class(program, expr.func, scope):
         yield program, expr.func, scope
         return
+    if isinstance(expr, ast.Attribute) and ops.method(expr.attr) is not None:
+        return  # `criterion(p, y).mean()` is no loss
     if not isinstance(expr, ast.Call):
         yield from _parts(part)
         return

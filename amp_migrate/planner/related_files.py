@@ -13,6 +13,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
 from amp_migrate.model.tables import entries_of
+from amp_migrate.model.targets import made_classes
 from amp_migrate.model.whole_optimizers import saved_whole
 from amp_migrate.planner.handed_optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
@@ -318,7 +319,7 @@ def _names(scope: Scope, program: Program) -> list[str]:
     """What other files call the scope by: its function, or the class of its method."""
     cls = program.graph.class_around(scope)
     if cls is not None:
-        return [cls.name, *_factories(cls.name, program)]
+        return [cls.name, *_factories(cls, program)]
     here: Scope | None = scope
     while here is not None and here.parent is not None:
         if isinstance(here.node, FUNCTIONS) and isinstance(
@@ -354,13 +355,17 @@ def _tables(names: set[str], program: Program) -> Iterator[tuple[str, str]]:
                 yield name, resolved(file.path)
 
 
-def _factories(name: str, program: Program) -> list[str]:
-    """The functions that give back a class, for others to make objects of."""
+def _factories(cls: ast.ClassDef, program: Program) -> list[str]:
+    """The functions that give back a class, or an object of it."""
     return [
         one.node.name
         for one in program.module.scopes.values()
         if isinstance(one.node, FUNCTIONS)
         and one.parent is not None
         and isinstance(one.parent.node, ast.Module)
-        and any(name in names_in(value) for value in returned(one.node))
+        and any(
+            cls.name in names_in(value)
+            or cls in made_classes(program, value, one)
+            for value in returned(one.node)
+        )
     ]

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.half_safety.trail import Origin
 from amp_migrate.model.kinds import Value
+from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.inference import Inference
@@ -39,6 +41,15 @@ class Activations:
         self.inference = inference
         self.program = inference.program
         self.made = made
+
+    def construction(self, call: ast.Call, scope: Scope) -> Construction | None:
+        """What made the object that a call runs."""
+        made = self.program.values.of(call.func, scope).origin
+        return (
+            Construction(made, scope, self)
+            if isinstance(made, ast.Call)
+            else None
+        )
 
     def may_saturate(
         self, expr: ast.expr, scope: Scope, deep: int = _DEEP
@@ -96,6 +107,21 @@ class Activations:
             return any(self.may_saturate(one, home) for one, home in ends)
         return self.may_saturate(last, scope)
 
+    def origin(self, layer: ast.expr | None) -> Origin | None:
+        """What the last layer of a sequence makes of its input; None where nothing tells."""
+        if layer is None:
+            return None
+        home = self.program.module.scope_of(layer)
+        func = layer.func if isinstance(layer, ast.Call) else layer
+        row = layers.layer(self.program.canonical(func))
+        op = row.op if row is not None else None
+        if self.may_saturate(layer, home):
+            return Origin.SQUASHED
+        if op is None and isinstance(layer, ast.Call) and layer.args:
+            return self.origin(layer.args[0])  # `norm(nn.Conv2d())`
+        known = {"lower": Origin.RAW, "fp32": Origin.GIVEN}
+        return known.get(op.policy) if op is not None else None
+
     def _ends_of(
         self, expr: ast.expr, scope: Scope
     ) -> Iterator[tuple[ast.expr, Scope]]:
@@ -151,3 +177,17 @@ class Activations:
 def saturates(op: Op) -> bool:
     """Whether an operator rounds to the edge of its bounds in half precision."""
     return Trait.SATURATES in op.traits and op.policy == "keeps"
+
+
+def is_clamped(op: Op, call: ast.Call, scope: Scope) -> bool:
+    """`x.clamp(0, 1)`"""
+    bounds = [*call.args[-2:], *(one.value for one in call.keywords)]
+    sizes = [number(one, scope) for one in bounds]
+    inside = [one for one in sizes if one is not None and 0 <= one <= 1]
+    return op.name == "clamp" and len(inside) == 2
+
+
+def told_saturated(call: ast.Call) -> str:
+    """What to tell about a call that saturates."""
+    edge = "is exactly 0 or 1 in float16 where float32 is not"
+    return f"`{ast.unparse(call)}` {edge}"

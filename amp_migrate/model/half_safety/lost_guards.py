@@ -1,28 +1,87 @@
-"""Guards that half precision rounds away, as they are written."""
+"""Guards that half precision rounds away: small terms, bounds and writes."""
 
 from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.half_safety.hazard import Asked
+from amp_migrate.model.half_safety.trail import WeakPlace
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.numbers import numbers
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope, shallow
 from amp_migrate.torch_facts.amp_api import HALF_EPSILON
 
 _SMALLEST = 2.0**-24
 
 
-def is_lost(size: float) -> bool:
+def lost_term(
+    asked: Asked, value: ast.expr, constant: ast.expr, scope: Scope
+) -> tuple[WeakPlace, ...]:
+    """A constant that half precision rounds away, beside a value that may be half."""
+    sizes = numbers(asked.inference.program, constant, scope)
+    if not any(_is_lost(abs(size)) for size in sizes):
+        return ()
+    if not asked.needs_cast(value, scope):
+        return ()
+    return (WeakPlace(value, _vanishes(constant), saturates=False),)
+
+
+def lost_bound(
+    asked: Asked, call: ast.Call, given: list[ast.expr], scope: Scope
+) -> tuple[WeakPlace, ...]:
+    """`x.clamp(min=1e-8)`, where `x` may be half."""
+    for bound in [*given[1:], *(one.value for one in call.keywords)]:
+        is_number = bool(numbers(asked.inference.program, bound, scope))
+        inner = bound if is_number else _inner_number(bound)
+        found = lost_term(asked, given[0], inner, scope)
+        if found and not is_number and _made_like(bound, given[0]):
+            return tuple(one._replace(cast=None) for one in found)
+        if found:
+            return found
+    return ()
+
+
+def lost_write(
+    asked: Asked, name: ast.Name | ast.Attribute, scope: Scope
+) -> tuple[WeakPlace, ...]:
+    """`d[d < 1e-10] = 1e-10`: a guard by a write, which is as weak where `d` is half."""
+    if not asked.fact(name, scope).may_be_half:
+        return ()
+    dotted = dotted_name(name) or ""
+    bindings = asked.inference.program.reaching.at(name, dotted).bindings
+    for statement in (node for top in scope.body for node in shallow(top)):
+        if isinstance(statement, ast.Assign) and _guards_by_write(
+            statement, dotted, scope
+        ):
+            values = [one.value for one in bindings if one.how == "assign"]
+            casts = [one for one in values if one is not None]
+            what = _vanishes(statement.value)
+            if len(casts) != len(bindings):
+                return (WeakPlace(None, what, saturates=False),)
+            return tuple(WeakPlace(one, what, saturates=False) for one in casts)
+    return ()
+
+
+def keeps_below_one(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a bound of a call is less than 1, and 1 in half precision."""
+    bounds = [*call.args, *(one.value for one in call.keywords)]
+    sizes = [size for one in bounds for size in numbers(program, one, scope)]
+    return any(size > 0.5 and _is_lost(size) for size in sizes)
+
+
+def _is_lost(size: float) -> bool:
     """Whether float16 rounds a guard to 0, or to 1."""
     return 0 < size < _SMALLEST or 1 - HALF_EPSILON < size < 1
 
 
-def vanishes(constant: ast.expr) -> str:
+def _vanishes(constant: ast.expr) -> str:
     """What to tell about a guard that is lost."""
     return f"`{ast.unparse(constant)}` is rounded away in float16, so it guards nothing"
 
 
-def inner_number(bound: ast.expr) -> ast.expr:
+def _inner_number(bound: ast.expr) -> ast.expr:
     """`torch.tensor(1e-8)`, `torch.full_like(x, 1e-8)` and `1e-8 * torch.ones_like(x)` guard as
     `1e-8` does.
     """
@@ -37,7 +96,7 @@ def inner_number(bound: ast.expr) -> ast.expr:
     return bound
 
 
-def made_like(bound: ast.expr, value: ast.expr) -> bool:
+def _made_like(bound: ast.expr, value: ast.expr) -> bool:
     """Whether a bound takes its dtype from the value that it bounds: `torch.full_like(x, 1e-8)`."""
     text = ast.unparse(value)
     return any(
@@ -46,7 +105,7 @@ def made_like(bound: ast.expr, value: ast.expr) -> bool:
     )
 
 
-def guards_by_write(statement: ast.Assign, dotted: str, scope: Scope) -> bool:
+def _guards_by_write(statement: ast.Assign, dotted: str, scope: Scope) -> bool:
     """`d[d < 1e-10] = 1e-10`"""
     target = statement.targets[0]
     size = number(statement.value, scope)
@@ -55,5 +114,5 @@ def guards_by_write(statement: ast.Assign, dotted: str, scope: Scope) -> bool:
         and dotted_name(target.value) == dotted
         and isinstance(target.slice, ast.Compare)
         and size is not None
-        and is_lost(abs(size))
+        and _is_lost(abs(size))
     )

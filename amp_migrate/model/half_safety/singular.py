@@ -11,7 +11,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.weak_places import Demand, Search, WeakPlace
+from amp_migrate.model.half_safety.trail import Demand, WeakPlace
+from amp_migrate.model.half_safety.weak_places import Search
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.spelling import operands, spelled

@@ -1,388 +1,395 @@
-"""Where half precision takes something away behind the operand of a logarithm, root or division.
+"""Where half precision takes something away behind a value that a logarithm, root or division gets,
+or a binary cross-entropy.
 
-The operand is followed back through assignments, helpers and models in sight, to where it was
-saturated or guarded.
+The value is followed back through assignments, containers, helpers and models in sight, to where it
+was saturated or guarded: what half precision takes away there, no later cast brings back.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
-from amp_migrate.model.bodies_abroad import (
-    body_abroad,
-    values_given,
-)
-from amp_migrate.model.half_safety.given_values import (
-    added,
-    passed_on,
-    values_of,
-    values_returned,
-)
+from amp_migrate.model.decisions import never_runs
+from amp_migrate.model.half_safety.code_run import Foreign, code_run
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.held_activations import (
     Activations,
     Construction,
+    is_clamped,
     saturates,
+    told_saturated,
 )
 from amp_migrate.model.half_safety.lost_guards import (
-    guards_by_write,
-    inner_number,
-    is_lost,
-    made_like,
-    vanishes,
+    keeps_below_one,
+    lost_bound,
+    lost_term,
+    lost_write,
+)
+from amp_migrate.model.half_safety.named_values import Names, Step
+from amp_migrate.model.half_safety.trail import (
+    Demand,
+    Origin,
+    Place,
+    Trail,
+    Unseen,
+    WeakPlace,
+    joined,
+)
+from amp_migrate.model.half_safety.value_parts import (
+    Path,
+    elements,
+    entries,
+    stepped,
 )
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Binding, Scope, shallow
+from amp_migrate.model.sequence_calls import sequences
+from amp_migrate.model.sequence_ends import ends
+from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.model.tensors.inference import Inference
-from amp_migrate.model.tensors.spelling import given_to, operands, spelled
+from amp_migrate.model.tensors.spelling import (
+    given_to,
+    operands,
+    spelled,
+)
 from amp_migrate.project.import_paths import resolved
-from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
-from amp_migrate.torch_facts.ops import Spelling, Trait
+from amp_migrate.torch_facts.ops import Op, Spelling, Trait
 
-_DEEP = 40
-_THROUGH = frozenset("float to double neg mean pow square".split()) | {
-    row.name for row in ops.shapes.ROWS if row.result == "same"
-}
-_JOINS = frozenset({"where", "cat", "stack"}) | {
-    row.name for row in ops.writes.ROWS if row.strict is not None
-}
+_THROUGH = (
+    frozenset("neg mean pow square".split())
+    | {row.name for row in ops.shapes.ROWS if row.result == "same"}
+    | {row.name for row in ops.writes.ROWS if row.strict is not None}
+)
+"""What keeps a value at 0 or 1 there."""
 _BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
-
-
-class WeakPlace(NamedTuple):
-    """A place where half precision takes something away."""
-
-    cast: ast.expr | None
-    """What must be float32; None where nothing written there helps."""
-    what: str
-    saturates: bool
-    split: ast.Call | None = None
-    """A call of an `nn.Sequential` whose last layer must get float32."""
-    file: str = ""
-    """The other file of the project in which it stands."""
-
-
-class Demand(NamedTuple):
-    """What is done to a value: `complemented`, it has been taken from 1 before."""
-
-    trait: Trait
-    complemented: bool
+_BOUNDS = (*_BOUNDS_ABOVE, "clamp_min", "maximum")
+_COPIES = ("list", "tuple", "reversed")
+_CASTS = ("cast", "float32", "double", "half")
+_ANEW = ("default", "data", "like", "int", "bool", "number", "array")
+_GIVEN = Trail(origin=Origin.GIVEN)
+_RAW = Trail(origin=Origin.RAW)
 
 
 class Search:
-    """Follows one operand back."""
+    """Follows one value back."""
 
     def __init__(
-        self, asked: Asked, trait: Trait, made: Construction | None = None
+        self,
+        asked: Asked,
+        trait: Trait,
+        made: Construction | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
-        """`made`: what made the object of which a method is searched."""
+        """`made`: what made the object of which a method is searched. `whole`: the value is a
+        probability, of which everything is asked that it may be; else where it may be 0 or 1.
+        """
         self.asked = asked
+        self.program = asked.inference.program
         self.trait = trait
+        self.whole = whole
         self.activations = Activations(asked.inference, made)
-        self.parameters: list[tuple[Binding, Demand]] = []
-        """Those that were met, with what is done to them."""
-        self._seen: set[ast.expr] = set()
+        self.names = Names(asked, is_whole=whole)
+        self.unseen: list[Unseen] = []
+        """Where the search ended without an answer."""
+        self.met: set[ast.expr] = set()
+        """The expressions that were followed."""
+        self._seen: set[tuple[ast.AST, Path, int, bool]] = set()
 
-    def of(self, operand: ast.expr, scope: Scope) -> list[WeakPlace]:
+    def of(self, operand: ast.expr, scope: Scope) -> tuple[WeakPlace, ...]:
         """The weak places behind an operand that must not be zero."""
-        return self.behind(operand, scope, _DEEP, complemented=False)
-
-    def behind(
-        self, expr: ast.expr, scope: Scope, deep: int, *, complemented: bool
-    ) -> list[WeakPlace]:
-        """The weak places behind `expr`; `complemented`: it has been taken from 1."""
-        if deep == 0 or expr in self._seen:
-            return []
-        self._seen.add(expr)
-        if isinstance(expr, (ast.Name, ast.Attribute)):
-            return self._named(expr, scope, deep, complemented)
-        if isinstance(expr, ast.Call):
-            return self._call(expr, scope, deep, complemented)
-        if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.Pow):
-            return self._operation(expr, scope, deep, complemented)
-        home = self.asked.inference.program.module.scope_of
-        return [
-            weak
-            for inner in passed_on(expr, scope)
-            for weak in self.behind(
-                inner, home(inner), deep - 1, complemented=complemented
-            )
-        ]
+        return self.behind(operand, Place(scope)).weak
 
     def under(
         self, demand: Demand, expr: ast.expr, scope: Scope
-    ) -> list[WeakPlace]:
+    ) -> tuple[WeakPlace, ...]:
         """The weak places behind an argument of which `demand` is made elsewhere."""
-        return self.behind(expr, scope, _DEEP, complemented=demand.complemented)
+        place = Place(scope, complemented=demand.complemented)
+        return self.behind(expr, place, demand.path).weak
 
-    def kept_below_one(self, call: ast.Call, scope: Scope) -> list[WeakPlace]:
+    def kept_below_one(
+        self, call: ast.Call, scope: Scope
+    ) -> tuple[WeakPlace, ...]:
         """The weak place behind `clamp(p, 1e-4, 1 - 1e-4)`, whose upper bound is 1 in half."""
         found = spelled(self.asked.inference, call, scope)
         if found is None or found.op.name not in _BOUNDS_ABOVE:
-            return []
-        bounds = [*call.args, *(one.value for one in call.keywords)]
-        program = self.asked.inference.program
-        sizes = [one for b in bounds for one in numbers(program, b, scope)]
-        if not any(size > 0.5 and is_lost(size) for size in sizes):
-            return []
-        return self._clamped(call, found, scope, _DEEP, complemented=True)
+            return ()
+        if not keeps_below_one(self.program, call, scope):
+            return ()
+        place = Place(scope, complemented=True)
+        return self._clamped(call, found, place).weak
+
+    def behind(self, expr: ast.expr, place: Place, path: Path = ()) -> Trail:
+        """What is behind the part of `expr` to which `path` leads."""
+        if not self._is_new(expr, place, path):
+            return Trail()
+        self.met.add(expr)
+        if place.depth == 0:
+            return self._lost(expr, "the sigmoid is out of sight")
+        if isinstance(expr, (ast.Name, ast.Attribute)):
+            return self._named(expr, place, path)
+        if isinstance(expr, ast.Call):
+            return self._call(expr, place, path)
+        if isinstance(expr, ast.Subscript):
+            step = place.at(place.scope)
+            return self.behind(expr.value, step, (*stepped(expr), *path))
+        if isinstance(expr, ast.BinOp):
+            return self._operation(expr, place)
+        return self._form(expr, place, path)
+
+    def _is_new(self, node: ast.AST, place: Place, path: Path) -> bool:
+        """Whether a node was not met in the same way before."""
+        depth = len(place.frames)
+        key = node, path, depth, place.complemented
+        is_new = key not in self._seen
+        self._seen.add(key)
+        return is_new
+
+    def _lost(self, node: ast.AST, why: str) -> Trail:
+        """Nothing, which is noted."""
+        unseen = Unseen(node, why)
+        self.unseen.append(unseen)
+        return Trail()
+
+    # -- expressions
+
+    def _form(self, expr: ast.expr, place: Place, path: Path) -> Trail:
+        step = place.at(place.scope)
+        if isinstance(expr, (ast.Tuple, ast.List)):
+            return self._all(elements(expr, path), step)
+        if isinstance(expr, ast.Dict):
+            return self._all(entries(expr, path), step)
+        if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
+            inner = self.program.module.scope_of(expr.elt)
+            return self.behind(expr.elt, place.at(inner), path[1:])
+        if isinstance(expr, ast.IfExp):
+            return self._any([(expr.body, path), (expr.orelse, path)], step)
+        if isinstance(expr, ast.UnaryOp):
+            return self.behind(expr.operand, step, path)
+        if isinstance(expr, (ast.NamedExpr, ast.Starred)):
+            return self.behind(expr.value, step, path)
+        if number(expr, place.scope) is not None:
+            return _GIVEN
+        return self._lost(expr, "it is no plain sigmoid")
+
+    def _any(
+        self, values: Iterable[tuple[ast.expr, Path]], place: Place
+    ) -> Trail:
+        """One of several values, or all of them together."""
+        found = [self.behind(one, place, path) for one, path in values]
+        return joined(found)
+
+    def _all(
+        self, values: Iterable[tuple[ast.expr, Path]], place: Place
+    ) -> Trail:
+        """Values each of which is asked for."""
+        found = [self.behind(one, place, path) for one, path in values]
+        is_raw = any(one.origin == Origin.RAW for one in found)
+        whole = joined(found)
+        return whole._replace(origin=Origin.RAW) if is_raw else whole
+
+    def _operation(self, expr: ast.BinOp, place: Place) -> Trail:
+        if isinstance(expr.op, ast.MatMult):
+            return _RAW
+        step = place.at(place.scope)
+        if isinstance(expr.op, ast.Pow):
+            return self.behind(expr.left, step)
+        is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
+        if not is_plain and not self.whole:
+            return Trail()
+        left = number(expr.left, place.scope)
+        if isinstance(expr.op, ast.Sub) and left is not None:
+            return self.behind(expr.right, step._replace(complemented=True))
+        sides = ((expr.left, expr.right), (expr.right, expr.left))
+        is_sum = isinstance(expr.op, (ast.Add, ast.Sub))
+        return joined(
+            [
+                self._side(value, other if is_sum else None, step)
+                for value, other in sides
+                if number(value, place.scope) is None
+            ]
+        )
+
+    def _side(
+        self, value: ast.expr, other: ast.expr | None, place: Place
+    ) -> Trail:
+        """One operand, with what is added to it."""
+        found = self.behind(value, place)
+        if found.weak or other is None or self.whole:
+            return found
+        weak = lost_term(self.asked, value, other, place.scope)
+        return Trail(weak)
 
     # -- names
 
     def _named(
-        self,
-        expr: ast.Name | ast.Attribute,
-        scope: Scope,
-        deep: int,
-        complemented: bool,
-    ) -> list[WeakPlace]:
-        dotted = dotted_name(expr)
-        program = self.asked.inference.program
-        reach = (
-            program.reaching.at(expr, dotted) if dotted is not None else None
-        )
-        if reach is None or not reach.bindings:
-            if isinstance(expr, ast.Attribute) and ops.method(expr.attr):
-                return self.behind(
-                    expr.value, scope, deep - 1, complemented=complemented
-                )
-            return []
-        found: list[WeakPlace] = []
-        for binding in reach.bindings:
-            if binding.how == "parameter":
-                demand = Demand(self.trait, complemented)
-                self.parameters.append((binding, demand))
-            for value, home in values_of(self.asked.inference, binding):
-                found += self.behind(
-                    value, home, deep - 1, complemented=complemented
-                )
-            found += self._part(binding, deep, complemented)
-        for value in added(scope, dotted or ""):
-            found += self.behind(
-                value, scope, deep - 1, complemented=complemented
-            )
-        return found or self._written(expr, dotted or "", reach.bindings, scope)
+        self, expr: ast.Name | ast.Attribute, place: Place, path: Path
+    ) -> Trail:
+        steps = self.names.behind(expr, place, path)
+        found = joined([self._follow(one) for one in steps])
+        if found.weak or self.whole:
+            return found
+        return Trail(lost_write(self.asked, expr, place.scope), found.origin)
 
-    def _part(
-        self, binding: Binding, deep: int, complemented: bool
-    ) -> list[WeakPlace]:
-        """One of the values that a function or model of another file returns together."""
-        call, index = binding.value, binding.index
-        if not isinstance(call, ast.Call) or index is None:
-            return []
-        scope = self.asked.inference.program.module.scope_of(call)
-        return self._abroad(call, scope, deep, complemented, index)
+    def _follow(self, step: Step) -> Trail:
+        if isinstance(step, Origin):
+            return Trail(origin=step)
+        if isinstance(step, Unseen):
+            self.unseen.append(step)
+            return Trail()
+        return self.behind(*step)
 
-    def _written(
-        self,
-        expr: ast.expr,
-        dotted: str,
-        bindings: tuple[Binding, ...],
-        scope: Scope,
-    ) -> list[WeakPlace]:
-        """`d[d < 1e-10] = 1e-10`: a guard by a write, which is as weak where `d` is half."""
-        if not self.asked.fact(expr, scope).may_be_half:
-            return []
-        for statement in (node for top in scope.body for node in shallow(top)):
-            if isinstance(statement, ast.Assign) and guards_by_write(
-                statement, dotted, scope
-            ):
-                values = [one.value for one in bindings if one.how == "assign"]
-                casts = [one for one in values if one is not None]
-                what = vanishes(statement.value)
-                if len(casts) != len(bindings):
-                    return [WeakPlace(None, what, saturates=False)]
-                return [WeakPlace(one, what, saturates=False) for one in casts]
-        return []
+    @property
+    def parameters(self) -> list[tuple[Binding, Demand]]:
+        """Those that were met, with what is done to them."""
+        return [
+            (one, Demand(self.trait, complemented, path))
+            for one, complemented, path in self.names.parameters
+        ]
 
-    # -- operations
+    # -- operators
 
-    def _operation(
-        self, expr: ast.BinOp, scope: Scope, deep: int, complemented: bool
-    ) -> list[WeakPlace]:
-        if (
-            isinstance(expr.op, ast.Sub)
-            and number(expr.left, scope) is not None
-        ):
-            return self.behind(expr.right, scope, deep - 1, complemented=True)
-        if not isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult)):
-            return []
-        found: list[WeakPlace] = []
-        for value, other in ((expr.left, expr.right), (expr.right, expr.left)):
-            if number(value, scope) is not None:
-                continue
-            weak = self.behind(
-                value, scope, deep - 1, complemented=complemented
-            )
-            if not weak and isinstance(expr.op, (ast.Add, ast.Sub)):
-                weak = self._guard(value, other, scope)
-            found += weak
+    def _call(self, call: ast.Call, place: Place, path: Path) -> Trail:
+        found = spelled(self.asked.inference, call, place.scope)
+        if found is not None:
+            return self._operator(found, call, place)
+        if dotted_name(call.func) in _COPIES and len(call.args) == 1:
+            return self.behind(call.args[0], place.at(place.scope), path)
+        if call.args and self.activations.may_saturate(call.func, place.scope):
+            return self._saturated(call, call.args[0], place)
+        row = layers.layer(self.program.values.of(call.func, place.scope).name)
+        if row is not None and row.role == "layer" and row.op is not None:
+            return self._applied(row.op, call, call.args[:1], place)
+        run = [made for _, made in sequences(self.program, call, place.scope)]
+        if run:
+            return self._sequence(call, run, place)
+        return self._results(call, place, path)
+
+    def _operator(self, found: Spelling, call: ast.Call, place: Place) -> Trail:
+        op = found.op
+        if op.name in _BOUNDS and not self.whole:
+            return self._clamped(call, found, place)
+        is_cast = op.result in _CASTS
+        given = operands(found, call) or given_to(found, call)[:is_cast]
+        return self._applied(op, call, given, place)
+
+    def _applied(
+        self, op: Op, call: ast.Call, given: list[ast.expr], place: Place
+    ) -> Trail:
+        """What an operator of torch makes of its operands."""
+        if saturates(op) and given:
+            return self._saturated(call, given[0], place)
+        if op.policy == "lower":
+            return _RAW
+        is_anew = op.policy == "fp32" and op.bounds is not None
+        if is_anew or op.result in _ANEW or not given:
+            return _GIVEN
+        is_passed = op.name in _THROUGH or op.result in _CASTS
+        if not (self.whole or is_passed):
+            return Trail()
+        step = place.at(place.scope)
+        found = joined([self.behind(one, step) for one in given])
+        if found.origin == Origin.RAW and is_clamped(op, call, place.scope):
+            return self._saturated(call, given[0], place)
         return found
 
-    def _guard(
-        self, value: ast.expr, constant: ast.expr, scope: Scope
-    ) -> list[WeakPlace]:
-        """A constant that half precision rounds away, beside a value that may be half."""
-        sizes = numbers(self.asked.inference.program, constant, scope)
-        if not any(is_lost(abs(size)) for size in sizes):
-            return []
-        if not self.asked.needs_cast(value, scope):
-            return []
-        return [WeakPlace(value, vanishes(constant), saturates=False)]
-
-    def _call(
-        self, call: ast.Call, scope: Scope, deep: int, complemented: bool
-    ) -> list[WeakPlace]:
-        found = spelled(self.asked.inference, call, scope)
-        if found is None:
-            return self._of_object(call, scope, deep, complemented)
-        given = operands(found, call)
-        if saturates(found.op) and given:
-            return self._saturated(call, given[0], scope, complemented)
-        if found.op.name in (*_BOUNDS_ABOVE, "clamp_min", "maximum"):
-            return self._clamped(call, found, scope, deep, complemented)
-        if found.op.name not in _THROUGH | _JOINS:
-            return []
-        return [
-            weak
-            for one in given
-            for weak in self.behind(
-                one, scope, deep - 1, complemented=complemented
-            )
-        ]
-
     def _saturated(
-        self,
-        call: ast.expr,
-        operand: ast.expr,
-        scope: Scope,
-        complemented: bool,
-    ) -> list[WeakPlace]:
+        self, call: ast.Call, operand: ast.expr, place: Place
+    ) -> Trail:
+        """A sigmoid, which needs float32."""
         inside = self.asked.inference.inside(call)
-        matters = self.trait is Trait.LOG or complemented
-        if (
-            not inside
-            or not matters
-            or not self.asked.needs_cast(operand, scope)
-        ):
-            return []
-        what = f"`{ast.unparse(call)}` is exactly 0 or 1 in float16 where float32 is not"
-        return [WeakPlace(operand, what, saturates=True)]
+        is_half = self.asked.needs_cast(operand, place.scope)
+        matters = self.trait is Trait.LOG or place.complemented
+        is_weak = (
+            is_half or not inside
+            if self.whole
+            else inside and is_half and matters
+        )
+        found = WeakPlace(operand, told_saturated(call), saturates=True)
+        return Trail((found,) if is_weak else (), Origin.SQUASHED)
 
-    def _clamped(
-        self,
-        call: ast.Call,
-        found: Spelling,
-        scope: Scope,
-        deep: int,
-        complemented: bool,
-    ) -> list[WeakPlace]:
+    def _clamped(self, call: ast.Call, found: Spelling, place: Place) -> Trail:
+        """What is guarded by a bound, which half precision may take away."""
         given = given_to(found, call)
         if not given:
-            return []
-        weak = self.behind(given[0], scope, deep - 1, complemented=complemented)
-        if weak:
-            return weak
-        for bound in [*given[1:], *(one.value for one in call.keywords)]:
-            is_number = bool(
-                numbers(self.asked.inference.program, bound, scope)
-            )
-            inner = bound if is_number else inner_number(bound)
-            guard = self._guard(given[0], inner, scope)
-            if guard:
-                is_like = not is_number and made_like(bound, given[0])
-                return (
-                    [one._replace(cast=None) for one in guard]
-                    if is_like
-                    else guard
-                )
-        return []
+            return Trail()
+        behind = self.behind(given[0], place.at(place.scope))
+        if behind.weak:
+            return behind
+        weak = lost_bound(self.asked, call, given, place.scope)
+        return Trail(weak, behind.origin)
 
-    # -- helpers, layers and models
+    # -- layers, helpers and models
 
-    def _of_object(
-        self, call: ast.Call, scope: Scope, deep: int, complemented: bool
-    ) -> list[WeakPlace]:
-        program = self.asked.inference.program
-        value = program.values.of(call.func, scope)
-        row = layers.layer(value.name)
-        if row is not None and row.op is not None and call.args:
-            if Trait.SATURATES in row.op.traits and row.op.policy == "keeps":
-                return self._saturated(call, call.args[0], scope, complemented)
-        if call.args and self.activations.may_saturate(call.func, scope):
-            return self._saturated(call, call.args[0], scope, complemented)
-        if self.activations.ends_saturated(value):
-            return self._sequence(call, complemented)
-        return [
-            weak
-            for one, home in values_returned(program, call, scope)
-            for weak in self.behind(
-                one, home, deep - 1, complemented=complemented
-            )
-        ] or self._abroad(call, scope, deep, complemented)
+    def _sequence(
+        self, call: ast.Call, run: list[ast.Call], place: Place
+    ) -> Trail:
+        """A `nn.Sequential` in sight, of which the last layer may get float32."""
+        origin = Origin.NONE
+        for last in [one for made in run for one in ends(self.program, made)]:
+            gives = self.activations.origin(last)
+            if gives is None:
+                self._lost(call, "the sigmoid is in an nn.Sequential")
+            origin |= gives or Origin.NONE
+        value = self.program.values.of(call.func, place.scope)
+        is_squashed = Origin.SQUASHED in origin
+        if not (is_squashed or self.activations.ends_saturated(value)):
+            return Trail(origin=origin)
+        is_float = Origin.RAW not in origin
+        weak = WeakPlace(None, told_saturated(call), True, call, is_float)
+        return Trail((weak,) if self._is_weak(call, place) else (), origin)
 
-    def _sequence(self, call: ast.Call, complemented: bool) -> list[WeakPlace]:
-        """The last layer gets float32 where the sequence has a name; else nothing helps there."""
+    def _is_weak(self, call: ast.Call, place: Place) -> bool:
+        """Whether it counts that a layer saturates in a call."""
         inference = self.asked.inference
-        matters = self.trait is Trait.LOG or complemented
-        if not matters or not inference.inside(call) or call in inference.casts:
-            return []
-        what = f"`{ast.unparse(call)}` is exactly 0 or 1 in float16 where float32 is not"
-        plain = (
-            len(call.args) == 1
-            and not call.keywords
-            and dotted_name(call.func) is not None
-        )
-        return [
-            WeakPlace(None, what, saturates=True, split=call if plain else None)
-        ]
+        matters = self.trait is Trait.LOG or place.complemented
+        is_half = inference.inside(call) and call not in inference.casts
+        return self.whole or matters and is_half
+
+    def _results(self, call: ast.Call, place: Place, path: Path) -> Trail:
+        """What functions and models give back, where no option makes it something else."""
+        value = self.program.values.of(call.func, place.scope)
+        if self.activations.ends_saturated(value):  # which nothing splits
+            weak = WeakPlace(None, told_saturated(call), saturates=True)
+            is_weak = not self.whole and self._is_weak(call, place)
+            return Trail((weak,) if is_weak else ())
+        run = code_run(self.program, call, place.scope)
+        self.unseen += [run.unseen] if run.unseen is not None else []
+        found = []
+        for function in run.own:
+            step = place.into(self.program.scope(function), call)
+            found += [
+                self.behind(one, step, path)
+                for one in returned(function)
+                if not never_runs(self.program, one)
+            ]
+        found += [self._abroad(one, call, place, path) for one in run.foreign]
+        return joined(found)
 
     def _abroad(
-        self,
-        call: ast.Call,
-        scope: Scope,
-        deep: int,
-        complemented: bool,
-        index: int | None = None,
-    ) -> list[WeakPlace]:
+        self, found: Foreign, call: ast.Call, place: Place, path: Path
+    ) -> Trail:
         """The same in a helper or a model of another file, where nothing that is written here
-        helps; `index`: which of several values it gives.
+        helps.
         """
-        inference = self.asked.inference
-        found = body_abroad(inference.program, call, scope)
-        if found is None or not inference.inside(call):
-            return []
-        program, function = found
-        is_model = program.scope(function).self_name is not None
-        given = (inference.of(one, scope).may_be_half for one in call.args)
-        if not (is_model or any(given)):
-            return []
+        inference, (program, function) = self.asked.inference, found
+        inner = program.scope(function)
+        given = (inference.of(one, place.scope) for one in call.args)
+        is_model = inner.self_name is not None
+        is_half = is_model or any(one.may_be_half for one in given)
+        if self.whole or not inference.inside(call) or not is_half:
+            return Trail()
         dtype = inference.where(call)
         there = Inference(program, lambda node: dtype, lambda node: None)
-        asked = Asked(there, self.asked.float16)
-        search = Search(asked, self.trait, self._construction(call, scope))
-        inner = program.scope(function)
+        made = self.activations.construction(call, place.scope)
+        search = Search(Asked(there, self.asked.float16), self.trait, made)
+        start = Place(inner, place.depth - 1, (), place.complemented)
+        file = resolved(program.module.path)
         weak = [
             one
-            for value in values_given(function, index)
-            for one in search.behind(
-                value, inner, deep - 1, complemented=complemented
-            )
+            for value in returned(function)
+            for one in search.behind(value, start, path).weak
         ]
-        file = resolved(program.module.path)
-        return [
-            one._replace(cast=None, split=None, file=one.file or file)
-            for one in weak[:1]
-        ]
-
-    def _construction(
-        self, call: ast.Call, scope: Scope
-    ) -> Construction | None:
-        """What made the object that a call runs."""
-        made = self.asked.inference.program.values.of(call.func, scope).origin
-        if not isinstance(made, ast.Call):
-            return None
-        return Construction(made, scope, self.activations)
+        return Trail(tuple(one.of_file(file) for one in weak[:1]))

@@ -11,6 +11,7 @@ import ast
 from typing import TypeGuard
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.half_safety.trail import Origin, Place
 from amp_migrate.model.losses import Behind, bce_behind, body_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import (
@@ -25,10 +26,6 @@ from amp_migrate.planner.half_safety.bce_refusal import (
 )
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.naming import Nameable, Unnamed
-from amp_migrate.planner.half_safety.origins_of_probabilities import (
-    Origin,
-    Place,
-)
 from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.half_safety.sigmoids import Sigmoids
 from amp_migrate.planner.loss_flow import flow_of, header
@@ -168,6 +165,7 @@ class ProbabilityLosses:
         return bool(found & EventKind.FORWARD)
 
     def _effect(self, statement: ast.stmt) -> EventKind:
+        """What a statement does itself, not what stands in its block."""
         effect = EventKind.NONE
         for root in header(statement):
             effect |= self.program.effects.of_statement(root, self.scope)
@@ -222,7 +220,7 @@ class ProbabilityLosses:
         node: ast.AST,
         why: str,
         unnamed: tuple[Unnamed, ...] = (),
-        behind: Behind | None = None,
+        behind: tuple[Behind, ...] = (),
     ) -> Refusal:
         return unsafe(self.program, self.scope, node, why, unnamed, behind)
 
@@ -238,7 +236,7 @@ class ProbabilityLosses:
 
     def _mend(self, call: ast.Call) -> None:
         self.sigmoids.met.clear()
-        start = self.sigmoids.start()
+        start = Place(self.scope)
         origin = Origin.NONE
         for probability, place in self._probabilities(call, start):
             origin |= self.sigmoids.mend(probability, place)
@@ -294,7 +292,7 @@ class ProbabilityLosses:
                 raise self._unsafe(
                     call,
                     f"it is computed in {place_of_definition(behind)}, out of reach",
-                    behind=behind,
+                    behind=(behind,),
                 )
             found.append(body)
         return [body for body in dict.fromkeys(found) if body is not None]

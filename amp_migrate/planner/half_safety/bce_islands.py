@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.half_safety.trail import Place
 from amp_migrate.model.queries import calls_in, nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
@@ -68,7 +69,7 @@ class _Island:
         sigmoids = Sigmoids(hazards.program, self.loop, hazards)
         for call in self.losses:
             for probability in call.args[:1] or _named(call, "input"):
-                sigmoids.mend(probability, sigmoids.start(self.scope))
+                sigmoids.mend(probability, Place(self.scope))
         hazards.inside.leave(self.statement)
         asked.inference.forget()
         for expr in self._operands():

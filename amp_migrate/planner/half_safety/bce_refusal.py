@@ -20,13 +20,13 @@ def unsafe(
     node: ast.AST,
     why: str,
     unnamed: tuple[Unnamed, ...] = (),
-    behind: Behind | None = None,
+    behind: tuple[Behind, ...] = (),
     *,
     above: bool = False,
     is_loss: bool = True,
 ) -> Refusal:
     """The refusal of a loop of `scope`; `unnamed` is what needs a name before it can be planned,
-    `behind` a definition of another program, in whose company it may be; `above`: callers may
+    `behind` definitions of other programs, in whose company it may be; `above`: callers may
     show more; `is_loss`: `node` computes the loss, and not what comes into it.
     """
     what = (
@@ -40,7 +40,7 @@ def unsafe(
         "bce-on-probabilities",
         node,
         f"{what}{place}; {why}",
-        files=(resolved(_file_of(behind).path),) if behind else (),
+        files=tuple(resolved(_file_of(one).path) for one in behind),
         above=above,
         unnamed=unnamed,
     )
@@ -52,8 +52,10 @@ def place_of_definition(behind: Behind) -> str:
 
 
 def _file_of(behind: Behind) -> Module:
+    """The file of the project in which a definition stands."""
     program, node = behind
-    return program.module.file_of(node) or program.module
+    file = program.module.file_of(node)
+    return file or program.module
 
 
 def loss_in(behind: Behind) -> Behind:

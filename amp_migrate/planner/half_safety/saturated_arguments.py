@@ -14,7 +14,7 @@ from amp_migrate.model.half_safety.singular import (
     parameters_behind,
     saturated,
 )
-from amp_migrate.model.half_safety.weak_places import Demand
+from amp_migrate.model.half_safety.trail import Demand
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.targets import kept_functions

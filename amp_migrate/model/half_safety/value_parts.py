@@ -7,9 +7,11 @@ element that is not told, as in `for p in preds`.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope
 
 Path: TypeAlias = "tuple[int | str | None, ...]"
@@ -47,6 +49,29 @@ def added_to(scope: Scope, name: str) -> list[tuple[ast.expr | None, Path]]:
             elif func.attr == "insert":
                 found.append((call.args[-1] if call.args else None, ()))
     return found
+
+
+def stored_in(
+    program: Program, name: str, scope: Scope, path: Path
+) -> Iterator[tuple[ast.expr, Path]]:
+    """What `maps["out"] = p`, `masks[i] = p` and `masks.append(p)` put where a path may lead, with
+    the rest of it.
+    """
+    head, _, rest = name.partition(".")
+    cls = program.graph.class_around(scope) if rest else None
+    home = scope.lookup(name) or scope
+    if cls is not None and head == scope.self_name:
+        home, name = program.module.scopes[cls], f"self.{rest}"
+    for one in home.stored.get(name, ()):
+        if one.key is None or _may_be(one.key, path):
+            yield one.value, path[1:]
+
+
+def _may_be(key: ast.expr, path: Path) -> bool:
+    """Whether a key may be the one that is asked for."""
+    place = path[0] if path else None
+    is_told = isinstance(key, ast.Constant) and place is not None
+    return not is_told or ast.literal_eval(key) == place
 
 
 def stepped(expr: ast.Subscript) -> Path:
