@@ -15,7 +15,7 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.step_values import is_value_used
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax import LOOPS, Function, Scope
 from amp_migrate.model.targets import makers
 from amp_migrate.planner.refusal import Refusal, place_of
 
@@ -129,8 +129,10 @@ def _steps_of(
             return []
         assert isinstance(call.func, ast.Attribute)
         return [StepCall(call, call.func.value)]
-    _refuse_several(program, call, scope, function)
     helper = program.scope(function)
+    if _fits_afterwards(program, call, scope, helper):
+        return []
+    _refuse_several(program, call, scope, function)
     inners = step_calls(program, helper, hops - 1) if hops else []
     return [
         StepCall(
@@ -138,6 +140,36 @@ def _steps_of(
         )
         for inner in inners
     ]
+
+
+def _fits_afterwards(
+    program: Program, call: ast.Call, scope: Scope, helper: Scope
+) -> bool:
+    """`fit_temperature(model)` behind the training of a script, once: its step goes backward in a
+    closure, and uses no gradients of the script's.
+    """
+    once = isinstance(scope.node, ast.Module) and not any(
+        isinstance(one, LOOPS) for one in program.module.ancestors(call)
+    )
+    later = [one for one in scope.calls if one.lineno > call.lineno]
+    effects = program.effects
+    if not once or any(
+        effects.of_statement(one, scope) & EventKind.BACKWARD for one in later
+    ):
+        return False
+    steps = [c for c in helper.calls if leads_to_step(program, c, helper)]
+    closed = (_is_closed(program, one, helper) for one in steps)
+    return bool(steps) and all(closed)
+
+
+def _is_closed(program: Program, step: ast.Call, scope: Scope) -> bool:
+    """`optimizer.step(closure)` of a closure that goes backward."""
+    given = step.args[0] if len(step.args) == 1 else None
+    if given is None or not program.effects.is_step(step, scope):
+        return False
+    run = program.graph.function_at(given, scope)
+    effect = program.effects.of_function(run) if run is not None else None
+    return effect is not None and bool(effect & EventKind.BACKWARD)
 
 
 def _refuse_several(
