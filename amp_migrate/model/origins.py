@@ -84,9 +84,19 @@ def _behind(
     """Where the value of an expression was made: itself, if it is no name."""
     named = dotted_name(value)
     if named is None:
-        return Origin(value, rest)
+        return Origin(_alike(program, value), rest)
     dotted = ".".join((named, *rest))
     return _at(program, dotted, value, hops - 1) or Origin(value, rest)
+
+
+def _alike(program: Program, value: ast.expr) -> ast.expr:
+    """One literal for all that are written alike: they make one value."""
+    if not isinstance(value, ast.Constant):
+        return value
+    first: ast.expr = program.remembered(
+        (_alike, ast.dump(value)), lambda: value
+    )
+    return first
 
 
 def _given(
