@@ -32,6 +32,7 @@ from amp_migrate.planner.loss_flow import flow_of
 from amp_migrate.planner.notebook_cells import check_cells
 from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
 from amp_migrate.planner.order import check_order
+from amp_migrate.planner.read_below import refuse_read_below
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.regions import (
     Region,
@@ -302,6 +303,7 @@ class LoopPlanner:
     ) -> None:
         around = loop.statements(stepper)
         refuse_clipped_parts(self.program, stepper, around)
+        refuse_read_below(self.program, loop, stepper)
         for step in stepper.steps:
             where, made = stepper.scope, step
             while made.inner is not None and made.helper is not None:
