@@ -234,7 +234,12 @@ LAYERS: tuple[Layer, ...] = (
     ),
     Layer("CTCLoss", "nn.functional.ctc_loss", "criterion"),
     Layer("LinearCrossEntropyLoss", "nn.functional.cross_entropy", "criterion"),
-    Layer("AdaptiveLogSoftmaxWithLoss", "log_softmax", "criterion"),
+    Layer(
+        "AdaptiveLogSoftmaxWithLoss",
+        "log_softmax",
+        "criterion",
+        float_parameters=((0, "input_"),),
+    ),
     Layer("Transformer", role="composite"),
     Layer("TransformerDecoder", role="composite"),
     Layer("TransformerDecoderLayer", role="composite"),

@@ -12,6 +12,9 @@ OPEN_ATTACKS = {
     "models_built_by_importlib": "which class the model is of",
     "log_of_sigmoid_in_a_property": "a property that gives a function",
     "gradient_by_operator": "`attrgetter` that reads a gradient",
+    "noisy_or": "a logarithm of 1 - a product of complements",
+    "reduced_product_of_complements": "`functools.reduce` of complements",
+    "partial_method": "a method made by `functools.partialmethod`",
 }
 """Attacks that still succeed, by what the analysis does not see."""
 

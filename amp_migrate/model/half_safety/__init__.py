@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator
 from amp_migrate.model.half_safety import (
     angles,
     constants,
+    decompositions,
     demands,
     distances,
     distributions,
     divided_sums,
+    divisors,
     finite_differences,
     kernels,
     layer_constants,
@@ -60,6 +62,8 @@ def apart(
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
         yield from divided_sums.hazards(asked, node, scope)
+        yield from decompositions.hazards(asked, node, scope)
+        yield from divisors.hazards(asked, node, scope)
         yield from loss_data.hazards(asked, node, scope)
         yield from kernels.apart(asked, node, scope)
         yield from products.apart(asked, node, scope)

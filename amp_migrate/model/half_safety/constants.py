@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.half_safety import overflow
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.huge_numbers import (
     carries_huge,
@@ -42,10 +43,11 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             (node.left, node.right),
             (node.right, node.left),
         ):
-            if (
-                may_be_huge(asked, constant, scope)
-                and asked.fact(tensor, scope).seen_half
-            ):
+            if not may_be_huge(asked, constant, scope):
+                continue
+            if any(True for _ in overflow.hazards(asked, tensor, scope)):
+                continue  # what is cast there makes this float32, too
+            if asked.fact(tensor, scope).seen_half:
                 yield _hazard(node, constant, (tensor,))
 
 
@@ -105,7 +107,7 @@ def _of_call(
     huge = [
         one
         for one in constant_arguments(call, found, given)
-        if one is not None and may_be_huge(asked, one, scope)
+        if one is not None and _is_huge(asked, one, scope)
     ]
     if not huge or not given:
         return
@@ -123,6 +125,13 @@ def _of_call(
         asked, given[0], huge[0], scope
     ):
         yield _hazard(call, huge[0], (given[0],))
+
+
+def _is_huge(asked: Asked, given: ast.expr, scope: Scope) -> bool:
+    """A number, or one of several: `x.new_tensor([1e5, 2e5])`."""
+    if isinstance(given, (ast.List, ast.Tuple)):
+        return carries_huge(asked, given, scope)
+    return may_be_huge(asked, given, scope)
 
 
 def _is_cast(asked: Asked, expr: ast.expr, scope: Scope) -> bool:

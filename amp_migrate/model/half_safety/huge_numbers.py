@@ -20,6 +20,7 @@ from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 
 _DEEP = 6
+_BOUNDS = ("min", "max", "min_val", "max_val", "posinf", "neginf", "nan")
 _VIEWS = frozenset(
     row for row in ops.shapes.ROWS if row.result in ("same", "tuple")
 )
@@ -48,12 +49,31 @@ def carries_huge(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
 ) -> bool:
     """Whether a tensor has such numbers among its values: `(1 - mask) * -1e9`."""
+    if not _any_written(asked):
+        return False
     if may_be_huge(asked, expr, scope):
         return True
     return deep > 0 and any(
         carries_huge(asked, one, home, deep - 1)
         for one, home in _parts(asked, expr, scope)
     )
+
+
+def _any_written(asked: Asked) -> bool:
+    """Whether the program writes such a number at all, or asks for a limit."""
+    program = asked.inference.program
+    return program.remembered(
+        _any_written,
+        lambda: (
+            "finfo" in program.module.text
+            or any(map(_is_written, program.module.parents))
+        ),
+    )
+
+
+def _is_written(node: ast.AST) -> bool:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, (int, float)) and _is_beyond(value)
 
 
 def _parts(
@@ -67,14 +87,33 @@ def _parts(
     elif isinstance(expr, (ast.Name, ast.Attribute)):
         yield from values_of(asked, expr)
         yield from _behind(asked, expr, scope)
+        yield from _stored(expr, scope)
+    elif isinstance(expr, (ast.List, ast.Tuple)):
+        yield from ((one, scope) for one in expr.elts)
     elif isinstance(expr, ast.Subscript):
         yield expr.value, scope
     elif isinstance(expr, ast.UnaryOp):
         yield expr.operand, scope
     elif isinstance(expr, ast.Call):
         found = spelled(asked.inference, expr, scope)
-        if found is not None and (found.op.constants or found.op in _VIEWS):
+        if found is not None and _shows_values(found.op):
             yield from ((one, scope) for one in given_to(found, expr))
+
+
+def _stored(expr: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """What is put into a tensor: `mask[0] = -1e9`."""
+    name = dotted_name(expr) or ""
+    home = scope.lookup(name.partition(".")[0])
+    if home is not None:
+        yield from ((one.value, home) for one in home.stored.get(name, ()))
+
+
+def _shows_values(op: ops.Op) -> bool:
+    """`torch.tensor([1e5])`, `x.new_tensor(1e5)`, `torch.full(size, 1e5)`, and views of these; what
+    bounds values is not among them.
+    """
+    fills = any(name not in _BOUNDS for _, name in op.constants)
+    return fills or op.result in ("data", "cast") or op in _VIEWS
 
 
 def _is_beyond(value: float) -> bool:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
-from amp_migrate.model.literals import number
+from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.bounds import reach
+from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops.row import INFINITY
 
@@ -39,7 +40,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if not asked.inference.inside(node):
         return
     made = asked.fact(node, scope)
-    if made.seen_half and reach(made.bounds) == INFINITY:
+    unbounded = made.seen_half and reach(made.bounds) == INFINITY
+    if unbounded or node in asked.inference.casts:
         yield from _multiplied(asked, node, scope)
     if not made.seen_half or not HALF_MAX < reach(made.bounds) < INFINITY:
         return
@@ -70,9 +72,15 @@ def _multiplied(
 
 def _factor(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> float:
     """The product of the numbers that a value is multiplied with."""
-    value = number(expr, scope)
-    if value is not None:
-        return abs(value)
+    known = numbers(asked.inference.program, expr, scope)
+    if known:
+        return max(map(abs, known))
+    if isinstance(expr, ast.Call) and deep:
+        found = spelled(asked.inference, expr, scope)
+        is_scalar = found is not None and found.op.result in ("data", "cast")
+        given = given_to(found, expr) if found is not None else []
+        if is_scalar and given:
+            return _factor(asked, given[0], scope, deep - 1)
     if isinstance(expr, ast.BinOp) and deep:
         left, right = (
             _factor(asked, one, scope, deep - 1)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.extents import extent, operator_of
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.huge_numbers import carries_huge
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
@@ -25,7 +26,9 @@ _TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 2048, 256
 
 
 def apart(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
-    """Products of sparse matrices, `adjacency @ x`: autocast is switched off for them."""
+    """Products of sparse matrices, `adjacency @ x`, and of masks that do not fit: autocast is
+    switched off for them.
+    """
     given: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         given = [node.left, node.right]
@@ -40,6 +43,19 @@ def apart(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if is_sparse and asked.inference.inside(node):
         casts = tuple(one for one in given if asked.needs_cast(one, scope))
         yield _of_sparse(node, casts)
+    elif asked.float16 and asked.inference.inside(node):
+        yield from _of_huge(asked, node, given, scope)
+
+
+def _of_huge(
+    asked: Asked, node: ast.AST, given: list[ast.expr], scope: Scope
+) -> Iterator[Hazard]:
+    """`torch.baddbmm(mask, q, k)` of a mask of `-1e9`, which autocast makes infinite."""
+    far = next((one for one in given if carries_huge(asked, one, scope)), None)
+    if far is not None:
+        casts = tuple(one for one in given if asked.needs_cast(one, scope))
+        message = f"`{ast.unparse(far)}` holds numbers beyond float16"
+        yield Hazard("big-constant-in-half", node, casts, message, spoils=True)
 
 
 def _of_sparse(node: ast.AST, casts: tuple[ast.expr, ...] = ()) -> Hazard:
@@ -84,7 +100,8 @@ def _given_layer(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
     row = layers.layer(asked.inference.program.values.of(call.func, scope).name)
     op = row.op if row is not None else None
     is_product = op is not None and op.policy == "lower"
-    return call.args[:1] if is_product else []
+    named = [one.value for one in call.keywords]
+    return [*call.args, *named] if is_product else []
 
 
 def _product(

@@ -1,0 +1,48 @@
+"""Products of exponentials that divide: in Sinkhorn's `1 / (kernel @ v)` the kernel is
+`exp(-cost)`, whose values reach far below what float16 holds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.divided_sums import division
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.products import behind
+from amp_migrate.model.half_safety.second_moments import kept_apart, origins
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.spelling import operands, spelled
+
+_DEEP = 6
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """The product that something is divided by, if one of its factors is an exponential."""
+    found = division(asked, node, scope) if asked.float16 else None
+    if found is None:
+        return
+    what = f"`{ast.unparse(found[1])}` divides, and is made of exponentials"
+    for product, home in behind(asked, found[1], scope):
+        given = factors(asked, product, home)
+        if any(_is_exponential(asked, one, home) for one in given):
+            yield from kept_apart(asked, product, given, home, what)
+
+
+def factors(asked: Asked, product: ast.expr, scope: Scope) -> list[ast.expr]:
+    """What a product multiplies."""
+    if isinstance(product, ast.BinOp):
+        return [product.left, product.right]
+    if not isinstance(product, ast.Call):
+        return []
+    found = spelled(asked.inference, product, scope)
+    return operands(found, product) if found is not None else []
+
+
+def _is_exponential(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+    for one, home in origins(asked, expr, scope, _DEEP):
+        if isinstance(one, ast.Call):
+            found = spelled(asked.inference, one, home)
+            if found is not None and found.op.name == "exp":
+                return True
+    return False
