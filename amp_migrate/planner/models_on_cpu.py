@@ -19,17 +19,10 @@ from amp_migrate.planner.loop import Loop, Stepper
 from amp_migrate.planner.parameters_device import TrainedModels
 from amp_migrate.planner.step_calls import StepCall
 from amp_migrate.torch_facts import layers
+from amp_migrate.torch_facts.layers import LAYER_DATA
+from amp_migrate.torch_facts.methods import LEAVES_MODULE
 
 _DEFAULTS = ("torch.set_default_device", "torch.set_default_tensor_type")
-_STAYS = frozenset(
-    "parameters named_parameters train eval state_dict load_state_dict zero_grad requires_grad_ "
-    "modules children named_modules training cpu to float".split()
-)
-"""What may be asked of a model that stays where it is; who moves it with `.to` is asked apart."""
-_DATA = frozenset(
-    "weight bias num_embeddings embedding_dim in_features out_features".split()
-)
-"""What layers of torch hold."""
 _DEEP = 3
 
 
@@ -267,8 +260,8 @@ class ModelsOnCpu:
         above = self.program.module.parents[read]
         if isinstance(above, ast.Attribute):
             name = self.program.canonical(made.func) or ""
-            is_data = name.startswith("torch.nn.") and above.attr in _DATA
-            return above.attr in _STAYS or is_data
+            is_data = name.startswith("torch.nn.") and above.attr in LAYER_DATA
+            return above.attr in LEAVES_MODULE or is_data
         if not isinstance(above, ast.Call):
             return False
         return above.func is read or self._is_handed_on(

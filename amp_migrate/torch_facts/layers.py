@@ -293,3 +293,11 @@ def _by_name() -> dict[str, Layer]:
 def layer(canonical: str | None) -> Layer | None:
     """Find the row of a class such as `torch.nn.Linear`."""
     return None if canonical is None else _by_name().get(canonical)
+
+
+LAYER_DATA: frozenset[str] = frozenset(
+    """
+    weight bias num_embeddings embedding_dim in_features out_features
+    """.split()
+)
+"""Parameters and sizes that layers hold as attributes."""

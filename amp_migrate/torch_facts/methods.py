@@ -146,3 +146,10 @@ FORWARD_HOOKS = (
     "register_module_forward_pre_hook",
 )
 """What is registered by them runs with every forward."""
+LEAVES_MODULE = frozenset(
+    """
+    parameters named_parameters train eval state_dict load_state_dict zero_grad requires_grad_
+    modules children named_modules training cpu to float
+    """.split()
+)
+"""What may be asked of a module that stays where it is; where `to` moves it is asked apart."""

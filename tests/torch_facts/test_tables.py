@@ -15,6 +15,7 @@ from amp_migrate.torch_facts import (
     devices,
     distributions,
     layers,
+    methods,
     ops,
     optimizers,
 )
@@ -214,3 +215,16 @@ def test_parameters_of_distributions_are_torchs(row: distributions.Distribution)
     assert row.parameters.split() == given[: len(row.parameters.split())]
     assert distributions.distribution(f"torch.distributions.x.{row.name}") is row
     assert distributions.distribution(f"elsewhere.{row.name}") is None
+
+
+def test_what_leaves_a_module_where_it_is_is_asked_of_modules() -> None:
+    module = torch.nn.Module()
+    assert {name for name in methods.LEAVES_MODULE if not hasattr(module, name)} == set()
+    assert methods.LEAVES_MODULE.isdisjoint({"cuda", "half", "apply", "register_forward_hook"})
+
+
+def test_layers_hold_what_they_are_said_to() -> None:
+    held = [torch.nn.Linear(1, 1), torch.nn.Embedding(1, 1)]
+    for name in layers.LAYER_DATA:
+        assert any(hasattr(one, name) for one in held), name
+        assert not hasattr(torch.nn.Module(), name)
