@@ -91,6 +91,9 @@ def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
     dtypes = asked.fact(index, scope).dtypes
     if dtypes in (DType.NUMBER, DType.INTEGER):
         return dtypes == DType.INTEGER
+    if dtypes == DType.ARRAY and isinstance(index, ast.BinOp):
+        sides = (index.left, index.right)  # `places + 1` is as much of an array
+        return any(_is_by_tensor(asked, one, scope) for one in sides)
     return is_tensor_index(index, scope)
 
 
