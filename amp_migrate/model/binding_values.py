@@ -146,6 +146,7 @@ class BindingValues:
         return found
 
     def _sites(self, function: Function) -> list[tuple[ast.Call, Scope, bool]]:
+        """The calls that run a function; of a constructor, those that make objects."""
         owner = self.module.scopes[function].owner
         if (
             function.name == "__init__"

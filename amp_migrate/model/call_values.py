@@ -238,6 +238,7 @@ class CallValues:
         return found
 
     def _callee(self, call: ast.Call, scope: Scope) -> Function | None:
+        """The function that a call runs: named, a method of what is known, or held by a name."""
         func = call.func
         linked = self.graph.function_at(func, scope)
         if linked is not None or not isinstance(

@@ -179,6 +179,7 @@ def _attribute(call: ast.Call) -> str | None:
 
 
 def _conditional(module: Module, call: ast.Call) -> bool:
+    """Whether a call stands under a condition, other than that of the main block."""
     around = module.ancestors(call)
     branches = (
         node

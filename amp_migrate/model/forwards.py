@@ -200,6 +200,7 @@ class Forwards:
     def _of_method(
         self, call: ast.Call, func: ast.Attribute, scope: Scope
     ) -> EventKind:
+        """What a call of a method is: of a model, a criterion, or some other object."""
         value = self.values.of(func, scope)
         if self.values.is_model(func, scope):
             return EventKind.FORWARD

@@ -208,6 +208,7 @@ def _behind(part: Part, deep: int) -> _Known:
 
 
 def _found(part: Part, search: _Search) -> Iterator[Behind]:
+    """What an expression stands for, as far back as the search goes."""
     program, expr, _ = part
     if isinstance(expr, ast.Lambda):
         yield program, expr

@@ -270,6 +270,7 @@ def program_of(file: str) -> Program | None:
 
 
 def _definition(program: Program, name: str, hops: int) -> Definition | None:
+    """What a name of a file stands for: a definition, or one that it imports."""
     for binding in reversed(program.module.root.bindings.get(name, [])):
         if isinstance(binding.statement, (*FUNCTIONS, ast.ClassDef)):
             return program, binding.statement

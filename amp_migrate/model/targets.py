@@ -37,6 +37,7 @@ def targets(
 def _targets(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[Function]:
+    """The functions in sight that a call may run, once for each way that leads there."""
     callees = program.values.callees(call, scope)
     yield from callees
     if program.canonical(call.func) is None:

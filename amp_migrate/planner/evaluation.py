@@ -68,6 +68,7 @@ def _under_no_grad(program: Program, statement: ast.stmt) -> bool:
 def _runs(
     program: Program, scope: Scope, block: list[ast.stmt]
 ) -> Iterator[Region]:
+    """The runs of statements of a block that belong to one forward pass."""
     index = 0
     while index < len(block):
         if not _forward(program, scope, block[index]):

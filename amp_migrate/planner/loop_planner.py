@@ -214,6 +214,7 @@ class LoopPlanner:
         return before
 
     def _forwards_before(self, loop: Loop) -> list[tuple[Scope, Region]]:
+        """The regions of forwards that run before the steps of other scopes."""
         return [
             (s.scope, r)
             for s in loop.steppers

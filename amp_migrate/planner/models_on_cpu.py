@@ -223,6 +223,7 @@ class ModelsOnCpu:
         return apart and not self.trained.order.leads(move.scope, scope)
 
     def _is_other(self, model: ast.expr, scope: Scope, made: ast.Call) -> bool:
+        """Whether a model is made by another call."""
         value = self.program.values.of(model, scope)
         return (
             value.kind is Kind.MODEL

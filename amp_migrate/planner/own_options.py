@@ -161,6 +161,7 @@ def _of_settings(
 
 
 def _is_switch(one: Configuration, name: str) -> bool:
+    """Whether a configuration holds a truth value under the name."""
     if isinstance(one.home, ast.ClassDef):
         return any(
             isinstance(field, ast.AnnAssign)

@@ -63,6 +63,7 @@ def _is_moved(module: Module, branch: ast.If, names: set[str]) -> bool:
 
 
 def _moves(module: Module, arm: list[ast.stmt], names: set[str]) -> bool:
+    """Whether an arm of a branch moves one of the names."""
     return any(
         _is_moved(module, one, names)
         if isinstance(one, ast.If)

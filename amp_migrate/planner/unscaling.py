@@ -327,6 +327,7 @@ class Unscaling(Turn):
         )
 
     def _parameter_owners(self, reader: ast.stmt) -> set[str]:
+        """Whose parameters a statement goes through, with the loops directly around it."""
         found: set[str] = set()
         here: ast.AST = reader
         while isinstance(here, ast.stmt):

@@ -147,6 +147,7 @@ _SOURCES = ("src", "source", "values", "tensor")
 
 
 def _hazard(node: ast.AST, buffer: ast.expr, value: ast.expr) -> Hazard:
+    """Half values that are written into a float32 buffer, which takes no other dtype."""
     message = (
         f"`{ast.unparse(buffer)}` is float32, and nothing is converted here"
     )
