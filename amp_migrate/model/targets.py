@@ -215,6 +215,8 @@ def _makers(
         ):
             if home is program:
                 yield from makers(program, value, where, deep - 1)
+        for before, where in _added_to(program, expr, scope):
+            yield from makers(program, before, where, deep - 1)
         return
     for part in parts(program, expr, scope):
         yield from makers(program, *part, deep - 1)

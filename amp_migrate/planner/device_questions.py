@@ -174,7 +174,7 @@ class DeviceQuestions:
 
     def leading(self, moves: list[Move]) -> list[Move]:
         """The moves without those that only follow another one: they stand under all of its
-        conditions, and more. A model follows no batch.
+        conditions, and more.
         """
         asked = {
             move: {question(self.program, one) for one in move.tests}
@@ -183,11 +183,7 @@ class DeviceQuestions:
         return [
             move
             for move in moves
-            if not any(
-                asked[one] < asked[move]
-                for one in moves
-                if one.of_model or not move.of_model
-            )
+            if not any(asked[one] < asked[move] for one in moves)
         ]
 
     def _asked_here(

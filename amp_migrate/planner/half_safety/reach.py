@@ -31,6 +31,9 @@ from amp_migrate.model.targets import (
 from amp_migrate.model.unknown_models import methods_abroad, possible
 from amp_migrate.project.import_paths import resolved
 
+_RUN = (Kind.MODEL, Kind.CRITERION)
+"""What runs a `forward`."""
+
 
 def reachable(
     program: Program, statements: list[ast.stmt], scope: Scope
@@ -256,14 +259,17 @@ def _made_abroad(
     that the factory of another file names which does.
     """
     kind = program.values.kind(call.func, scope)
-    if kind not in (Kind.MODEL, Kind.CRITERION):
+    is_open = kind is Kind.UNKNOWN and program.canonical(call.func) is None
+    if kind not in _RUN and not is_open:
         return
     for made in makers(program, call.func, scope):
         if isinstance(made, ast.expr) and made in program.module.parents:
             where = program.module.scope_of(made)
             found = program.values.abroad(made, where)
             for home, one in behind(*_at_home(found)) if found else ():
-                if isinstance(one, ast.ClassDef):
+                if isinstance(one, ast.ClassDef) and (
+                    not is_open or home.values.class_kind(one) in _RUN
+                ):
                     yield home, one
 
 
@@ -296,5 +302,5 @@ def _run(program: Program, call: ast.Call, scope: Scope) -> list[Value]:
     ]
     return [
         program.values.of(call.func, scope),
-        *(v for v in handed if v.kind in (Kind.MODEL, Kind.CRITERION)),
+        *(v for v in handed if v.kind in _RUN),
     ]
