@@ -14,6 +14,7 @@ OPEN_ATTACKS = {
     "gradient_by_operator": "`attrgetter` that reads a gradient",
     "noisy_or": "a logarithm of 1 - a product of complements",
     "reduced_product_of_complements": "`functools.reduce` of complements",
+    "generalised_iou": "the size of an image as the default of a parameter",
     "partial_method": "a method made by `functools.partialmethod`",
 }
 """Attacks that still succeed, by what the analysis does not see."""
