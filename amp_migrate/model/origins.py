@@ -33,9 +33,7 @@ def origin_at(program: Program, dotted: str, node: ast.expr) -> Origin | None:
     """Where the value that a name has at an expression was made, if all that is known of it says
     one place.
     """
-    return program.remembered(
-        (origin_at, dotted, node), lambda: _at(program, dotted, node, _HOPS)
-    )
+    return _at(program, dotted, node, _HOPS)
 
 
 def origin_of(
@@ -59,10 +57,15 @@ def origin_of(
 def _at(
     program: Program, dotted: str, node: ast.expr, hops: int
 ) -> Origin | None:
+    """The same within some hops, found once each: there are far more ways to a name than names."""
+
     def bindings(name: str) -> tuple[Binding, ...]:
         return program.reaching.at(node, name).bindings
 
-    return origin_of(program, dotted, bindings, hops)
+    return program.remembered(
+        (_at, dotted, node, hops),
+        lambda: origin_of(program, dotted, bindings, hops),
+    )
 
 
 def _of(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from amp_migrate.config import Settings
+from amp_migrate.model import origins
 from amp_migrate.model.program import Program
 from amp_migrate.model.tensors import held
 from amp_migrate.model.tensors.inference import Inference
@@ -108,3 +109,23 @@ def test_what_is_put_into_holders_is_read_once(monkeypatch: pytest.MonkeyPatch) 
         held.held_half(inference, statement.value.args[0], whole=True)
     holders = [n.value for n in ast.walk(program.module.tree) if isinstance(n, ast.Subscript)]
     assert [asked[id(one)] for one in holders] == [1] * 3 + [0] * 6
+
+
+def test_ways_of_a_value_through_calls_are_followed_once_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+    given = origins._given
+
+    def counted(*args: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return given(*args)
+
+    monkeypatch.setattr(origins, "_given", counted)
+    steps = [f"def f{n}(a):\n    f{n - 1}(a)\n    f{n - 1}(a)\n" for n in range(1, 8)]
+    text = "def f0(a):\n    a.cuda\n" + "".join(steps) + "f7(args)\n"
+    program = Program(text, "train.py")
+    (read,) = (n for n in ast.walk(program.module.tree) if isinstance(n, ast.Attribute))
+    origins.origin_at(program, "a.cuda", read)
+    assert asked <= 16

@@ -79,7 +79,9 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         return ARRAY
     if canonical in layers.PARAMETERS:
         made = inference.of(call.args[0], scope) if call.args else FLOAT
-        return made if made.dtypes == DType.COMPLEX else FLOAT
+        if made.dtypes == DType.COMPLEX:
+            return made
+        return FLOAT._replace(sparse=made.sparse)
     return _object(inference, call, scope)
 
 
