@@ -11,6 +11,9 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.planner.step_calls import StepCall
 
+_ARMS = (ast.If, ast.Match)
+"""Statements of which one turn runs one block."""
+
 
 def all_cleared(
     program: Program, call: ast.Call, steps: Sequence[StepCall]
@@ -33,6 +36,8 @@ def _is_cleared(program: Program, call: ast.Call, step: StepCall) -> bool:
         block = module.block_of(here)
         held = [i for i, one in enumerate(block) if id(one) in around]
         last = next(i for i, one in enumerate(block) if one is here)
+        if last in held and not isinstance(here, _ARMS):
+            return False  # a `try` goes from its body straight into its `else`
         # What stands behind the step comes back to it by the head of the block.
         first = held[0] + 1 if held and held[0] < last else 0
         if any(_clears(one, optimizer) for one in block[first:last]):
