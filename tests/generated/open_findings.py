@@ -16,7 +16,6 @@ OPEN_ATTACKS = {
     "reduced_product_of_complements": "`functools.reduce` of complements",
     "generalised_iou": "the size of an image as the default of a parameter",
     "partial_method": "a method made by `functools.partialmethod`",
-    "gradients_saved": "a list of lists of gradients that is only printed: refused",
 }
 """Attacks that still succeed, by what the analysis does not see."""
 
