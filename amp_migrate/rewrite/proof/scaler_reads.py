@@ -41,7 +41,8 @@ class ScalerReads(RewrittenFile):
                     f"`{dotted}` may have no value there: not every call of it trains",
                 )
             return
-        if any(self._is_made_beside(node, dotted, name) for name in names):
+        held = {one for name in names for one in _held_by(name)}
+        if any(self._is_made_beside(node, dotted, name) for name in held):
             return
         yield self.failure(node, f"`{dotted}` may have no value there")
 
@@ -205,6 +206,15 @@ class ScalerReads(RewrittenFile):
                     yield self.failure(
                         node, "its value is used, and a skipped step has none"
                     )
+
+
+def _held_by(name: str) -> Iterator[str]:
+    """`self.agent.optimizer` and `self.agent`: where an object that holds an optimizer is set, its
+    scaler may be.
+    """
+    parts = name.split(".")
+    first = min(2, len(parts))
+    return (".".join(parts[:n]) for n in range(first, len(parts) + 1))
 
 
 def _is_none(value: ast.expr | None) -> bool:
