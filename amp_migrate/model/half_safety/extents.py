@@ -223,8 +223,8 @@ def _scaled(name: str, counted: tuple[float, float], by: float | None) -> float:
         return 0.0
     if name in ("add", "sub"):
         return sum(counted) + abs(by or 0.0)
-    if by is None:
-        return counted[0] * counted[1] or INFINITY
+    if by is None:  # of an infinite one and nothing, the product is no number
+        return counted[0] * counted[1] if all(counted) else INFINITY
     if name == "mul":
         return reach * abs(by)
     return reach / abs(by) if by else INFINITY

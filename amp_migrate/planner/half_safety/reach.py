@@ -180,7 +180,7 @@ def leads_to(
     run = _runs_of(definition) if definition is not None else None
     if run is not None:
         yield *run, call
-    if definition is None and program.canonical(call.func) is None:
+    if definition is None:
         kept = kept_functions(program, call.func, scope)
         yield from ((*one, None) for one in kept if one[0] is not program)
     for value in _run(program, call, scope):
