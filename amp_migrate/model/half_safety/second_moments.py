@@ -99,13 +99,11 @@ def _differences(
         for one in _means(asked, node.left, scope)
         if _averages_product(asked, *one)
     ]
-    second = [
-        mean
-        for factor, home in _product_of(asked, node.right, scope)
-        for mean in _means(asked, factor, home)
-    ]
-    if not first or not second:
-        return
+    factors_of_it = _product_of(asked, node.right, scope)
+    sides = [list(_means(asked, *side)) for side in factors_of_it]
+    second = [mean for side in sides for mean in side]
+    if not first or not second or not all(sides):
+        return  # `loss - weight * entropy.mean()` weighs a mean, no more
     what = f"`{ast.unparse(node)}` is a small difference of large numbers"
     for call, home in dict.fromkeys([*first, *second]):
         yield from kept_apart(
@@ -187,7 +185,12 @@ def _product_of(
                 "multiply",
                 "pow",
             ):
-                yield from ((factor, home) for factor in operands(found, one))
+                given = operands(found, one)
+                yield from (
+                    (factor, home)
+                    for factor in given
+                    if number(factor, home) is None
+                )
 
 
 def _given(asked: Asked, call: ast.expr, scope: Scope) -> list[ast.expr]:

@@ -46,7 +46,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "FloatTensor",
-        "t.FloatTensor cuda.FloatTensor",
+        "t.FloatTensor t.Tensor cuda.FloatTensor",
         tensors=(),
         result="default",
     ),
