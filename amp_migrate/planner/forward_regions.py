@@ -17,7 +17,8 @@ from amp_migrate.model.loss_modules import runs_model
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.quiet_forwards import runs_quietly
-from amp_migrate.model.syntax import LOOPS, Scope, shallow
+from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.planner.graphs_of_turns import Turns
 from amp_migrate.planner.handed_on import hands_on
 from amp_migrate.planner.loss_flow import Step, flow_of, header, is_apart
 from amp_migrate.planner.missing_forward import MissingForward
@@ -64,6 +65,7 @@ class RegionFinder:
         self.backwards = backwards
         self.late = late
         self.flow = flow_of(scope, program)
+        self._turns = Turns(program, scope, backwards)
         self.tainted: set[str] = set()
         self._models = EventKind.FORWARD
         """What counts as a forward: variables that may hold a model, too, where none surely is
@@ -122,18 +124,24 @@ class RegionFinder:
     def _runs(
         self, behind: list[_Behind]
     ) -> Iterable[list[tuple[ast.stmt, list[ast.stmt]]]]:
-        """What computes the losses, by the block it stands in and the barriers in that."""
+        """What computes the losses, by the block it stands in and the barriers in that. No part of
+        a loss is one, whatever it reads: it goes under autocast, and so may what follows it.
+        """
+        tops = [
+            self._top(statement, self.program.module.statement_of(call))
+            for call, found, _ in behind
+            for statement in found
+            if not hands_on(
+                self.program, statement, self.program.module.statement_of(call)
+            )
+        ]
+        inside = {top for top, _ in tops}
         members: dict[
             tuple[int, int], list[tuple[ast.stmt, list[ast.stmt]]]
         ] = {}
-        for call, found, _ in behind:
-            at = self.program.module.statement_of(call)
-            for statement in found:
-                if hands_on(self.program, statement, at):
-                    continue
-                top, block = self._top(statement, at)
-                key = (id(block), self._segment(top, block))
-                members.setdefault(key, []).append((top, block))
+        for top, block in tops:
+            key = (id(block), self._segment(top, block, inside))
+            members.setdefault(key, []).append((top, block))
         return members.values()
 
     def _forward_behind(
@@ -198,7 +206,7 @@ class RegionFinder:
         members: list[Step] = []
         for expr in self._losses(call):
             for step in self.flow.slice(expr, at, self.flow.without_gradient):
-                if step in members or not self._in_turn(step.statement, at):
+                if step in members or not self._turns.holds(step.statement, at):
                     continue
                 if self._stands_alone(step.statement):
                     continue
@@ -242,39 +250,6 @@ class RegionFinder:
         return (
             not self._runs_forward(step.statement)
             and step.uses & tainted <= floats
-        )
-
-    def _in_turn(self, statement: ast.stmt, at: ast.stmt) -> bool:
-        """Whether a statement runs in each turn of the loop that steps: a graph from before it
-        would be used up.
-        """
-        if self._keeps_graph:
-            return True
-        loop = next(
-            (
-                a
-                for a in self.program.module.ancestors(at)
-                if isinstance(a, LOOPS) and self._steps(a)
-            ),
-            None,
-        )
-        return loop is None or any(
-            a is loop for a in self.program.module.ancestors(statement)
-        )
-
-    @property
-    def _keeps_graph(self) -> bool:
-        keywords = (k for call in self.backwards for k in call.keywords)
-        return any(
-            k.arg == "retain_graph"
-            and not (isinstance(k.value, ast.Constant) and not k.value.value)
-            for k in keywords
-        )
-
-    def _steps(self, loop: ast.AST) -> bool:
-        return bool(
-            self.program.effects.of_statement(loop, self.scope)
-            & (EventKind.STEP | EventKind.ZERO_GRAD)
         )
 
     def _runs_forward(self, statement: ast.stmt, quiet: bool = False) -> bool:
@@ -324,10 +299,12 @@ class RegionFinder:
     def _effect(self, statement: ast.AST) -> EventKind:
         return self.program.effects.of_statement(statement, self.scope)
 
-    def _segment(self, top: ast.stmt, block: list[ast.stmt]) -> int:
+    def _segment(
+        self, top: ast.stmt, block: list[ast.stmt], inside: set[ast.stmt]
+    ) -> int:
+        above = block[: index_in(block, top)]
         return sum(
-            bool(self._effect(s) & BARRIER)
-            for s in block[: index_in(block, top)]
+            s not in inside and bool(self._effect(s) & BARRIER) for s in above
         )
 
     def _regions(
