@@ -52,24 +52,17 @@ class BindingValues:
             and index is not None
         ):
             if iterable.func.id == "zip" and index < len(iterable.args):
-                return self.values.element(
-                    self.values.of(iterable.args[index], home), home
-                )
+                return self.values.one_of(iterable.args[index], None, home)
             if iterable.func.id == "enumerate" and index == 1 and iterable.args:
-                return self.values.element(
-                    self.values.of(iterable.args[0], home), home
-                )
+                return self.values.one_of(iterable.args[0], None, home)
         if isinstance(iterable, ast.Call) and isinstance(
             iterable.func, ast.Attribute
         ):
             if iterable.func.attr in ("values", "items") and index in (None, 1):
-                return self._any_of(iterable.func.value, home)
-        return self._any_of(iterable, home) if index is None else UNKNOWN
-
-    def _any_of(self, container: ast.expr, home: Scope) -> Value:
-        """One of what a container holds, whichever."""
-        whole = self.values.element(self.values.of(container, home), home)
-        return whole or self.values.contents.under(container, None, home)
+                return self.values.one_of(iterable.func.value, None, home)
+        if index is not None:
+            return UNKNOWN
+        return self.values.one_of(iterable, None, home)
 
     def _unpacked(self, value: ast.expr, index: int, home: Scope) -> Value:
         functions = (

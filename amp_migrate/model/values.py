@@ -91,8 +91,7 @@ class Values:
         if isinstance(expr, ast.Call):
             return self.calls.of(expr, scope)
         if isinstance(expr, ast.Subscript):
-            whole = self.element(self.of(expr.value, scope), scope)
-            return whole or self.contents.under(expr.value, expr.slice, scope)
+            return self.one_of(expr.value, expr.slice, scope)
         if isinstance(expr, ast.IfExp):
             return self.join(
                 [self.of(expr.body, scope), self.of(expr.orelse, scope)]
@@ -195,6 +194,19 @@ class Values:
         if inner and all(v.kind is Kind.MODEL for v in inner):
             return Value(Kind.MODEL, expr, held=_alike(inner))
         return OTHER
+
+    def one_of(
+        self, container: ast.expr, key: ast.expr | None, scope: Scope
+    ) -> Value:
+        """What an expression holds under a key: by what it is, or by what is put into it."""
+        whole = self.of(container, scope)
+        found = self.element(whole, scope)
+        if not found:
+            return self.contents.under(container, key, scope)
+        if found is not whole or not _is_made_empty(whole):
+            return found
+        put = self.contents.held(container, scope)
+        return (_alike(put) if put else None) or found
 
     def element(self, container: Value, scope: Scope) -> Value:
         """One of what a container holds."""
@@ -323,6 +335,12 @@ def _part_of(container: Value) -> Value:
     if container.cls is None and container.foreign is None:
         return container
     return Value(Kind.MODEL)
+
+
+def _is_made_empty(value: Value) -> bool:
+    """`nn.ModuleList()`, which is filled by and by."""
+    made = value.origin
+    return isinstance(made, ast.Call) and not made.args + made.keywords
 
 
 def _says_cuda(expr: ast.JoinedStr) -> bool:
