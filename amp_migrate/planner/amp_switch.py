@@ -29,6 +29,7 @@ from amp_migrate.planner.device_support import (
     refuse_unsupported,
     unsupported,
 )
+from amp_migrate.planner.late_moves import without_late
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.models_on_cpu import ModelsOnCpu
 from amp_migrate.planner.moved_models import handed_away_later, moved_here
@@ -84,12 +85,12 @@ class SwitchFinder:
     @property
     def evaluated(self) -> frozenset[str]:
         """What turned AMP of another kind on, as the program asked it."""
-        return frozenset(self.asked) | frozenset(
-            text
-            for scopes in self.known.values()
-            for texts in scopes.values()
-            for text in texts
-        )
+        return frozenset(self.asked).union(self._all_known())
+
+    def _all_known(self) -> Iterator[str]:
+        for scopes in self.known.values():
+            for texts in scopes.values():
+                yield from texts
 
     @property
     def _may_be_cpu(self) -> bool:
@@ -352,7 +353,8 @@ class SwitchFinder:
             and self.trained.order.leads(m.scope, here.scope)
             and never_holds(self.program, m.call) is None
         )
-        return sorted(its or data, key=lambda m: m.scope is not here.scope)
+        found = without_late(self.program, its) or data
+        return sorted(found, key=lambda m: m.scope is not here.scope)
 
     def _of_models_beside(self, moves: list[Move], scope: Scope) -> list[Move]:
         """Where only data is seen to be moved: the moves of the models that are made with the
@@ -382,12 +384,7 @@ class SwitchFinder:
         own = self.known.get(here.scope.module.path, {}).get(
             here.scope.qualname, ()
         )
-        others = (
-            text
-            for scopes in self.known.values()
-            for texts in scopes.values()
-            for text in texts
-        )
+        others = self._all_known()
         # The program has evaluated them itself, so what they name has the attributes.
         return next(
             (
