@@ -89,6 +89,12 @@ PICKS_OF_ARRAYS = frozenset(
     """.split()
 )
 """What is asked of an array, by method or function, whose answer half precision leaves as it is."""
+VIEWS_OF_ARRAYS = frozenset(
+    "T copy flatten ravel reshape squeeze swapaxes transpose".split()
+)
+"""Methods and attributes of an array that give the same numbers in another shape."""
+TESTS_OF_ARRAYS = ("isnan", "isinf", "isfinite")
+"""Functions of NumPy that tell nothing of an array but whether it overflowed."""
 PRODUCTS = frozenset(
     """
     mm bmm addmm addmv addr baddbmm addbmm mv dot vdot convolution convolution_backward

@@ -15,7 +15,7 @@ TABLES = {
 }
 # `format` and `append` are methods of what is no tensor; kernels have names of their own, and so
 # have functions of NumPy.
-MIXED = {"HARMLESS", "LEAVES_MODULE", "PICKS_OF_ARRAYS", "PRODUCTS"}
+MIXED = {"HARMLESS", "LEAVES_MODULE", "PICKS_OF_ARRAYS", "VIEWS_OF_ARRAYS", "PRODUCTS"}
 # Methods of distributions, and of descriptors of tensors.
 GONE = {"entropy", "log_prob", "__get__", "__set__"}
 

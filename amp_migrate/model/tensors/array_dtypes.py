@@ -70,6 +70,13 @@ def _keeps(name: str) -> bool:
     return name == "copy" or found is not None and found.op.result == "same"
 
 
+def converts_exactly(inference: Inference, call: ast.Call) -> bool:
+    """Whether a call turns an array into one of a dtype that is written there, other than half."""
+    canonical = inference.program.canonical(call.func) or ""
+    named = _named(inference, call, canonical)
+    return named in (DType.FLOAT, DType.DOUBLE, DType.INTEGER)
+
+
 def _named(
     inference: Inference, call: ast.Call, canonical: str
 ) -> DType | None:

@@ -23,6 +23,7 @@ from amp_migrate.model.uses import viewed
 from amp_migrate.planner.half_safety.methods_of_makers import (
     methods_of_makers,
 )
+from amp_migrate.planner.half_safety.uses_of_arrays import ArrayUses
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.torch_facts.methods import (
     ARRAY_LIBRARIES,
@@ -235,28 +236,14 @@ class Consumers:
                 attribute, scope, computed=computed
             )
         if attribute.attr == "numpy":
-            return not self._is_picked(call)
+            uses = ArrayUses(self.asked, self._reads)
+            return uses.mind(call, computed=computed)
         if attribute.attr in ("item", "tolist"):
             return computed
         found = spelled(self.asked.inference, call, scope)
         if found is None or attribute.attr in ASKS:
             return False
         return self._operated(found, call, scope, computed)
-
-    def _is_picked(self, array: ast.expr) -> bool:
-        """`x.numpy().argmax(1)`, `np.argmax(x.numpy(), 1)`, `x.numpy() > 0`, also by a name."""
-        parent = self.program.module.parents[array]
-        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
-        if isinstance(parent, ast.Assign) and isinstance(target, ast.Name):
-            scope = self.program.module.scope_of(array)
-            reads = list(self._reads(parent, target.id, scope))
-            return bool(reads) and all(map(self._is_picked, reads))
-        if isinstance(parent, ast.Attribute):
-            return parent.attr in PICKS_OF_ARRAYS
-        if isinstance(parent, ast.Call):
-            name = self.program.canonical(parent.func) or ""
-            return name.rpartition(".")[2] in PICKS_OF_ARRAYS
-        return isinstance(parent, ast.Compare)
 
     def _operated(
         self, found: Spelling, call: ast.Call, scope: Scope, computed: bool
