@@ -12,7 +12,7 @@ from amp_migrate.model.half_safety.trail import Place
 from amp_migrate.model.queries import calls_in, nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.planner.half_safety.bce_refusal import unsafe
+from amp_migrate.planner.half_safety.bce_refusal import refuse_handed, unsafe
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.islands import is_island
 from amp_migrate.planner.half_safety.reach import perhaps_reachable
@@ -35,6 +35,8 @@ def set_apart(
     found: dict[ast.stmt, list[ast.Call]] = {}
     module = hazards.program.module
     for node, where in perhaps_reachable(hazards.program, statements, scope):
+        if isinstance(node, ast.Call):
+            refuse_handed(hazards.program, node, where)
         if isinstance(node, ast.Call) and hazards.bans(node, where):
             statement = module.statement_of(node)
             if hazards.inside.own(node) is None:

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.losses import Behind, body_of
+from amp_migrate.model.losses import Behind, body_of, is_bce_given
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
 from amp_migrate.planner.half_safety.naming import Unnamed
@@ -44,6 +44,20 @@ def unsafe(
         above=above,
         unnamed=unnamed,
     )
+
+
+def refuse_handed(program: Program, call: ast.Call, scope: Scope) -> None:
+    """Raise Refusal where a function of another file is handed the loss: where both files are
+    planned together, it is set apart there.
+    """
+    behind = program.values.abroad(call.func, scope)
+    if behind is None or not isinstance(behind[1], FUNCTIONS):
+        return
+    own = program.regions.at(call)
+    is_off = own is not None and own.enabled is False
+    if not is_off and is_bce_given(program, call, scope):
+        why = f"it is computed in {place_of_definition(behind)}, out of reach"
+        raise unsafe(program, scope, call, why, behind=(behind,))
 
 
 def place_of_definition(behind: Behind) -> str:
