@@ -29,6 +29,7 @@ _HALF_DTYPES = {
 _DEFAULTS = {"torch.set_default_dtype", "torch.set_default_tensor_type"}
 _OTHER_TYPE = re.compile(r"\b(Double|Half|BFloat16)Tensor\b")
 _TRAINS = EventKind.BACKWARD | EventKind.STEP
+_RUNS = _TRAINS | EventKind.FORWARD
 _MENTIONED = re.compile("(?i)half|double|float16|float64")
 _NETWORK = re.compile(
     r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$"
@@ -212,14 +213,39 @@ def _is_another(
     program: Program, call: ast.Call, made: ast.expr, scope: Scope
 ) -> bool:
     """Whether the model is made in the same expression and given away: `validate(load(f).half())`,
-    `save({"model": deepcopy(model).half()})`.
+    `save({"model": deepcopy(model).half()})`; or counted.
     """
     if not isinstance(made, ast.Call) or not _is_new(program, made, scope):
         return False
     above = program.module.parents[call]
+    if isinstance(above, ast.Assign):
+        return _is_looked_at(program, above, scope)
     return (
         isinstance(above, (ast.Call, ast.keyword, ast.Dict))
         and above is not made
+    )
+
+
+def _is_looked_at(program: Program, made: ast.Assign, scope: Scope) -> bool:
+    """Whether a statement names a model that is only counted or written: no statement that reads
+    the name runs a model or trains, hands it back, or gives it another name.
+    """
+    target, module = made.targets[0], program.module
+    if not isinstance(target, ast.Name) or len(made.targets) > 1:
+        return False
+    reads = [
+        node
+        for node in module.parents
+        if isinstance(node, ast.Name) and node.id == target.id
+    ]
+    if any(module.scope_of(one) is not scope for one in reads):
+        return False
+    return not any(
+        isinstance(at, ast.Return)
+        or getattr(at, "value", None) is one
+        or program.effects.of_statement(at, scope) & _RUNS
+        for one in reads
+        if (at := module.statement_of(one)) is not made
     )
 
 

@@ -143,8 +143,10 @@ class _Search:
         return self._holds(given, home, deep)
 
     def _is_reduced(self, node: ast.AST, top: ast.expr) -> bool:
-        """`p.grad` of `p.grad.norm().item()`."""
+        """`p.grad` of `p.grad.norm().item()`, or of `p.grad is not None`."""
         for parent in self.program.module.ancestors(node):
+            if isinstance(parent, ast.Compare):
+                return True
             func = parent.func if isinstance(parent, ast.Call) else None
             name = (
                 func.attr

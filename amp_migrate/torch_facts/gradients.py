@@ -48,7 +48,9 @@ SIZES = frozenset(
     """.split()
 )
 """What depends on how large a gradient is."""
-TO_NUMBERS = frozenset("norm item tolist vector_norm isnan isinf".split())
+TO_NUMBERS = frozenset(
+    "float int norm item tolist vector_norm isnan isinf".split()
+)
 """What makes numbers of a gradient that are looked at, and no more."""
 NO_MULTIPLES = frozenset(
     "sign sign_ sgn hardtanh hardtanh_ tanh tanh_ normalize norm renorm sigmoid".split()
