@@ -16,7 +16,7 @@ from amp_migrate.model.handed_calls import all_followed, handed_calls
 from amp_migrate.model.handed_nowhere import stays
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.object_calls import (
-    calls_of_objects,
+    ObjectFlow,
     classes_made,
     is_inherited,
 )
@@ -51,6 +51,7 @@ class CallGraph:
             tuple[ast.ClassDef, Function], list[ast.ClassDef]
         ] = {}
         self._behind: dict[tuple[ast.expr, Scope], list[ast.AST]] = {}
+        self._objects = ObjectFlow(self)
         self._calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
         for scope in module.scopes.values():
             for call in scope.calls:
@@ -252,7 +253,7 @@ class CallGraph:
             assert isinstance(owner.node, ast.ClassDef)
             return [
                 CallSite(c, s, bound=True)
-                for c, s in calls_of_objects(self, owner.node)
+                for c, s in self._objects.calls_of(owner.node)
             ]
         if owner is not None:
             assert isinstance(owner.node, ast.ClassDef)

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.neighbours import in_tree
 from amp_migrate.project import nearby
 
 if TYPE_CHECKING:
@@ -43,20 +45,31 @@ def imports_by_text(program: Program) -> bool:
     return program.remembered(imports_by_text, found)
 
 
-def classes_by_text(near: Neighbours) -> Iterator[Definition]:
-    """Those that settings files of the tree name; where none does, the models of its files that no
-    other class there is made of.
+def classes_by_text(files: Iterable[Neighbours]) -> Iterator[Definition]:
+    """Those that settings files of the trees of some files name; where none does, the models of
+    their files that no other class there is made of. Files of one tree read it once.
     """
-    named = {
-        one.decode()
-        for root in near.roots()
-        for text in nearby.settings_below(root)
-        for one in _CLASS.findall(text)
-    }
-    told = (near.find(one) for one in sorted(named)[:_MOST])
-    known = [one for one in told if one is not None]
-    models = [one for one in known if _is_model(one)]
-    yield from models or _outermost(near)
+    named: dict[Path, set[str]] = {}
+    outermost: dict[tuple[Path, ...], list[Definition]] = {}
+    for near in files:
+        roots = tuple(near.roots())
+        for root in roots:
+            if root not in named:
+                named[root] = set(_named_below(root))
+        names = sorted(set().union(*(named[root] for root in roots)))
+        told = (near.find(one) for one in names[:_MOST])
+        known = [one for one in told if one is not None]
+        models = [one for one in known if _is_model(one)]
+        if not models and roots not in outermost:
+            outermost[roots] = list(_outermost(roots))
+        yield from models or outermost[roots]
+
+
+def _named_below(root: Path) -> Iterator[str]:
+    """The classes that settings files of a tree name."""
+    for text in nearby.settings_below(root):
+        for one in _CLASS.findall(text):
+            yield one.decode()
 
 
 def _is_model(one: Definition) -> bool:
@@ -66,8 +79,9 @@ def _is_model(one: Definition) -> bool:
     )
 
 
-def _outermost(near: Neighbours) -> Iterator[Definition]:
-    for program in near.in_tree():
+def _outermost(roots: tuple[Path, ...]) -> Iterator[Definition]:
+    """The models of a tree that nothing in their file makes."""
+    for program in in_tree(roots):
         inner = {
             id(cls)
             for scope in program.module.scopes.values()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.found_by_name import found_by_name
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import Definition
+from amp_migrate.model.neighbours import Definition, program_of
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.sources import Part, held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
@@ -145,9 +145,13 @@ def _decorated(program: Program, near: Neighbours, name: str) -> list[Program]:
     """The files near one of the program's in which `@name` marks something; every call of a
     registry asks for them.
     """
-    return program.remembered(
-        (_decorated, near, name), lambda: near.decorated(name)
-    )
+
+    def found() -> list[Program]:
+        marking = program.remembered((_decorated, near), near.marking)
+        files = (program_of(str(file)) for file in marking.get(name, ()))
+        return [one for one in files if one is not None]
+
+    return program.remembered((_decorated, near, name), found)
 
 
 def _mark(mark: ast.expr) -> str:

@@ -8,7 +8,7 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function
+from amp_migrate.patterns import pattern
 from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import (
     candidates,
@@ -31,6 +32,7 @@ _HELD = 384
 """Files that are held at once: more than most projects have. Of a project with more, each file is
 read again whenever it comes up again, and what was known of it is found anew.
 """
+_DECORATOR = pattern(rb"(?m)^@([\w.\x80-\xff]+)")
 _ANY = "_"
 """Some name in a module, where the module is what is looked for."""
 
@@ -145,8 +147,12 @@ class Neighbours:
         pattern = re.compile(
             rb"(?m)^(class|def)\s+" + re.escape(name.encode()) + rb"\b"
         )
-        holders = self._with(name, pattern)
-        programs = (program_of(str(file)) for file in holders)
+        word = name.encode()
+        programs = (
+            program_of(str(file))
+            for file, text in self._beside()
+            if word in text and pattern.search(text)
+        )
         found = (
             _definition(program, name, 1)
             for program in programs
@@ -154,23 +160,17 @@ class Neighbours:
         )
         return [one for one in found if one is not None]
 
-    def decorated(self, name: str) -> list[Program]:
-        """The files near this one in which `@name`, `@name.method(...)` or `@module.name` marks
-        something.
+    def marking(self) -> dict[str, list[Path]]:
+        """The files near this one by the names in their decorators: `@name`, `@name.method(...)`
+        and `@module.name`. Every call of a registry asks; the texts are read once.
         """
-        pattern = re.compile(
-            rb"(?m)^@(?:[\w.]+\.)?" + re.escape(name.encode()) + rb"\b"
-        )
-        holders = self._with(name, pattern)
-        programs = (program_of(str(file)) for file in holders)
-        return [one for one in programs if one is not None]
-
-    def _with(self, name: str, pattern: re.Pattern[bytes]) -> Iterator[Path]:
-        """The files near this one that match; few hold the name at all, which is found faster."""
-        word = name.encode()
+        found: dict[str, list[Path]] = {}
         for file, text in self._beside():
-            if word in text and pattern.search(text):
-                yield file
+            marks = _DECORATOR.findall(text)
+            parts = (one for mark in marks for one in mark.split(b"."))
+            for name in dict.fromkeys(parts):
+                found.setdefault(name.decode(errors="replace"), []).append(file)
+        return found
 
     def imported_with(self, name: str, word: str) -> Iterator[Program]:
         """The files that this one imports of which `name` is a method, and that hold a word: few
@@ -207,14 +207,6 @@ class Neighbours:
         own = program_of(self.path)
         names = own.module.imports.names.values() if own is not None else ()
         return starts_used(self.path, names)
-
-    def in_tree(self) -> Iterator[Program]:
-        """The files below these that have classes."""
-        for root in self.roots():
-            for file, text in nearby.below(root):
-                program = program_of(str(file)) if b"class " in text else None
-                if program is not None:
-                    yield program
 
     def _beside(self) -> Iterator[tuple[Path, bytes]]:
         return nearby.beside(Path(self.path).absolute())
@@ -267,6 +259,15 @@ def program_of(file: str) -> Program | None:
     if changed is None:
         return None
     return _READINGS[-1].program_of(file, changed)
+
+
+def in_tree(roots: Iterable[Path]) -> Iterator[Program]:
+    """The files below some folders that have classes."""
+    for root in roots:
+        for file, text in nearby.below(root):
+            program = program_of(str(file)) if b"class " in text else None
+            if program is not None:
+                yield program
 
 
 def _definition(program: Program, name: str, hops: int) -> Definition | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.arguments import argument
@@ -15,24 +16,9 @@ if TYPE_CHECKING:
 
 Holder: TypeAlias = tuple[Scope, str]
 """A variable, by the scope that binds it."""
-
-
-def calls_of_objects(
-    graph: CallGraph, cls: ast.ClassDef
-) -> list[tuple[ast.Call, Scope]]:
-    """Calls of what holds an object of a class or of an heir, by the names that it is given."""
-    made = {
-        id(call)
-        for heir in graph.heirs(cls)
-        for call, _ in graph.constructions(heir)
-    }
-    held = _Held(graph, made)
-    held.fill()
-    return [
-        (call, scope)
-        for call, scope in graph.calls()
-        if held.holds(call.func, scope)
-    ]
+Source: TypeAlias = "int | Holder"
+"""What gives an object: a call, by the id of its node, or a variable."""
+Site: TypeAlias = tuple[ast.Call, Scope]
 
 
 def holder_of(graph: CallGraph, expr: ast.expr, scope: Scope) -> Holder | None:
@@ -111,58 +97,102 @@ def _has_known_bases(graph: CallGraph, cls: ast.ClassDef) -> bool:
     return True
 
 
-class _Held:
-    """The variables and parameters that hold the result of one of some calls."""
+class ObjectFlow:
+    """Which variables and parameters the results of calls come into, for all classes of a module:
+    what is given to whom is read once.
+    """
 
-    def __init__(self, graph: CallGraph, made: set[int]) -> None:
+    def __init__(self, graph: CallGraph) -> None:
         self.graph = graph
-        self.made = made
-        self.holders: set[Holder | None] = set()
+        self._assigned: dict[Source | None, list[Holder]] = {}
+        self._handed: dict[Source | None, list[Site]] = {}
+        self._called: dict[Source | None, list[int]] = {}
+        """The sites that call what a source gives."""
+        self._sites: list[Site] = []
+        self._taken: dict[ast.Call, list[tuple[Source | None, Holder]]] = {}
 
-    def fill(self) -> None:
-        """Follow assignments and arguments until nothing is found any more."""
-        before = -1
-        while before != (before := len(self.holders)):
-            for scope in self.graph.module.scopes.values():
-                self._assigned(scope)
-                for call in scope.calls:
-                    self.holders |= self._given(call, scope)
+    def calls_of(self, cls: ast.ClassDef) -> list[Site]:
+        """Calls of what holds an object of a class or of an heir, by the names that it is given."""
+        if not self._sites:
+            self._read()
+        made = {
+            id(call)
+            for heir in self.graph.heirs(cls)
+            for call, _ in self.graph.constructions(heir)
+        }
+        held = self._reached(made)
+        found = [at for one in held for at in self._called.get(one, ())]
+        return [self._sites[at] for at in sorted(found)]
 
-    def holds(self, expr: ast.expr, scope: Scope) -> bool:
-        """Whether an expression is one of the objects."""
-        if id(expr) in self.made:
-            return True
-        return holder_of(self.graph, expr, scope) in self.holders
+    def _read(self) -> None:
+        """What each source is assigned and handed to, and who calls it."""
+        for scope in self.graph.module.scopes.values():
+            self._read_names(scope)
+            self._read_calls(scope)
+        self._sites = list(self.graph.calls())
+        for at, (call, scope) in enumerate(self._sites):
+            source = self._source(call.func, scope)
+            self._called.setdefault(source, []).append(at)
 
-    def _assigned(self, scope: Scope) -> None:
+    def _read_names(self, scope: Scope) -> None:
+        """What the names of one scope are assigned."""
         for name, bindings in scope.bindings.items():
-            values = [b.value for b in bindings if b.value is not None]
-            if any(self.holds(value, scope) for value in values):
-                self.holders.add((scope, name))
+            for one in bindings:
+                source = self._source(one.value, scope)
+                self._assigned.setdefault(source, []).append((scope, name))
 
-    def _given(self, call: ast.Call, scope: Scope) -> set[Holder | None]:
-        """The parameters that a call gives one of the objects to."""
-        arguments = [*call.args, *(one.value for one in call.keywords)]
-        if not any(self.holds(one, scope) for one in arguments):
-            return set()
+    def _read_calls(self, scope: Scope) -> None:
+        """What the calls of one scope are handed."""
+        for call in scope.calls:
+            named = (one.value for one in call.keywords)
+            for given in (*call.args, *named):
+                source = self._source(given, scope)
+                self._handed.setdefault(source, []).append((call, scope))
+
+    def _source(self, expr: ast.expr | None, scope: Scope) -> Source | None:
+        """What an expression is known by: a call by itself, a variable by its scope and name."""
+        if isinstance(expr, ast.Call):
+            return id(expr)
+        return None if expr is None else holder_of(self.graph, expr, scope)
+
+    def _reached(self, made: set[int]) -> set[Source]:
+        """Everything that holds the result of one of some calls."""
+        held: set[Source] = set(made)
+        waiting: list[Source] = [*made]
+        while waiting:
+            source = waiting.pop()
+            found = set(self._assigned.get(source, ()))
+            for site in self._handed.get(source, ()):
+                found |= {to for by, to in self._takes(*site) if by == source}
+            waiting += found - held
+            held |= found
+        return held
+
+    def _takes(
+        self, call: ast.Call, scope: Scope
+    ) -> list[tuple[Source | None, Holder]]:
+        """The parameters of what a call runs, each with what it is given there."""
+        if call not in self._taken:
+            self._taken[call] = list(self._given(call, scope))
+        return self._taken[call]
+
+    def _given(
+        self, call: ast.Call, scope: Scope
+    ) -> Iterator[tuple[Source | None, Holder]]:
+        """The same, found anew."""
         cls = self.graph.class_named(call.func, scope)
         function = self._run_by(call, cls, scope)
         if function is None:
-            return set()
+            return
         inner = self.graph.module.scopes[function]
-        given = {
-            one.arg: argument(call, inner, one.arg, cls is not None)
-            for one in inner.parameters()
-        }
-        return {
-            (inner, name)
-            for name, expr in given.items()
-            if expr is not None and self.holds(expr, scope)
-        }
+        for one in inner.parameters():
+            given = argument(call, inner, one.arg, cls is not None)
+            yield self._source(given, scope), (inner, one.arg)
 
     def _run_by(
         self, call: ast.Call, cls: ast.ClassDef | None, scope: Scope
     ) -> Function | None:
+        """The function that a call names, or what makes objects of the class that it does."""
         function = self.graph.function_at(call.func, scope)
         if function is None and cls is not None:
             return self.graph.method(cls, "__init__")

@@ -290,16 +290,16 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
     if not any(map(imports_by_text, dict.fromkeys([program, *others, *near]))):
         return []
     own = {resolved(one.path) for one in program.module.files}
+    files = [file.neighbours for file in program.module.files]
     return [
         one
-        for file in program.module.files
-        if file.neighbours is not None
-        for one in classes_by_text(file.neighbours)
+        for one in classes_by_text(near for near in files if near is not None)
         if resolved(one[0].module.path) not in own
     ]
 
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:
+    """What the calls of a scope name, or find in a module whose name is computed."""
     yield from called(program, scope)
     for call in scope.calls if _imports_late(program) else ():
         if (

@@ -104,7 +104,7 @@ class _Search:
         if added is None or is_gradient(added.target):
             return False
         given = any(
-            self._holds(one, scope, _DEEP)
+            self._holds(one, _DEEP)
             for one in added.values
             if not (added.is_kept and _is_record(one))
         )
@@ -116,8 +116,16 @@ class _Search:
 
     # -- values
 
-    def _holds(self, expr: ast.expr, scope: Scope, deep: int) -> bool:
-        """Whether a value is made of gradients, and is no number for a log."""
+    def _holds(self, expr: ast.expr, deep: int) -> bool:
+        """Whether a value is made of gradients, and is no number for a log. Found once for each
+        depth: there are far more ways through names than names.
+        """
+        return self.program.remembered(
+            (_Search._holds, expr, deep), lambda: self._reads(expr, deep)
+        )
+
+    def _reads(self, expr: ast.expr, deep: int) -> bool:
+        """The same, found anew."""
         for node in nodes_in(expr):
             if self._is_reduced(node, expr):
                 continue
@@ -133,14 +141,13 @@ class _Search:
         """Whether a name is bound to gradients."""
         if binding.how == "parameter":
             passed = arguments(self.program, binding)
-            return any(self._holds(one, home, deep) for one, home in passed)
+            return any(self._holds(one, deep) for one, _ in passed)
         if binding.value is None or binding.how not in ("assign", "for"):
             return False
         given = binding.value
         if binding.index is not None and isinstance(given, ast.Call):
             given = _zipped(given, binding.index)
-        home = self.program.module.scope_of(binding.statement)
-        return self._holds(given, home, deep)
+        return self._holds(given, deep)
 
     def _is_reduced(self, node: ast.AST, top: ast.expr) -> bool:
         """`p.grad` of `p.grad.norm().item()`, or of `p.grad is not None`."""

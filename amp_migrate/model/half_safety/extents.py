@@ -23,6 +23,7 @@ from amp_migrate.model.syntax import Binding, Function, Scope, returned
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import operands
+from amp_migrate.model.tensors.whole_files import all_in
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.layers import PARAMETERS
@@ -188,8 +189,7 @@ class _Extents(NamedTuple):
             given = argument(call, inner, name, bound)
             if held[0].how == "parameter" and given is not None:
                 told.append((held[0], self.of(given, scope, deep - 1)))
-        nowhere = Inference(home, lambda _: None, lambda _: None)
-        there = _Extents(nowhere, tuple(told), self.hops + 1)
+        there = _Extents(all_in(home, None), tuple(told), self.hops + 1)
         values = ((one, inner) for one in returned(function))
         return there._farthest(values, deep)
 

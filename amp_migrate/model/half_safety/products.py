@@ -145,18 +145,38 @@ def _angle(
 def behind(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
 ) -> Iterator[tuple[ast.expr, Scope]]:
-    """The products in half precision that a value comes from, by operators."""
-    if deep == 0:
-        return
-    if isinstance(expr, ast.Name):
-        inner = values_of(asked, expr)
-    elif _is_half_product(asked, expr, scope):
-        yield expr, scope
-        return
-    else:
-        inner = [(side, scope) for side in _sides(asked, expr, scope)]
-    for value, home in inner:
-        yield from behind(asked, value, home, deep - 1)
+    """The products in half precision that a value comes from, by operators; each once, however many
+    ways lead there.
+    """
+    yield from _Behind(asked).of(expr, scope, deep)
+
+
+class _Behind:
+    """Follows a value back. What was met is followed again where more of the way is left alone."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.left: dict[ast.expr, int] = {}
+        self.given: set[ast.expr] = set()
+
+    def of(
+        self, expr: ast.expr, scope: Scope, deep: int
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """Those behind an expression that were not met yet."""
+        if deep <= self.left.get(expr, 0):
+            return
+        self.left[expr] = deep
+        if isinstance(expr, ast.Name):
+            inner = values_of(self.asked, expr)
+        elif _is_half_product(self.asked, expr, scope):
+            if expr not in self.given:
+                self.given.add(expr)
+                yield expr, scope
+            return
+        else:
+            inner = [(side, scope) for side in _sides(self.asked, expr, scope)]
+        for value, home in inner:
+            yield from self.of(value, home, deep - 1)
 
 
 def _sides(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:

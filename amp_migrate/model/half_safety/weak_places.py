@@ -47,7 +47,6 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sequence_calls import sequences
 from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import Binding, Scope, returned
-from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import (
     given_to,
     operands,
@@ -381,8 +380,7 @@ class Search:
         is_half = is_model or any(one.may_be_half for one in given)
         if self.whole or not inference.inside(call) or not is_half:
             return Trail()
-        dtype = inference.where(call)
-        there = Inference(program, lambda node: dtype, lambda node: None)
+        there = inference.abroad(program, inference.where(call))
         made = self.activations.construction(call, place.scope)
         search = Search(Asked(there, self.asked.float16), self.trait, made)
         start = Place(inner, place.depth - 1, (), place.complemented)

@@ -69,7 +69,7 @@ class Inference:
         self.own = own
         self.casts: set[ast.expr] = set()
         """Expressions that are going to be `.float()`."""
-        self._abroad: dict[tuple[int, str], Inference] = {}
+        self._abroad: dict[tuple[int, str | None], Inference] = {}
         self._given: dict[object, Inference] = {}
         self._added: dict[Binding, Fact] = {}
         self._hops = 0
@@ -152,20 +152,18 @@ class Inference:
             there._within = self
         return self.outside
 
-    def abroad(self, program: Program, region: str) -> Inference:
-        """The inference for another file of the project, all of which runs in the region."""
+    @property
+    def is_spent(self) -> bool:
+        """Whether more than half of what its questions may cost is used up."""
+        return self._steps > _BUDGET // 2
+
+    def abroad(self, program: Program, region: str | None) -> Inference:
+        """The inference for another file of the project, all of which runs in the region, or
+        outside of every one.
+        """
         key = (id(program), region)
         if key not in self._abroad:
             there = Inference(program, lambda _: region, lambda _: None)
-            there._level, self._abroad[key] = self._level, there
-            there._facts = self._facts
-        return self._abroad[key]
-
-    def outside_of(self, program: Program) -> Inference:
-        """The inference for what another file runs outside of every region."""
-        key = (id(program), "")
-        if key not in self._abroad:
-            there = Inference(program, lambda _: None, lambda _: None)
             there._level, self._abroad[key] = self._level, there
             there._facts = self._facts
         return self._abroad[key]
@@ -351,7 +349,7 @@ class Inference:
         if found is None or not found[1]:
             return None
         home, made = found
-        there = self.outside_of(home)
+        there = self.abroad(home, None)
         return join(there.bound(one) for one in made)
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:

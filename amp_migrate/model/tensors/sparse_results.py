@@ -22,7 +22,7 @@ def with_sparse(
     found = body_abroad(inference.program, call, scope)
     if found is None or not _speaks_of_sparse(found[0]):
         return fact
-    made = returns(inference.outside_of(found[0]), found[1])
+    made = returns(inference.abroad(found[0], None), found[1])
     return _like(fact, made) if _is_sparse(made) else fact
 
 

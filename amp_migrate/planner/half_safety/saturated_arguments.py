@@ -18,7 +18,7 @@ from amp_migrate.model.half_safety.trail import Demand
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.targets import kept_functions
-from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.model.tensors.whole_files import all_in
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.reach import reachable
 
@@ -62,8 +62,7 @@ def _demands(
 def _demanded(
     program: Program, scope: Scope, float16: bool, files: int
 ) -> Iterator[tuple[str, Demand]]:
-    there = Inference(program, lambda node: "float16", lambda node: None)
-    asked = Asked(there, float16)
+    asked = Asked(all_in(program, "float16"), float16)
     names = {
         one: name
         for name, found in scope.bindings.items()
