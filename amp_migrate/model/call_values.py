@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.answers import any_open
 from amp_migrate.model.arguments import gives_self
 from amp_migrate.model.bases_abroad import inherited_method, method_of
+from amp_migrate.model.handed_through import handed_through
 from amp_migrate.model.held_functions import held_function
 from amp_migrate.model.kinds import (
     OTHER,
@@ -41,6 +42,7 @@ _KEEPS = {
     "requires_grad_",
     "share_memory",
 }
+_MOVED = (Kind.MODEL, Kind.CRITERION)
 _COPIES = {"copy.deepcopy", "copy.copy"}
 _HOLDERS = {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}
 _WRAPS = ("DataParallel", "DistributedDataParallel", ".compile", ".script")
@@ -131,10 +133,17 @@ class CallValues:
         self,
         program: Program,
         function: Function,
-        parts: Iterable[ast.expr],
+        parts: Sequence[ast.expr],
         expr: ast.Call,
     ) -> Value:
+        """What a function of another module makes, or gives back of what it is given."""
         inner = program.scope(function)
+        for part in parts:
+            given = handed_through(program, part, expr, inner)
+            scope = self.module.scope_of(expr)
+            value = self.values.of(given, scope) if given else UNKNOWN
+            if value.kind in _MOVED:
+                return value
         made = self.values.join(
             program.values.of(part, inner) for part in parts
         )

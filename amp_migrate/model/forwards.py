@@ -217,10 +217,35 @@ class Forwards:
             return EventKind.FORWARD
         if criterion_name(func.attr):
             return self._of_loss_method(call, func, scope)
+        if self._holds_models(func.value, scope) and self._only_models(func):
+            return EventKind.FORWARD
         return (
             EventKind.CALLABLE
             if named and self._is_stored(func, scope)
             else EventKind.NONE
+        )
+
+    def _holds_models(self, holder: ast.expr, scope: Scope) -> bool:
+        """Whether the parameters of a variable are asked for, and nothing else is known of it:
+        `model` of `Adam(model.encoder.parameters())`.
+        """
+        if not isinstance(holder, ast.Name) or self.values.of(holder, scope):
+            return False
+        asked = [dotted_name(one.func) or "" for one in scope.calls]
+        return any(
+            name.startswith(f"{holder.id}.") and name.endswith(".parameters")
+            for name in asked
+        )
+
+    def _only_models(self, func: ast.Attribute) -> bool:
+        """`model.training_step(batch)`, where modules alone have a method of that name, and theirs
+        runs them.
+        """
+        methods = self.graph.methods_named(func.attr)
+        return bool(methods) and all(
+            self.effects.is_module_method(one)
+            and self.effects.of_function(one) & EventKind.FORWARD
+            for one in methods
         )
 
     def _of_loss_method(

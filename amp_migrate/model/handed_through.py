@@ -21,6 +21,8 @@ def handed_through(
     home: Program, result: ast.expr, call: ast.Call, inner: Scope
 ) -> ast.expr | None:
     """What `call` gives to the function of `inner` that is its `result` as well."""
+    while (moved := _moved(result)) is not None:
+        result = moved
     if not isinstance(result, ast.Name):
         return None
     bindings = home.reaching.at(result, result.id).bindings
@@ -35,14 +37,20 @@ def handed_through(
     return argument(call, inner, result.id, inner.takes_receiver)
 
 
+def _moved(expr: ast.expr) -> ast.expr | None:
+    """`data` of `data.to(device)`"""
+    func = expr.func if isinstance(expr, ast.Call) else None
+    keeps = isinstance(func, ast.Attribute) and func.attr in _KEEP
+    return func.value if isinstance(func, ast.Attribute) and keeps else None
+
+
 def _is_kept(home: Program, binding: Binding, name: str) -> bool:
     """`net = net.to(device)`, `net = nn.DataParallel(net)`"""
     made = binding.value
     if not isinstance(made, ast.Call) or binding.how != "assign":
         return False
-    if isinstance(made.func, ast.Attribute) and made.func.attr in _KEEP:
-        inner: ast.expr | None = made.func.value
-    else:
+    inner = _moved(made)
+    if inner is None:
         row = layers.layer(home.canonical(made.func) or "")
         is_wrapper = row is not None and row.role == "wrapper"
         inner = made.args[0] if is_wrapper and made.args else None
