@@ -41,8 +41,12 @@ class MoveOrder:
     def runs_later(
         self, move: Move, scope: Scope, place: ast.stmt, *, after: bool
     ) -> bool:
-        """Whether a move is seen to run behind a place on some way that leads to both."""
+        """Whether a move is seen to run behind a place on some way that leads to both. Where the
+        place's own scope makes the object that moves, that tells: another object moves its own.
+        """
         late = self._orders(move, scope, place, after)
+        if scope in late and self._is_of_object(move.scope, scope):
+            return any(late[scope])
         return any(any(ways) for ways in late.values())
 
     def _orders(
@@ -66,15 +70,16 @@ class MoveOrder:
         """Whether `first` is a constructor of the object whose method `scope` is, one that no
         constructor calls: other objects of the class are made whenever they are.
         """
+        return self._is_of_object(first, scope) and not any(
+            self._is_of_object(one, scope) for one in self._leading_to(scope)
+        )
+
+    def _is_of_object(self, first: Scope, scope: Scope) -> bool:
+        """Whether `first` is a constructor of the object whose method `scope` is."""
         made, cls = map(self.program.graph.class_around, (first, scope))
         if made is None or cls is None or not is_constructor(first):
             return False
-        of_object = {*self.program.graph.lineage(cls), cls}
-        return made in of_object and not any(
-            is_constructor(one)
-            and self.program.graph.class_around(one) in of_object
-            for one in self._leading_to(scope)
-        )
+        return made in {*self.program.graph.lineage(cls), cls}
 
     def leads(self, first: Scope, second: Scope) -> bool:
         """Whether one of two scopes leads to the other, or both are of one class."""
