@@ -92,6 +92,7 @@ def _matched(
 
 
 def _planned(program: Program, settings: Settings) -> Planned:
+    """What would be planned; asked once for a program and its settings."""
     held = _PLANS.get(program)
     if held is not None and held[0] == settings:
         return held[1]

@@ -42,6 +42,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _leading(region: Region) -> list[ast.stmt]:
+    """The statements that only move data, at the start of a region."""
     found: list[ast.stmt] = []
     for statement in region.blocks():
         if not isinstance(statement, ast.Assign) or not _moves(statement.value):

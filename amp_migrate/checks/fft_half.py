@@ -47,6 +47,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _is_ours(op: Op) -> bool:
+    """Whether an operator is a transform, or one of spectra that half precision lacks."""
     return op in ops.spectral.ROWS and (
         Trait.FOURIER in op.traits or op.kernels != ALL
     )

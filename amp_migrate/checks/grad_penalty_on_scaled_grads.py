@@ -105,6 +105,7 @@ def _names_scale(node: ast.AST) -> bool:
 
 
 def _has_getter(expr: ast.expr) -> bool:
+    """Whether any call in an expression asks for gradients."""
     return any(
         isinstance(one, ast.Call) and _asks(one) for one in nodes_in(expr)
     )

@@ -64,6 +64,7 @@ def _steps_each_time(code: Code) -> bool:
 
 
 def _divides(node: ast.AST) -> bool:
+    """`a / b` or `a /= b`"""
     return isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(
         node.op, ast.Div
     )

@@ -70,6 +70,7 @@ def _object(program: Program, expr: ast.expr, scope: Scope) -> Object | None:
 
 
 def _uses(program: Program) -> Iterator[tuple[With, Object]]:
+    """Each `with` that enters an autocast object which has a name."""
     for node in program.module.parents:
         if isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:

@@ -25,6 +25,7 @@ _LIMITS = Group("Limits of the checks")
 def _limit(
     flag: str, said: str, kind: type = float
 ) -> Callable[[Function], Function]:
+    """An option for one of the limits of a verdict."""
     return _LIMITS(flag, type=kind, help=said)
 
 

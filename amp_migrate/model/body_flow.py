@@ -92,6 +92,7 @@ class BodyFlow:
             self.exits.append(self.journal.position)
 
     def _block(self, block: list[ast.stmt]) -> None:
+        """Walk the statements of a block in their order, and note where each begins and ends."""
         for statement in block:
             self.begins[statement] = self.journal.position
             handler = self._handlers.get(type(statement))

@@ -392,6 +392,7 @@ def _function(found: list[ast.AST]) -> Function | None:
 
 
 def _last_name(func: ast.expr) -> str | None:
+    """`step` of `optimizer.step`, `train` of `train`."""
     if isinstance(func, ast.Name):
         return func.id
     return func.attr if isinstance(func, ast.Attribute) else None

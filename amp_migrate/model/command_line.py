@@ -147,6 +147,7 @@ def options(module: Module) -> dict[str, ast.Call]:
 
 
 def _declared(module: Module) -> dict[str, ast.Call]:
+    """The options that are declared whatever happens, by the attribute that holds them."""
     found: dict[str, ast.Call] = {}
     for scope in module.scopes.values():
         for call in scope.calls:

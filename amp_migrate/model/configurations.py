@@ -299,6 +299,7 @@ def _dataclass(
 
 
 def _is_dataclass(cls: ast.ClassDef) -> bool:
+    """Whether a class is decorated as a dataclass, of whichever library."""
     marks = (getattr(mark, "func", mark) for mark in cls.decorator_list)
     return any(
         (dotted_name(mark) or "").rpartition(".")[2] == "dataclass"

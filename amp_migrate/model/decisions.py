@@ -99,6 +99,7 @@ def grounds(program: Program, expr: ast.expr, scope: Scope) -> list[Asked]:
 
 
 def _is_part(name: str, whole: str) -> bool:
+    """`args.cuda` is a part of `args`."""
     return name.startswith(f"{whole}.")
 
 

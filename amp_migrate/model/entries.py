@@ -183,6 +183,7 @@ class Entries:
             self._order.append(question)
 
     def _drop(self, since: int) -> None:
+        """Forget what was noted since a place in the order."""
         for inner in self._order[since:]:
             del self._kept[inner]
         del self._order[since:]

@@ -174,6 +174,7 @@ class _Walk:
             self._value(site.call, "")
 
     def _elements(self, display: ast.Dict | ast.List | ast.Tuple) -> None:
+        """What a display holds goes wherever the display goes."""
         for element in (
             display.values if isinstance(display, ast.Dict) else display.elts
         ):

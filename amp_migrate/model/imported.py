@@ -97,6 +97,7 @@ class Imported:
         )
 
     def _is_import(self, head: str, scope: Scope) -> bool:
+        """Whether nothing but imports sets a name."""
         home = scope.lookup(head)
         return home is None or all(
             b.how == "import" for b in home.bindings[head]

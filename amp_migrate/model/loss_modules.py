@@ -56,6 +56,7 @@ def _takes(program: Program, cls: ast.ClassDef) -> int:
 
 
 def _is_criterion(program: Program, binding: Binding) -> bool:
+    """Whether a name is bound to a loss that is made there."""
     scope = program.module.scope_of(binding.statement)
     return (
         isinstance(binding.value, ast.Call)

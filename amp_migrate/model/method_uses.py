@@ -29,6 +29,7 @@ class MethodUses:
         )
 
     def _home(self, name: str, scope: Scope) -> object | None:
+        """The scope, or the class, that holds a variable or an attribute of `self`."""
         head, _, rest = name.partition(".")
         here: Scope | None = scope
         while here is not None:

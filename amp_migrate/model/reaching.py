@@ -178,6 +178,7 @@ class Reaching:
         return self._scopes[node]
 
     def _scope_at(self, node: ast.AST) -> Scope:
+        """The scope that evaluates a node: a default or a decorator is evaluated outside."""
         scope = self.module.scope_of(node)
         while (
             isinstance(scope.node, (*FUNCTIONS, ast.Lambda))

@@ -113,6 +113,7 @@ class Scope:
         return self.self_name is not None or self.class_name is not None
 
     def _is_marked(self, mark: str) -> bool:
+        """Whether a function has a decorator of that plain name."""
         return isinstance(self.node, FUNCTIONS) and any(
             isinstance(one, ast.Name) and one.id == mark
             for one in self.node.decorator_list

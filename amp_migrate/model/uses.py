@@ -48,6 +48,7 @@ class Uses:
         )
 
     def _is_ours(self, origin: str) -> bool:
+        """Whether a dotted name begins with a library that counts here."""
         return origin.partition(".")[0] in _HEADS
 
     def _find(self) -> Iterator[Use]:

@@ -372,6 +372,7 @@ def _is_library_class(value: Value) -> bool:
 
 
 def _is_marked(value: Value) -> bool:
+    """Whether an optimizer's library says that it scales in a way of its own."""
     row = optimizer(value.name)
     return row is not None and row.marked
 

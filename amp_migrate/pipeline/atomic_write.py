@@ -165,6 +165,7 @@ def _let_go(one: Staged) -> None:
 
 
 def _write(handle: int, data: bytes) -> None:
+    """Write all of it, in as many parts as the system takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]

@@ -377,4 +377,5 @@ def _unchanged(path: str) -> Rewritten:
 
 
 def _real(path: str) -> str:
+    """One name for a file, whichever links lead to it."""
     return str(Path(path).resolve())

@@ -37,6 +37,7 @@ def askers(
 
 
 def _edited(program: Program, edits: Sequence[Edit]) -> Iterator[Scope]:
+    """The scopes in which edits stand."""
     for edit in edits:
         span = place(edit)
         if span is not None:

@@ -48,6 +48,7 @@ def _blocks(program: Program, scope: Scope) -> Iterator[list[ast.stmt]]:
 
 
 def _all(scope: Scope) -> Iterator[ast.stmt]:
+    """Every statement of a body, the inner ones too, nested definitions aside."""
     for statement in scope.body:
         yield statement
         if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):

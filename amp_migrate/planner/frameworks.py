@@ -168,6 +168,7 @@ def _changes(
 
 
 def _edits(setting: Setting, changes: tuple[Changed, ...]) -> Iterator[Edit]:
+    """The changes of a setting's arguments, each where it stands."""
     span = setting.scope.module.span
     for change in changes:
         key, _, value = change.new.partition("=")

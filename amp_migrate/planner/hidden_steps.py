@@ -62,6 +62,7 @@ def _steps(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 
 def _hooks_that_step(program: Program, scope: Scope) -> Iterator[ast.Call]:
+    """The hooks on gradients in files near a loop that step an optimizer."""
     for file in files_near(program, scope):
         if _HOOK not in file.text:
             continue

@@ -176,6 +176,7 @@ def flow_of(scope: Scope, program: Program) -> Flow:
 
 
 def _statements(scope: Scope) -> Iterator[ast.stmt]:
+    """Every statement of a body, the inner ones too, nested definitions aside."""
     for statement in scope.body:
         yield statement
         if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):

@@ -297,5 +297,6 @@ def _is_marked(value: Value) -> bool:
 
 
 def _why_not(value: Value) -> str:
+    """Why an optimizer's steps cannot go through a scaler."""
     row = library_optimizers.optimizer(value.name)
     return row.reason if row is not None else "its scaling rules are its own"

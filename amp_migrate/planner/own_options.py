@@ -61,6 +61,7 @@ def truth_value(text: str, here: ReadingPlace) -> str:
 
 
 def _operand(text: str) -> str:
+    """An expression as an operand, in parentheses where it would come apart."""
     loose = isinstance(
         ast.parse(text, mode="eval").body, (ast.IfExp, ast.BoolOp, ast.Lambda)
     )

@@ -94,6 +94,7 @@ def _parts(text: str, at: int, opening: str, closing: str) -> Iterator[_Part]:
 
 
 def _past_blanks(text: str, at: int) -> int:
+    """The position of what follows blanks."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 

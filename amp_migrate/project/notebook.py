@@ -227,6 +227,7 @@ def _holds_code(fields: Mapping[str, jsontext.Value]) -> bool:
 
 
 def _is_python(metadata: Any) -> bool:
+    """Whether all that a notebook says of its language is Python."""
     languages = (
         _at(metadata, "kernelspec", "language"),
         _at(metadata, "language_info", "name"),

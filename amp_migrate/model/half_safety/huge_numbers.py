@@ -117,6 +117,7 @@ def _shows_values(op: ops.Op) -> bool:
 
 
 def _is_beyond(value: float) -> bool:
+    """Whether a finite number is infinite in float16."""
     return HALF_MAX < abs(value) < float("inf")
 
 

@@ -99,4 +99,5 @@ def _bound(asked: Asked, expr: ast.expr, deep: int) -> tuple[Binding, ...]:
 
 
 def _is_whole(binding: Binding) -> bool:
+    """`x = value`, and not `x, y = value`."""
     return binding.how == "assign" and binding.index is None

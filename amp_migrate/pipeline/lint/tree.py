@@ -79,6 +79,7 @@ class Tree:
         return None
 
     def _note(self, real: str, data: bytes) -> None:
+        """Remember of a file what the questions about the whole tree need."""
         self._sizes[real] = len(data)
         self._index.add(real, data)
         if trains_in_bfloat16(data):

@@ -38,6 +38,7 @@ def attribute_homes(
 
 
 def _home(method: Scope) -> Home:
+    """The object that a method belongs to."""
     return Home(method, method.self_name or "self")
 
 
