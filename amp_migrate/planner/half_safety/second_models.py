@@ -11,7 +11,7 @@ from amp_migrate.model.arguments import argument
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.reach import abroad
@@ -123,12 +123,14 @@ class _Followed:
             if argument(call, inner, parameter.arg, bound) is model:
                 yield parameter.arg
 
-    def _within(self, function: Function, name: str) -> list[ast.expr] | None:
+    def _within(
+        self, function: Function, name: str, how: str = "parameter"
+    ) -> list[ast.expr] | None:
         if (function, name) in self.seen:
             return []
         self.seen.add((function, name))
         inner = self.program.scope(function)
-        if [b.how for b in inner.bindings.get(name, ())] != ["parameter"]:
+        if [b.how for b in inner.bindings.get(name, ())] != [how]:
             return None
         found: list[ast.expr] = []
         for read in self._reads(function, name):
@@ -138,11 +140,20 @@ class _Followed:
             found += casts
         return found
 
+    def _each(self, target: ast.expr, scope: Scope) -> list[ast.expr] | None:
+        """`for model in models`, which got a list of them."""
+        if not isinstance(target, ast.Name) or not isinstance(
+            scope.node, FUNCTIONS
+        ):
+            return None
+        return self._within(scope.node, target.id, "for")
+
     def _reads(self, function: Function, name: str) -> Iterator[ast.Name]:
         for statement in function.body:
             for node in shallow(statement):
                 if isinstance(node, ast.Name) and node.id == name:
-                    yield node
+                    if isinstance(node.ctx, ast.Load):
+                        yield node
 
     def _of_read(self, read: ast.expr, scope: Scope) -> list[ast.expr] | None:
         """What one use of the model asks for: nothing, casts, or it cannot be told."""
@@ -150,6 +161,8 @@ class _Followed:
         parent = parents[read]
         if isinstance(parent, ast.Compare):
             return []
+        if isinstance(parent, ast.For) and parent.iter is read:
+            return self._each(parent.target, scope)
         if isinstance(parent, ast.keyword):
             parent = parents[parent]
         while isinstance(parent, ast.Attribute):

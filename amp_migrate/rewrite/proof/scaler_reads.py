@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.step_values import is_value_used
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
@@ -25,6 +27,7 @@ class ScalerReads(RewrittenFile):
             return
         scope = self.program.module.scope_of(node)
         stepped = [c.args[0] for c in scope.calls if self._is_step(c)]
+        stepped = stepped or list(self._handed_with(node, scope))
         names = [
             name for expr in stepped if (name := dotted_name(expr)) is not None
         ]
@@ -45,6 +48,21 @@ class ScalerReads(RewrittenFile):
         if any(self._is_made_beside(node, dotted, name) for name in held):
             return
         yield self.failure(node, f"`{dotted}` may have no value there")
+
+    def _handed_with(self, node: ast.expr, scope: Scope) -> Iterator[ast.expr]:
+        """The optimizers that the same call gets: `update(self.optimizer, loss, scaler=...)`, and
+        those of such calls that run whenever a region does.
+        """
+        around = set(self._conditions(node))
+        for call in scope.calls:
+            given = [*call.args, *(one.value for one in call.keywords)]
+            if any(map(self.forms.is_scaler, given)):
+                runs = around.issuperset(self._conditions(call))
+                if runs and not _leaves(scope, node, call):
+                    yield from (one for one in given if self._steps(one, scope))
+
+    def _steps(self, expr: ast.expr, scope: Scope) -> bool:
+        return self.program.values.kind(expr, scope) is Kind.OPTIMIZER
 
     def _trains(
         self, node: ast.expr, dotted: str, seen: tuple[ast.AST, ...]
@@ -215,6 +233,15 @@ def _held_by(name: str) -> Iterator[str]:
     parts = name.split(".")
     first = min(2, len(parts))
     return (".".join(parts[:n]) for n in range(first, len(parts) + 1))
+
+
+def _leaves(scope: Scope, node: ast.expr, call: ast.Call) -> bool:
+    """Whether a body may return between the two."""
+    return any(
+        isinstance(one, ast.Return) and node.lineno < one.lineno < call.lineno
+        for statement in scope.body
+        for one in nodes_in(statement)
+    )
 
 
 def _is_none(value: ast.expr | None) -> bool:
