@@ -26,6 +26,7 @@ from amp_migrate.model.half_safety import (
     overflow,
     positions,
     products,
+    quadrants,
     second_moments,
     singular,
     spectra,
@@ -91,6 +92,8 @@ def hazards(
             found = spelled(asked.inference, node, scope)
             if found is not None:
                 yield from positions.casts(asked, node, found, scope)
+                if asked.float16:
+                    yield from quadrants.hazards(asked, node, found, scope)
                 yield from kernels.hazards(asked, node, found, scope)
                 yield from writes.of_call(asked, node, found, scope)
                 yield from products.of_call(asked, node, found, scope)

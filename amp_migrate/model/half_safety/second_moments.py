@@ -56,7 +56,7 @@ def kept_apart(
     """A product that is computed with autocast off, of operands in float32; where it is off
     already, those alone are missing.
     """
-    casts = tuple(root for one in given for root in _roots(asked, one, scope))
+    casts = tuple(root for one in given for root in roots(asked, one, scope))
     message = (
         f"{what}: half precision has neither the range nor the digits for that"
     )
@@ -75,7 +75,7 @@ def _is_lowered(asked: Asked, node: ast.expr, scope: Scope) -> bool:
     return found is None or found.policy == "lower"
 
 
-def _roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
+def roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
     """What is to be float32 so that an operand is computed in float32: of `x * x` its `x`."""
     if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
         sides = (
@@ -83,7 +83,7 @@ def _roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
             if isinstance(expr.op, ast.Pow)
             else [expr.left, expr.right]
         )
-        return [root for side in sides for root in _roots(asked, side, scope)]
+        return [root for side in sides for root in roots(asked, side, scope)]
     return [expr] if asked.needs_cast(expr, scope) else []
 
 

@@ -98,8 +98,10 @@ def _singular(
 def _of_call(
     found: Spelling, call: ast.Call
 ) -> Iterator[tuple[ast.expr, Trait]]:
+    given = operands(found, call)
+    if Trait.TURNS in found.op.traits:
+        yield from ((one, Trait.DIVIDES) for one in given)
     for trait in (Trait.LOG, Trait.DIVIDES, Trait.SQRT):
-        given = operands(found, call)
         if trait in found.op.traits and given:
             yield given[-1], trait
             return

@@ -57,7 +57,7 @@ from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Op, Spelling, Trait
 
 _THROUGH = (
-    frozenset("neg mean pow square".split())
+    frozenset("abs neg mean pow square".split())
     | {row.name for row in ops.shapes.ROWS if row.result == "same"}
     | {row.name for row in ops.writes.ROWS if row.strict is not None}
 )

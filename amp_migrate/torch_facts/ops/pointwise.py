@@ -38,6 +38,7 @@ ROWS: tuple[Op, ...] = (
         "*_ t.arctan2 .arctan2 .arctan2_",
         policy="promote",
         tensors=(0, 1),
+        traits=Trait.TURNS,
     ),
     Op("atanh", "*_ t.arctanh .arctanh .arctanh_", traits=Trait.STEEP),
     Op("ceil", "*_"),

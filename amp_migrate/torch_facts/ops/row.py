@@ -54,6 +54,8 @@ class Trait(Flag):
     """In half precision only for sizes that are powers of two."""
     STEEP = auto()
     """Its gradient is infinite where it ends, at 1, so that all depends on what is left to it."""
+    TURNS = auto()
+    """An angle of two values: its gradient divides by the sum of their squares."""
     INVERTS = auto()
     """Gives an inverse, whose products are small differences of large terms."""
     DRAWS = auto()
