@@ -14,15 +14,15 @@ from amp_migrate.model.kinds import Kind
 from amp_migrate.model.loss_modules import holds_nothing
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_stored, nodes_in
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.planner.asked_models import PARAMETERS, asked_models
 from amp_migrate.planner.device_moves import Move
 from amp_migrate.planner.handed_movers import handed_to
 from amp_migrate.planner.missing_models import may_be_missing
 from amp_migrate.planner.move_order import MoveOrder
 from amp_migrate.planner.optimizer_makers import asked_by_makers
 
-_PARAMETERS = ("parameters", "named_parameters")
 _DEEP = 3
 _HOPS = 3
 
@@ -40,7 +40,7 @@ class TrainedModels:
         with the optimizer; else those that other methods of its object run.
         """
         found = (
-            list(self._asked(place, _DEEP))
+            list(asked_models(self.program, place))
             or list(asked_by_makers(self.program, place, scope, self.asked))
             or list(self._handed(place, scope))
             or list(self._run_in(scope, _HOPS))
@@ -53,39 +53,7 @@ class TrainedModels:
 
     def asked(self, made: ast.expr) -> list[ast.expr]:
         """`model` of what makes an optimizer, `SGD(model.parameters())`."""
-        return list(self._asked(made, _DEEP))
-
-    def _asked(self, node: ast.AST, deep: int) -> Iterator[ast.expr]:
-        """`model` of `model.parameters()`, in a statement and in what its names were made of."""
-        for inner in nodes_in(node):
-            if isinstance(inner, ast.Attribute) and inner.attr in _PARAMETERS:
-                named = dotted_name(
-                    inner.value
-                ) is not None and not self._is_local(inner.value)
-                yield from [inner.value] if named else []
-            elif (
-                deep
-                and isinstance(inner, ast.Name)
-                and isinstance(inner.ctx, ast.Load)
-            ):
-                bindings = self.program.reaching.at(inner, inner.id).bindings
-                made = [
-                    b.value
-                    for b in bindings
-                    if b.how == "assign" and b.value is not None
-                ]
-                for value in made if len(made) == len(bindings) == 1 else ():
-                    near = self.program.module.parents
-                    yield from (
-                        self._asked(value, deep - 1) if value in near else ()
-                    )
-
-    def _is_local(self, model: ast.expr) -> bool:
-        """`net` of `{k: Adam(net.parameters()) for k, net in nets.items()}`."""
-        head = (dotted_name(model) or "").partition(".")[0]
-        around = self.program.module.ancestors(model)
-        loops = (one for a in around for one in getattr(a, "generators", ()))
-        return any(head in names_stored(one.target) for one in loops)
+        return list(asked_models(self.program, made))
 
     def _handed(self, place: ast.stmt, scope: Scope) -> Iterator[ast.expr]:
         """`model` of `build_optimizer(cfg, model)`."""
@@ -198,7 +166,7 @@ class TrainedModels:
     def _is_optimized(self, model: ast.expr) -> bool:
         """`model` of `Adam(model.parameters())`: optimizers raise where there are none."""
         asked = self.program.module.parents.get(model)
-        return isinstance(asked, ast.Attribute) and asked.attr in _PARAMETERS
+        return isinstance(asked, ast.Attribute) and asked.attr in PARAMETERS
 
     # -- moves
 

@@ -16,6 +16,7 @@ from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.sequence_calls import made_of
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.spelling import kept_operator
+from amp_migrate.rewrite.proof.same_sources import have_one_source, is_sliced
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (
     ATTRIBUTES_OF_TENSORS,
@@ -121,10 +122,10 @@ class Demands:
             return any(
                 self._kept(one, parent, scope, deep) for one in parent.targets
             )
-        if isinstance(parent, ast.BinOp) and _is_plain_number(
-            _other(parent, expr), scope
-        ):  # an array plus a number is an array
-            return self.demanded(parent, scope, deep)
+        if isinstance(parent, ast.BinOp):
+            return self._computes(parent, expr, scope, deep)
+        if isinstance(parent, ast.Subscript) and parent.value is expr:
+            return is_sliced(parent) and self.demanded(parent, scope, deep)
         if isinstance(parent, (ast.Tuple, ast.List)):
             call = parents.get(parent)
             return isinstance(call, ast.Call) and self._joined(call, parent)
@@ -135,6 +136,16 @@ class Demands:
         if isinstance(call, ast.Call) and call.func is not expr:
             return self._taken(call, expr, named, scope, deep)
         return False
+
+    def _computes(
+        self, sum_: ast.BinOp, side: ast.expr, scope: Scope, deep: int
+    ) -> bool:
+        """`side` plus a number, or plus what is an array where it is one, must be a tensor."""
+        other = sum_.right if sum_.left is side else sum_.left
+        same = number(other, scope) is not None or have_one_source(
+            self.program, side, other, scope
+        )
+        return same and self.demanded(sum_, scope, deep)
 
     def _asked_for(self, asked: ast.Attribute, scope: Scope, deep: int) -> bool:
         """`x.unsqueeze(0)`; `x.mean()` where a tensor must come of it."""
@@ -382,11 +393,3 @@ def _reads(scope: Scope) -> dict[str, list[ast.expr]]:
                 if dotted is not None:
                     found.setdefault(dotted, []).append(node)
     return found
-
-
-def _other(sides: ast.BinOp, one: ast.expr) -> ast.expr:
-    return sides.right if sides.left is one else sides.left
-
-
-def _is_plain_number(expr: ast.expr, scope: Scope) -> bool:
-    return number(expr, scope) is not None
