@@ -95,11 +95,8 @@ def _of_command_line(
         text = f"{holder}.{name}"
         if name in OWN_OPTIONS and _is_flag(option):
             yield text, _asked(text, name)
-        mixed = _mixed(option) if name in OWN_CHOICES else []
-        if len(mixed) == 1:
-            yield text, f"{text} == {_quoted(mixed[0])}"
-        elif mixed:
-            yield text, f"{text} in ({', '.join(map(_quoted, mixed))})"
+        if name in OWN_CHOICES:
+            yield from ((text, one) for one in _chosen(option, text))
 
 
 def _asked(text: str, name: str) -> str:
@@ -124,16 +121,25 @@ def _is_flag(option: ast.Call) -> bool:
     ) or (isinstance(default, ast.Constant) and isinstance(default.value, bool))
 
 
-def _mixed(option: ast.Call) -> list[object]:
-    """The choices of mixed precision, beside those of full precision."""
+def _chosen(option: ast.Call, text: str) -> Iterator[str]:
+    """Whether one of the choices of mixed precision was made, where there is one of full precision
+    as well.
+    """
     choices = keyword_of(option, "choices")
     if not isinstance(choices, (ast.List, ast.Tuple, ast.Set)):
-        return []
-    values = [
-        one.value for one in choices.elts if isinstance(one, ast.Constant)
-    ]
-    full = any(str(one).lower() in FULL for one in values)
-    return [one for one in values if full and str(one).lower() in MIXED]
+        return
+    constants = (one for one in choices.elts if isinstance(one, ast.Constant))
+    values = [one.value for one in constants]
+    full = [one for one in values if str(one).lower() in FULL]
+    mixed = [one for one in values if str(one).lower() in MIXED]
+    if not full or not mixed:
+        return
+    if len(mixed) == 1:
+        yield f"{text} == {_quoted(mixed[0])}"
+    elif len(full) == 1 and len(full) + len(mixed) == len(choices.elts):
+        yield f"{text} != {_quoted(full[0])}"
+    else:
+        yield f"{text} in ({', '.join(map(_quoted, mixed))})"
 
 
 def _variables(here: ReadingPlace) -> Iterator[tuple[str, str]]:

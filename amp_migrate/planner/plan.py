@@ -34,6 +34,7 @@ from amp_migrate.planner.open_calls import (
     open_calls,
     waits_for,
 )
+from amp_migrate.planner.options_of_callers import files_with_switches
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.related_files import (
     callers,
@@ -174,6 +175,9 @@ class Planner:
             )
             self.company |= dict.fromkeys(
                 files_that_may_switch(self.program, self.project, scope)
+            )
+            self.company |= dict.fromkeys(
+                files_with_switches(self.program, self.project, scope)
             )
             self._ask_for_open(plan)
             self.planned.append(plan)

@@ -246,8 +246,21 @@ OWN_OPTIONS = {
 }
 """What programs call their own option for AMP, and whether it turns AMP on."""
 
-OWN_CHOICES = frozenset(("amp", "mixed_precision", "precision"))
-"""What programs call an option that takes one of several precisions."""
-MIXED = ("amp", "fp16", "float16", "16", "16-mixed", "mixed", "half")
-FULL = ("fp32", "float32", "32", "32-true", "full", "single", "no", "none")
+OWN_CHOICES = frozenset(
+    ("amp", "mixed_precision", "precision", "amp_level", "amp_opt_level")
+)
+"""What programs call an option that takes one of several precisions, or levels of apex."""
+_HALVES = ("amp", "fp16", "float16", "16", "16-mixed", "mixed", "half")
+MIXED = (*_HALVES, "o1", "o2", "o3")
+FULL = (
+    "fp32",
+    "float32",
+    "32",
+    "32-true",
+    "full",
+    "single",
+    "no",
+    "none",
+    "o0",
+)
 """Values of such an option, of mixed precision and of none."""
