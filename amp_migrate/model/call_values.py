@@ -182,7 +182,9 @@ class CallValues:
         return Value(kind, expr, canonical, inner.cls, inner.foreign)
 
     def _kept(self, expr: ast.Call, scope: Scope) -> Value:
-        """`Net().to(device)` and `copy.deepcopy(net)` are what they are made from."""
+        """`Net().to(device)` and `copy.deepcopy(net)` are what they are made from, where that is a
+        module or an object.
+        """
         if self.module.canonical(expr.func) in _COPIES and expr.args:
             return self.values.of(expr.args[0], scope)
         if not (
@@ -325,6 +327,7 @@ class CallValues:
         )
 
     def _in_heirs(self, cls: ast.ClassDef, name: str) -> Function | None:
+        """The method that all heirs share which have one of that name, where the class has none."""
         methods = [
             m
             for heir in self.graph.heirs(cls)

@@ -108,6 +108,7 @@ class Forwards:
         return self._of_variable(call, scope)
 
     def _sure(self, forward: bool) -> EventKind:
+        """A model for certain, or none."""
         return EventKind.FORWARD if forward else EventKind.NONE
 
     # -- what a definition says
@@ -150,6 +151,9 @@ class Forwards:
     def _of_definition(
         self, call: ast.Call, scope: Scope, effects: Effects, function: Function
     ) -> EventKind:
+        """What one definition says: of a module, by its name where it is abstract; else what it
+        runs.
+        """
         if function.name == "forward" and effects.is_module_method(function):
             return EventKind.FORWARD
         if effects.is_module_method(function) and is_abstract(function):
@@ -200,7 +204,9 @@ class Forwards:
     def _of_method(
         self, call: ast.Call, func: ast.Attribute, scope: Scope
     ) -> EventKind:
-        """What a call of a method is: of a model, a criterion, or some other object."""
+        """What a call of a method is: of a model, a criterion, or some other object; by its
+        name where nothing is known of that.
+        """
         value = self.values.of(func, scope)
         if self.values.is_model(func, scope):
             return EventKind.FORWARD
@@ -272,6 +278,9 @@ class Forwards:
         return is_set and not criterion_name(func.attr)
 
     def _of_variable(self, call: ast.Call, scope: Scope) -> EventKind:
+        """What a call of a variable or an element runs, by what it holds; by its name where
+        nothing tells.
+        """
         func = call.func
         value = self.values.of(func, scope)
         if value.kind is Kind.OBJECT:

@@ -126,6 +126,7 @@ class _Followed:
     def _within(
         self, function: Function, name: str, how: str = "parameter"
     ) -> list[ast.expr] | None:
+        """What a function must cast for a name that it has of nothing else."""
         if (function, name) in self.seen:
             return []
         self.seen.add((function, name))
@@ -141,7 +142,9 @@ class _Followed:
         return found
 
     def _each(self, target: ast.expr, scope: Scope) -> list[ast.expr] | None:
-        """`for model in models`, which got a list of them."""
+        """`for model in models`, which got a list of them: what each of them is given, where the
+        name is set by nothing else.
+        """
         if not isinstance(target, ast.Name) or not isinstance(
             scope.node, FUNCTIONS
         ):

@@ -236,7 +236,9 @@ def _held_by(name: str) -> Iterator[str]:
 
 
 def _leaves(scope: Scope, node: ast.expr, call: ast.Call) -> bool:
-    """Whether a body may return between the two."""
+    """Whether a body may return between the two, so that the one runs without the other: an
+    evaluation that shares the method.
+    """
     return any(
         isinstance(one, ast.Return) and node.lineno < one.lineno < call.lineno
         for statement in scope.body
