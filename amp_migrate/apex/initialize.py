@@ -56,6 +56,15 @@ class Initialize:
         return ast.Tuple([models, optimizers], ast.Load())
 
     @property
+    def trains(self) -> bool:
+        """Whether an optimizer is given, without which apex scales no loss."""
+        given = self.argument("optimizers")
+        if given is None:
+            spread = any(isinstance(one, ast.Starred) for one in self.call.args)
+            return spread or any(k.arg is None for k in self.call.keywords)
+        return not (isinstance(given, ast.Constant) and given.value is None)
+
+    @property
     def level(self) -> ast.expr:
         """The opt_level, O1 where it is not given."""
         return self.argument("opt_level") or ast.Constant("O1")

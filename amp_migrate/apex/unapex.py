@@ -292,6 +292,8 @@ def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     module, seen = walk.module, walk.seen
     for call, statement in seen.initialized:
+        if not call.trains:
+            continue
         scope = module.scope_of(statement)
         made = optimizer_statement(module, call, statement, scope)
         asked = [

@@ -111,6 +111,31 @@ def test_a_switch_that_cannot_be_read_is_no_reason_to_guess() -> None:
     assert "cannot be read" in (outcome.loops[0].message or "")
 
 
+TESTED = """\
+if args.load_path:
+    model = amp.initialize(model, opt_level="O1"{more})
+    evaluate(model)
+"""
+
+
+@pytest.mark.parametrize("more", ["", ", optimizers=None"])
+def test_what_turned_apex_on_to_evaluate_turns_no_training_on(more: str) -> None:
+    text = LOOP.format(level="O1", more="") + TESTED.format(more=more)
+    outcome = migrate_text(text, "train.py", Settings())
+    assert outcome.status == "migrated"
+    assert outcome.output is not None
+    assert "load_path" not in outcome.output.partition("for ")[0]
+
+
+@pytest.mark.parametrize(
+    "more", [", optimizers=optimizer", ", optimizers=[optimizer]", ", **options"]
+)
+def test_a_second_training_may_be_on_where_the_first_is_not(more: str) -> None:
+    text = LOOP.format(level="O1", more="") + TESTED.format(more=more)
+    outcome = migrate_text(text, "train.py", Settings())
+    assert outcome.status == "refused"
+
+
 def test_a_switch_in_a_dictionary_is_asked_once() -> None:
     text = LOOP.format(level="O1", more=', enabled=cfg["amp"]').replace(
         "\nmodel =", '\ncfg = {"amp": False}\nmodel ='
