@@ -291,9 +291,8 @@ def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
     """By scope, the texts that mean that apex was on."""
     found: dict[str, tuple[str, ...]] = {}
     module, seen = walk.module, walk.seen
-    for call, statement in seen.initialized:
-        if not call.trains:
-            continue
+    trained = [one for one in seen.initialized if one[0].trains]
+    for call, statement in trained or seen.initialized:
         scope = module.scope_of(statement)
         made = optimizer_statement(module, call, statement, scope)
         asked = [
