@@ -20,6 +20,7 @@ from amp_migrate.model.half_safety import (
     divided_sums,
     divisors,
     finite_differences,
+    given_products,
     kernels,
     layer_constants,
     loss_data,
@@ -27,6 +28,7 @@ from amp_migrate.model.half_safety import (
     positions,
     products,
     quadrants,
+    sampled_places,
     second_moments,
     singular,
     spectra,
@@ -70,6 +72,8 @@ def apart(
         yield from products.apart(asked, node, scope)
         yield from positions.products(asked, node, scope)
         yield from positions.steep(asked, node, scope)
+        yield from sampled_places.hazards(asked, node, scope)
+        yield from given_products.hazards(asked, node, scope)
         if asked.float16:
             yield from distributions.spreads(asked, node, scope)
 

@@ -12,8 +12,12 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.extents import extent
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.moved_places import products_behind
 from amp_migrate.model.half_safety.origins import values_of
-from amp_migrate.model.half_safety.products import behind
+from amp_migrate.model.half_safety.products import (
+    behind,
+    product_factors,
+)
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import (
@@ -37,37 +41,36 @@ def _limit(asked: Asked) -> float:
 
 
 def products(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
-    """`inverse_intrinsics @ pixels`, `torch.bmm(rotation, grid)`."""
+    """`inverse_intrinsics @ pixels`, `torch.bmm(rotation, grid)`, and what such a matrix is the
+    product of.
+    """
     if not isinstance(node, ast.expr) or not asked.inference.inside(node):
         return
-    given = _factors(asked, node, scope)
+    given = product_factors(asked, node, scope)
     reach = max((extent(asked, one, scope) for one in given), default=0.0)
     if reach <= _limit(asked):
         return
+    yield _of_places(asked, node, given, scope, reach)
+    for one in given:
+        for product, factors, home in products_behind(asked, one, scope):
+            if asked.inference.inside(product):
+                yield _of_places(asked, product, factors, home, INFINITY)
+
+
+def _of_places(
+    asked: Asked,
+    node: ast.expr,
+    given: list[ast.expr],
+    scope: Scope,
+    reach: float,
+) -> Hazard:
     casts = tuple(one for one in given if asked.needs_cast(one, scope))
     message = (
         f"`{ast.unparse(node)}` is a product with positions or an inverse, which half precision "
         "does not tell apart: compute it with autocast switched off"
     )
     spoils = _WHOLE < reach <= HALF_MAX
-    yield Hazard(_RULE, node, casts, message, reach < INFINITY, spoils=spoils)
-
-
-def _factors(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """What a product of matrices multiplies; layers learn from what they get."""
-    if isinstance(node, ast.BinOp):
-        is_product = isinstance(node.op, ast.MatMult)
-        return [node.left, node.right] if is_product else []
-    if not isinstance(node, ast.Call):
-        return []
-    found = spelled(asked.inference, node, scope)
-    if (
-        found is None
-        or found.policy != "lower"
-        or found.op.name.startswith("nn.functional.")
-    ):
-        return []
-    return operands(found, node)
+    return Hazard(_RULE, node, casts, message, reach < INFINITY, spoils=spoils)
 
 
 def steep(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -82,7 +85,7 @@ def steep(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if Trait.STEEP in found.op.traits:
         for one in operands(found, node):
             for product, home in behind(asked, one, scope):
-                factors = _factors(asked, product, home)
+                factors = product_factors(asked, product, home)
                 yield from _spoiled(asked, node, product, factors, home)
     elif Trait.SQRT in found.op.traits:
         inner = operands(found, node)[:1]
@@ -91,7 +94,7 @@ def steep(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         )
         for one, where in cosines:
             for product, home in behind(asked, one, where):
-                factors = _factors(asked, product, home)
+                factors = product_factors(asked, product, home)
                 factors = factors or _given(asked, product, home)
                 yield from _spoiled(asked, node, product, factors, home)
 

@@ -130,6 +130,25 @@ def _product(
 # -- what is computed of products
 
 
+def product_factors(
+    asked: Asked, node: ast.expr, scope: Scope
+) -> list[ast.expr]:
+    """What a product of matrices multiplies; layers learn from what they get."""
+    if isinstance(node, ast.BinOp):
+        is_product = isinstance(node.op, ast.MatMult)
+        return [node.left, node.right] if is_product else []
+    if not isinstance(node, ast.Call):
+        return []
+    found = spelled(asked.inference, node, scope)
+    if (
+        found is None
+        or found.policy != "lower"
+        or found.op.name.startswith("nn.functional.")
+    ):
+        return []
+    return operands(found, node)
+
+
 def _angle(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int
 ) -> ast.expr | None:

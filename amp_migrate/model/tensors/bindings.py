@@ -15,7 +15,9 @@ from amp_migrate.model.tensors.fact import (
     UNKNOWN,
     DType,
     Fact,
+    Origin,
     join,
+    origin_of,
     promoted,
 )
 from amp_migrate.model.tensors.iteration import iterated
@@ -57,7 +59,11 @@ def of_binding(inference: Inference, binding: Binding) -> Fact:
         whole = fact if place is None else fact.element(place)
         if isinstance(binding.value, ast.Constant):
             return join([whole, *_set_from_outside(inference, binding)])
-        return _filled(inference, binding, whole) if fact.container else whole
+        if fact.container:
+            return _filled(inference, binding, whole)
+        if whole.origin and _is_written(inference, binding):
+            return whole._replace(origin=Origin.NETWORK)
+        return whole
     return inference.unseen(binding.value)
 
 
@@ -106,7 +112,7 @@ def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:
         if isinstance(value, ast.List) and value.elts
         else DType.NONE
     )
-    return Fact(held.dtypes | before, container=True)
+    return Fact(held.dtypes | before, container=True, origin=held.origin)
 
 
 _ADDING = ("append", "appendleft", "extend", "insert")
@@ -128,6 +134,46 @@ def _appended(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
     return found
 
 
+def _is_written(inference: Inference, binding: Binding) -> bool:
+    """Whether what a network gives is written into a tensor that was made for it."""
+    program = inference.program
+    written = program.remembered("written", lambda: _written(program))
+    scope = program.module.scope_of(binding.statement)
+    facts = [
+        inference.of(value, where)
+        for name in _targets(binding)
+        for value, where in written.get(name, ())
+        if _same_home(name, scope, where)
+    ]
+    return any(one.may_be_tensor and not one.origin for one in facts)
+
+
+def _written(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
+    """What is written into parts of each name and attribute, `rows[i] = y`."""
+    found: dict[str, list[tuple[ast.expr, Scope]]] = {}
+    for node in program.module.parents:
+        if not isinstance(node, (ast.Assign, ast.AugAssign)):
+            continue
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target]
+        )
+        for target in targets:
+            name = _whole(target)
+            if name is not None:
+                where = program.module.scope_of(node)
+                found.setdefault(name, []).append((node.value, where))
+    return found
+
+
+def _whole(target: ast.expr) -> str | None:
+    """`rows` of `rows[i, :][mask]`."""
+    if not isinstance(target, ast.Subscript):
+        return None
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return dotted_name(target)
+
+
 def _augmented(
     inference: Inference, statement: ast.AugAssign, added: Fact, scope: Scope
 ) -> Fact:
@@ -141,7 +187,7 @@ def _augmented(
     held = join([inference.bound(one) for one in before]) if before else UNKNOWN
     if held.dtypes & (DType.NUMBER | DType.OTHER):
         return promoted([held, added])._replace(bounds=None)
-    return held._replace(bounds=None)
+    return held._replace(bounds=None, origin=origin_of([held, added]))
 
 
 def _targets(binding: Binding) -> list[str]:

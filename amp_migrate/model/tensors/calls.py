@@ -16,12 +16,15 @@ from amp_migrate.model.tensors.fact import (
     ARRAY,
     FLOAT,
     INTEGER,
+    NOT_HALF,
     NUMBER,
     OTHER,
     UNKNOWN,
     DType,
     Fact,
+    Origin,
     join,
+    origin_of,
     promoted,
 )
 from amp_migrate.model.tensors.held import held_half
@@ -81,7 +84,9 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         made = inference.of(call.args[0], scope) if call.args else FLOAT
         if made.dtypes == DType.COMPLEX:
             return made
-        return FLOAT._replace(sparse=made.sparse)
+        return FLOAT._replace(
+            sparse=made.sparse, origin=_made_for(call, trained=True)
+        )
     return _object(inference, call, scope)
 
 
@@ -95,24 +100,42 @@ def operator(
     if op.sequence:
         facts = [fact._replace(container=False, elements=()) for fact in facts]
     if op.result == "cast":
-        return asked if asked is not None else join(facts)
+        made = join(facts if asked is None else [asked])
+        return made._replace(origin=origin_of(facts[:1]))
     if asked is not None and (
         op.own_dtype or op.result in ("default", "data", "like")
     ):
-        return asked._replace(bounds=op.bounds)
+        made = asked._replace(bounds=op.bounds, origin=origin_of(facts))
+        is_new = op.result in ("default", "data")
+        return (
+            made._replace(origin=_made_for(call, trained=False))
+            if is_new
+            else made
+        )
     if op.result in ("default", "data"):
         made = (
             FLOAT
             if op.result == "default"
             else _of_data(inference, op, call, scope)
         )
-        return made._replace(sparse=op.sparse)
+        origin = _made_for(call, trained=False)
+        return made._replace(sparse=op.sparse, origin=origin)
     policy: Policy = "keeps" if _has_out(call) else found.policy
     made = result(op, policy, facts, inference.where(call))
     return made._replace(
         sparse=op.sparse or _stays_sparse(op, facts),
         bounds=_bounds(found, call, scope, facts) or made.bounds,
     )
+
+
+def _made_for(call: ast.Call, *, trained: bool) -> Origin:
+    """Whether a tensor that a call makes is one of the network's own. `trained`: it is where the
+    call says nothing.
+    """
+    for one in call.keywords:
+        if one.arg == "requires_grad" and isinstance(one.value, ast.Constant):
+            trained = bool(one.value.value)
+    return Origin.NETWORK if trained else Origin.GIVEN
 
 
 def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
@@ -222,9 +245,10 @@ def _builtin(
         return _listed(inference, call, scope)
     if name in ("sum", "max", "min", "abs", "next", "pow", "divmod"):
         facts = [inference.of(arg, scope) for arg in call.args]
-        return promoted(
+        found = promoted(
             fact._replace(container=False, elements=()) for fact in facts
         )
+        return found._replace(origin=origin_of(facts))
     return (
         OTHER
         if name in ("print", "range", "str", "dict", "open", "type", "repr")
@@ -258,7 +282,8 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if program.effects.is_forward(call, scope):
         region = inference.where(call)
         if region is None:
-            return _handed(inference, call, scope)
+            found = _handed(inference, call, scope)
+            return found._replace(origin=Origin.NETWORK)
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
@@ -314,7 +339,11 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         half |= inference.of(one, scope).dtypes & DType.HALF
         half |= held_half(inference, one, whole=True)
     if not half:
-        return ANY_BUT_HALF
+        is_named = inference.program.canonical(call.func) is not None
+        is_model = not is_named and any(
+            inference.of(one, scope).may_be_tensor for one in call.args
+        )
+        return Fact(NOT_HALF) if is_model else ANY_BUT_HALF
     # A function in sight that could not be followed is no reason for a cast.
     is_in_sight = bool(functions_run(inference.program, call, scope))
     return UNKNOWN if is_in_sight else Fact(half | DType.UNKNOWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from enum import IntEnum
 
 from amp_migrate.flags import Flag, auto
 from amp_migrate.model.tensors.bounds import hull
@@ -41,6 +42,17 @@ NO_TENSOR = DType.NUMBER | DType.ARRAY | DType.OTHER
 _NUMBERS = DType.NUMBER | DType.ARRAY
 
 
+class Origin(IntEnum):
+    """What a value comes from."""
+
+    NETWORK = 0
+    """Out of a layer, or nobody knows."""
+    GIVEN = 1
+    """With the batch, or it is counted: no network has had a hand in it."""
+    SOLVED = 2
+    """Out of a decomposition or a solver, whatever that was given."""
+
+
 class Fact(NamedTuple):
     """What one expression may be."""
 
@@ -52,6 +64,7 @@ class Fact(NamedTuple):
     sparse: bool = False
     bounds: Bounds | None = None
     """Of a container: of each tensor in it."""
+    origin: Origin = Origin.NETWORK
 
     @property
     def is_half(self) -> bool:
@@ -138,7 +151,7 @@ DOUBLE = Fact(DType.DOUBLE)
 FLOAT16 = Fact(DType.FLOAT16)
 BFLOAT16 = Fact(DType.BFLOAT16)
 COMPLEX = Fact(DType.COMPLEX)
-ANY_BUT_HALF = Fact(NOT_HALF)
+ANY_BUT_HALF = Fact(NOT_HALF, origin=Origin.GIVEN)
 
 
 def join(facts: Iterable[Fact]) -> Fact:
@@ -160,9 +173,16 @@ def join(facts: Iterable[Fact]) -> Fact:
         else ()
     )
     container = any(fact.container for fact in found)
-    return Fact(
-        dtypes, elements, container, any(fact.sparse for fact in found), bounds
-    )
+    sparse = any(fact.sparse for fact in found)
+    return Fact(dtypes, elements, container, sparse, bounds, origin_of(found))
+
+
+def origin_of(facts: Iterable[Fact]) -> Origin:
+    """What the tensors among several values come from together: a rotated point is as exact as the
+    rotation, if no network moved it.
+    """
+    found = [one.origin for one in facts if one.dtypes & ~NO_TENSOR]
+    return max(found) if found and all(found) else Origin.NETWORK
 
 
 def widest(facts: Iterable[Fact]) -> Fact:

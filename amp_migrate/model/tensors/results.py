@@ -20,12 +20,14 @@ from amp_migrate.model.tensors.fact import (
     UNKNOWN,
     DType,
     Fact,
+    Origin,
     join,
+    origin_of,
     promoted,
     widest,
 )
 from amp_migrate.torch_facts import amp_api
-from amp_migrate.torch_facts.ops import Op, Policy, Trait
+from amp_migrate.torch_facts.ops import Kernels, Op, Policy, Trait, linalg
 
 if TYPE_CHECKING:
     from amp_migrate.model.syntax import Scope
@@ -40,6 +42,10 @@ _FIXED = {
     "number": NUMBER,
     "array": ARRAY,
 }
+_SOLVED = frozenset(
+    row.name for row in linalg.ROWS if row.kernels is Kernels.NONE
+)
+"""Whatever is taken apart, the answer has to fit it to its last digits."""
 
 
 def in_region(region: str) -> Fact:
@@ -53,6 +59,16 @@ def result(
     op: Op, policy: Policy, operands: list[Fact], region: str | None
 ) -> Fact:
     """What comes out of an operator. `region`: the dtype of the autocast that may be on."""
+    made = _result(op, policy, operands, region)
+    solved = op.name in _SOLVED
+    return made._replace(
+        origin=Origin.SOLVED if solved else origin_of(operands)
+    )
+
+
+def _result(
+    op: Op, policy: Policy, operands: list[Fact], region: str | None
+) -> Fact:
     if op.result in _FIXED:
         return _FIXED[op.result]
     if op.result == "complex":
@@ -86,6 +102,8 @@ def _made(
         return known[0] if known else UNKNOWN
     if not known:
         return UNKNOWN
+    if op.name in _SOLVED:
+        known = [_without_half(one) for one in known]
     if op.traits & Trait.DIVIDES and len(known) == 2 and op.policy == "keeps":
         known = [
             INTEGER_QUOTIENT if fact.dtypes == DType.INTEGER else fact
@@ -104,6 +122,13 @@ def _beside_double(cast: Fact, operands: list[Fact]) -> Fact:
     if all(one.dtypes == DType.DOUBLE for one in operands):
         return DOUBLE
     return cast._replace(dtypes=cast.dtypes | DType.DOUBLE)
+
+
+def _without_half(fact: Fact) -> Fact:
+    """No solver takes half precision: where there is some, a cast is going to be."""
+    if not fact.dtypes & DType.HALF:
+        return fact
+    return fact._replace(dtypes=fact.dtypes & ~DType.HALF | DType.FLOAT)
 
 
 INTEGER_QUOTIENT = Fact(DType.FLOAT)

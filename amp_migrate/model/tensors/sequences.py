@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, returned, yielded
-from amp_migrate.model.tensors.fact import FLOAT, DType, Fact, join
+from amp_migrate.model.tensors.fact import FLOAT, DType, Fact, Origin, join
 from amp_migrate.model.tensors.results import result
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers
@@ -49,7 +49,8 @@ def through_layer(
         given = given._replace(dtypes=given.dtypes & ~DType.DOUBLE)
     if row.operator.endswith(("embedding", "embedding_bag")):
         return FLOAT
-    return result(row.op, row.op.policy, [given], inference.where(call))
+    made = result(row.op, row.op.policy, [given], inference.where(call))
+    return made._replace(origin=Origin.NETWORK)
 
 
 def sequential(

@@ -321,7 +321,7 @@ class Hazards:
         self.asked.inference.forget()
         raised = raised_operands(self.asked, statement) if lowered else []
         for expr in reversed(raised):  # what is within, before what it gives
-            if self.asked.fact(expr, home(expr)).seen_half:
+            if self.asked.needs_cast(expr, home(expr)):
                 self.cast(expr, "loses-precision")
                 self.asked.inference.forget()
 

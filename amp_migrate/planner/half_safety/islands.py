@@ -74,8 +74,8 @@ def _is_number(call: ast.Call, scope: Scope) -> bool:
 
 
 def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:
-    """What operators of a statement get in half precision that autocast would compute in float32,
-    and no longer does where it is off.
+    """What operators of a statement get in half precision that autocast would bring to float32, and
+    no longer does where it is off.
     """
     scope = asked.inference.program.module.scope_of(statement)
     found: list[ast.expr] = []
@@ -92,6 +92,11 @@ def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:
             assert isinstance(node, ast.Call)
             given = operands(made, node)
             found += [one for one in given if asked.fact(one, scope).seen_half]
+        elif made is not None and made.policy == "promote":
+            assert isinstance(node, ast.Call)
+            given = operands(made, node)
+            narrow = [one for one in given if asked.needs_cast(one, scope)]
+            found += narrow if len(narrow) < len(given) else []
     return found
 
 

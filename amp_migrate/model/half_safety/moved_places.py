@@ -1,0 +1,116 @@
+"""What places are made of: the products of matrices behind a grid, behind points that are seen by a
+camera. Whatever moves them must be as exact as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.given_values import (
+    values_of,
+    values_returned,
+)
+from amp_migrate.model.half_safety.hazard import Asked
+from amp_migrate.model.half_safety.products import product_factors
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts import ops
+
+_MOST = 300
+"""How many expressions are followed behind one."""
+_MOVED = frozenset("add sub mul div neg clamp clamp_min clamp_max".split())
+_PASSED = _MOVED | {row.name for row in ops.shapes.ROWS}
+"""What gives places of places."""
+
+
+def products_behind(
+    asked: Asked, places: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, list[ast.expr], Scope]]:
+    """The products of matrices that places come from, by arithmetic and views, through functions
+    in sight and entries of dictionaries.
+    """
+    waiting, seen = [(places, scope)], {places}
+    while waiting and len(seen) < _MOST:
+        one, home = waiting.pop()
+        given = product_factors(asked, one, home)
+        if given:
+            yield one, given, home
+            inner = [(side, home) for side in given]
+        else:
+            inner = list(_behind(asked, one, home))
+        waiting += [held for held in inner if held[0] not in seen]
+        seen.update(held for held, _ in inner)
+
+
+def _behind(
+    asked: Asked, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What an expression has its places from."""
+    if isinstance(expr, ast.Call):
+        yield from _called(asked, expr, scope)
+        return
+    key = _key(expr)
+    if key is not None:
+        program = asked.inference.program
+        known = program.remembered("under keys", lambda: _under_keys(program))
+        yield from known.get(key, ())
+        return
+    dotted = dotted_name(expr)
+    bindings = (
+        asked.inference.program.reaching.at(expr, dotted).bindings
+        if dotted is not None
+        else ()
+    )
+    for one in bindings:
+        yield from values_of(asked.inference, one)
+    if not bindings:
+        yield from ((one, scope) for one in _parts(expr))
+
+
+def _called(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    found = spelled(asked.inference, call, scope)
+    if found is None:
+        program = asked.inference.program
+        yield from values_returned(program, call, scope)
+    elif found.op.name in _PASSED:
+        yield from ((one, scope) for one in operands(found, call))
+
+
+def _parts(expr: ast.expr) -> list[ast.expr]:
+    if isinstance(expr, ast.BinOp):
+        return [expr.left, expr.right]
+    if isinstance(expr, ast.IfExp):
+        return [expr.body, expr.orelse]
+    if isinstance(expr, ast.UnaryOp):
+        return [expr.operand]
+    if isinstance(expr, (ast.Subscript, ast.Attribute)):
+        return [expr.value]
+    return expr.elts if isinstance(expr, (ast.Tuple, ast.List)) else []
+
+
+def _key(expr: ast.expr) -> str | None:
+    """`pose` of `outputs["pose"]`, of `outputs["pose", 0, scale]`."""
+    if not isinstance(expr, ast.Subscript):
+        return None
+    first = expr.slice
+    if isinstance(first, ast.Tuple) and first.elts:
+        first = first.elts[0]
+    is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return ast.literal_eval(first) if is_text else None
+
+
+def _under_keys(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
+    """What is stored under each key, in whichever dictionary."""
+    found: dict[str, list[tuple[ast.expr, Scope]]] = {}
+    for node in program.module.parents:
+        if not isinstance(node, ast.Assign):
+            continue
+        for key in filter(None, map(_key, node.targets)):
+            value = (node.value, program.module.scope_of(node))
+            found.setdefault(key, []).append(value)
+    return found

@@ -1,0 +1,52 @@
+"""The places that a picture is sampled at: `grid_sample(x, affine_grid(theta, size))`, a grid that
+is warped by cameras and flows.
+
+Of a picture 1000 pixels wide half precision tells every half pixel apart, and every product rounds
+once more; what is added to them in float32 afterwards does not bring them back.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.moved_places import products_behind
+from amp_migrate.model.syntax import Scope
+from amp_migrate.model.tensors.spelling import given_to, operands, spelled
+from amp_migrate.torch_facts.ops import Spelling
+
+_GRID = "nn.functional.affine_grid"
+_SAMPLES = "nn.functional.grid_sample"
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """Grids, and the products that they are made of, that must be computed with autocast off."""
+    if not isinstance(node, ast.Call):
+        return
+    found = spelled(asked.inference, node, scope)
+    if found is None:
+        return
+    if found.op.name == _GRID:
+        yield from _kept(asked, node, operands(found, node), scope)
+    elif found.op.name == _SAMPLES:
+        for grid in _grid(found, node):
+            for product, given, home in products_behind(asked, grid, scope):
+                yield from _kept(asked, product, given, home)
+
+
+def _grid(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    named = [one.value for one in call.keywords if one.arg == "grid"]
+    return [*named, *given_to(found, call)[1:2]]
+
+
+def _kept(
+    asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
+) -> Iterator[Hazard]:
+    if asked.inference.inside(node):
+        casts = tuple(one for one in given if asked.needs_cast(one, scope))
+        message = (
+            f"`{ast.unparse(node)}` gives places to sample at, which half precision rounds: "
+            "compute it with autocast switched off"
+        )
+        yield Hazard("loses-precision", node, casts, message)
