@@ -112,8 +112,12 @@ def test_what_the_region_calls_is_seen() -> None:
 
 
         class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Linear(8, 8)
+
             def forward(self, q, k, mask):
-                scores = torch.matmul(q, k)
+                scores = torch.matmul(self.w(q), k)
                 return scores.masked_fill(mask == 0, -1e9).softmax(-1)
 
 
@@ -145,8 +149,12 @@ def test_a_local_that_is_written_in_place_is_float_from_the_start(write: str) ->
 
 
         class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Linear(8, 8)
+
             def forward(self, q, k, mask):
-                scores = torch.matmul(q, k) / 8
+                scores = torch.matmul(self.w(q), k) / 8
                 {write}
                 return scores.softmax(-1)
 
@@ -162,7 +170,7 @@ def test_a_local_that_is_written_in_place_is_float_from_the_start(write: str) ->
         """
     )
     new = output(head)
-    assert f"        scores = (torch.matmul(q, k) / 8).float()\n        {write}\n" in new
+    assert f"        scores = (torch.matmul(self.w(q), k) / 8).float()\n        {write}\n" in new
 
 
 def test_what_the_region_does_not_call_stays() -> None:

@@ -34,6 +34,7 @@ from amp_migrate.model.tensors.sequences import (
     returns,
     sequential,
     through_layer,
+    unseen_layer,
 )
 from amp_migrate.model.tensors.sparse_results import with_sparse
 from amp_migrate.model.tensors.spelling import (
@@ -360,7 +361,7 @@ def _module(
         return (
             returns(inner, forward)
             if forward is not None
-            else inference.unseen(call)
+            else unseen_layer(inference, call)
         )
     if value.foreign is not None:
         return _elsewhere(inference, *value.foreign, call)
@@ -378,7 +379,7 @@ def _elsewhere(
     forward = program.graph.method(cls, "forward")
     region = inference.where(call)
     if forward is None or region is None:
-        return inference.unseen(call)
+        return unseen_layer(inference, call)
     found = returns(inference.abroad(program, region), forward)
     if found.dtypes == DType.UNKNOWN and not found.container:
         # Like one out of sight: layers that nobody follows give half.

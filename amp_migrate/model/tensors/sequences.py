@@ -37,13 +37,18 @@ def returns(inference: Inference, function: Function) -> Fact:
     return join(inference.of(one, inner) for one in returned(function))
 
 
+def unseen_layer(inference: Inference, call: ast.Call) -> Fact:
+    """What a layer gives that nobody follows."""
+    return inference.unseen(call)._replace(origin=Origin.NETWORK)
+
+
 def through_layer(
     inference: Inference, name: str, given: Fact, call: ast.Call
 ) -> Fact:
     """What a layer makes of its input."""
     row = layers.layer(name)
     if row is None or row.op is None:
-        return inference.unseen(call)
+        return unseen_layer(inference, call)
     if row.op.policy == "lower":
         # Its weights are float32, and no layer multiplies them with float64.
         given = given._replace(dtypes=given.dtypes & ~DType.DOUBLE)
@@ -58,13 +63,15 @@ def sequential(
 ) -> Fact:
     """What the `nn.Sequential` that `origin` makes gives where `call` runs it."""
     if origin not in inference.program.module.parents:
-        return inference.unseen(call)  # a base class of another file made it
+        return unseen_layer(
+            inference, call
+        )  # a base class of another file made it
     parts = list(_parts(inference, origin))
     fact = given
     for part in parts:
         made = _through(inference, part, fact, call)
         fact = made if part.is_certain else join([fact, made])
-    return fact if parts else inference.unseen(call)
+    return fact if parts else unseen_layer(inference, call)
 
 
 def _through(
@@ -76,10 +83,10 @@ def _through(
         forward = program.graph.method(made.cls, "forward")
         inner = inference.called_at(call)
         there = returns(inner, forward) if forward is not None else None
-        return there or inference.unseen(call)
+        return there or unseen_layer(inference, call)
     if made.name is not None:
         return through_layer(inference, made.name, given, call)
-    return inference.unseen(call)
+    return unseen_layer(inference, call)
 
 
 def _parts(inference: Inference, origin: ast.Call) -> Iterator[Part]:
