@@ -21,8 +21,7 @@ from amp_migrate.torch_facts import ops
 
 _MOST = 300
 """How many expressions are followed behind one."""
-_MOVED = frozenset("add sub mul div neg clamp clamp_min clamp_max".split())
-_PASSED = _MOVED | {row.name for row in ops.shapes.ROWS}
+_PASSED = ops.pointwise.MOVES | {row.name for row in ops.shapes.ROWS}
 """What gives places of places."""
 
 

@@ -335,3 +335,6 @@ ROWS: tuple[Op, ...] = (
     ),
     Op("frexp", "*", result="values"),
 )
+
+MOVES = frozenset("add sub mul div neg clamp clamp_min clamp_max".split())
+"""Operators that make places of places: they move them, or turn them round."""
