@@ -163,7 +163,14 @@ class GradientsAtStep(Unscaling):
             and 0 <= start < order < end
             and self._loop(other.statement) is self._loop(step.statement)
             and (mine <= its or its <= mine)
+            and not self._ends_turn(other.statement)
         )
+
+    def _ends_turn(self, statement: ast.stmt) -> bool:
+        """Whether what follows a statement in its block ends the turn."""
+        block = self.program.module.block_of(statement)
+        rest = block[block.index(statement) :]
+        return any(isinstance(one, (*EXITS, ast.Raise)) for one in rest)
 
     def _check_shared(self, step: OptimizerStep) -> None:
         """Two optimizers that hold the same parameters: each step divides their gradients by the
@@ -262,12 +269,9 @@ class GradientsAtStep(Unscaling):
         ]
         funcs = [c.func for c in calls if isinstance(c.func, ast.Attribute)]
         owners = {dotted_name(f.value) for f in funcs if f.attr == "zero_grad"}
-        block = self.program.module.block_of(statement)
-        rest = block[
-            next(i for i, one in enumerate(block) if one is statement) :
-        ]
-        leaves = any(isinstance(one, (*EXITS, ast.Raise)) for one in rest)
-        return bool(owners & self._owners(step)) and not leaves
+        return bool(owners & self._owners(step)) and not self._ends_turn(
+            statement
+        )
 
     def _check_never_cleared(self, step: OptimizerStep) -> None:
         """Gradients that are cleared before the loop alone are added up over its steps: those that
@@ -282,7 +286,7 @@ class GradientsAtStep(Unscaling):
             return
         assert isinstance(loop, LOOPS)
         nodes = (
-            node for node, _ in reachable(self.program, loop.body, self.scope)
+            node for node, _ in reachable(self.program, [loop], self.scope)
         )
         if not any(
             isinstance(n, ast.Attribute) and n.attr in _CLEARING for n in nodes
