@@ -57,8 +57,8 @@ def _says_gradient(call: ast.Call) -> bool:
 
 
 def _only_tested(module: Module, node: ast.Attribute) -> bool:
-    """`p.grad is None`, resets (`p.grad.zero_()`) and constant factors (`p.grad /= n`) make no
-    use of the values.
+    """`p.grad is None`, resets (`p.grad.zero_()`, `p.grad[fixed] = 0`) and constant factors
+    (`p.grad /= n`) make no use of the values.
     """
     parent = module.parents[node]
     if isinstance(parent, ast.Compare):
@@ -70,7 +70,17 @@ def _only_tested(module: Module, node: ast.Attribute) -> bool:
         node, parent = parent, module.parents[parent]
     if isinstance(parent, ast.AugAssign) and parent.target is node:
         return isinstance(parent.op, (ast.Mult, ast.Div))
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return _is_cleared(module, parent)
     return isinstance(parent, ast.Attribute) and parent.attr in SCALE_FREE
+
+
+def _is_cleared(module: Module, part: ast.Subscript) -> bool:
+    """`p.grad[fixed] = 0`"""
+    parent = module.parents[part]
+    value = parent.value if isinstance(parent, ast.Assign) else None
+    is_number = isinstance(value, ast.Constant) and value.value in (0, 0.0)
+    return is_number and not isinstance(part.ctx, ast.Load)
 
 
 def writes_gradients(module: Module, node: ast.AST) -> bool:
@@ -117,7 +127,7 @@ def _written_in_part(module: Module, node: ast.AST) -> ast.Attribute | None:
     if isinstance(parent, ast.AugAssign):
         if isinstance(parent.op, (ast.Mult, ast.Div)):
             return None
-    return _gradient(node.value)
+    return None if _is_cleared(module, node) else _gradient(node.value)
 
 
 def _gradient(expr: ast.expr) -> ast.Attribute | None:
