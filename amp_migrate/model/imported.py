@@ -9,7 +9,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Module, Scope
 
 if TYPE_CHECKING:
-    from amp_migrate.model.neighbours import Definition, Variable
+    from amp_migrate.model.neighbours import Definition, Neighbours, Variable
 
 
 class Imported:
@@ -18,6 +18,10 @@ class Imported:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._definitions: dict[tuple[ast.expr, Scope], Definition | None] = {}
+        # By the file that imports, and the name: the same names are asked for at many places, and
+        # each asks the disk for every file that may be meant.
+        self._found: dict[tuple[str, str], Definition | None] = {}
+        self._variables: dict[tuple[str, str], Variable | None] = {}
 
     def variable(self, expr: ast.expr, scope: Scope) -> Variable | None:
         """The program and the bindings of an imported name that is a variable of another file."""
@@ -34,10 +38,24 @@ class Imported:
             return None
         tail = f".{rest}" if rest else ""
         found = (
-            neighbours.variable(f"{origin}{tail}")
+            self._variable(neighbours, f"{origin}{tail}")
             for origin in self._origins(head, dotted, scope)
         )
         return next((one for one in found if one is not None), None)
+
+    def _variable(self, near: Neighbours, name: str) -> Variable | None:
+        """The variable of another file that a name stands for."""
+        key = near.path, name
+        if key not in self._variables:
+            self._variables[key] = near.variable(name)
+        return self._variables[key]
+
+    def _find(self, near: Neighbours, name: str) -> Definition | None:
+        """The class or function that it does."""
+        key = near.path, name
+        if key not in self._found:
+            self._found[key] = near.find(name)
+        return self._found[key]
 
     def _origins(self, head: str, dotted: str, scope: Scope) -> list[str]:
         """What the head of an imported name may stand for in files that are not linked."""
@@ -69,7 +87,8 @@ class Imported:
         if self.module.elsewhere(dotted, scope) is not None:
             return None
         others = scope.module.imports.otherwise(dotted)
-        found = (neighbours.find(one) for one in (canonical, *others))
+        names = (canonical, *others)
+        found = (self._find(neighbours, one) for one in names)
         return next((one for one in found if one is not None), None)
 
     def exported(self, expr: ast.expr, scope: Scope) -> list[Definition]:
@@ -113,7 +132,8 @@ class Imported:
             or self.module.elsewhere(expr.id, scope) is not None
         ):
             return None
-        found = map(neighbours.find, _by_stars(scope.module, expr.id))
+        names = _by_stars(scope.module, expr.id)
+        found = (self._find(neighbours, one) for one in names)
         return next(
             (definition for definition in found if definition is not None), None
         )

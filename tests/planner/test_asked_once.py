@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amp_migrate.config import Settings
 from amp_migrate.model import origins
+from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.model.tensors import held
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner import gradient_hooks
-from amp_migrate.planner.half_safety import gradients_inside
+from amp_migrate.planner.half_safety import gradients_inside, saturated_arguments
+from amp_migrate.planner.half_safety.reach import abroad
 from amp_migrate.planner.plan import Planner
+from amp_migrate.project import nearby
+from tests.cost import growth
 
 LOOP = """\
 def train_{0}(loader):
@@ -129,3 +135,84 @@ def test_ways_of_a_value_through_calls_are_followed_once_each(
     (read,) = (n for n in ast.walk(program.module.tree) if isinstance(n, ast.Attribute))
     origins.origin_at(program, "a.cuda", read)
     assert asked <= 16
+
+
+def caller(folder: Path, helpers: str, *calls: str) -> Program:
+    """A file that calls what another one holds."""
+    (folder / "helpers.py").write_text(helpers)
+    train = folder / "train.py"
+    train.write_text("import torch\nimport helpers\n" + "".join(f"{one}\n" for one in calls))
+    return Program(train.read_text(), str(train), Neighbours(str(train)))
+
+
+def led_to(program: Program) -> dict[str, int]:
+    """The functions of the other file that a file runs, with how many calls are known to be all."""
+    module = program.module
+    found = abroad(program, module.tree.body, module.root)
+    return {function.name: len(calls) for _, function, calls in found}
+
+
+@pytest.mark.parametrize(
+    ("helpers", "calls", "found"),
+    [
+        ("def f(x): pass\n", ["helpers.f(1)", "helpers.f(2)"], {"f": 2}),
+        ("def f(x): pass\n", ["print(helpers)"], {}),
+        ("import more\ndef f(x): more.g(x)\n", ["helpers.f(1)"], {"f": 1, "g": 0}),
+        ("import more\ndef f(x): more.f(x)\ndef g(x): f(x)\n", ["helpers.g(1)"], {"g": 1, "f": 0}),
+        ("from more import g\ndef f(x): g(x)\n", ["helpers.f(1)", "more.g(2)"], {"f": 1, "g": 0}),
+        ("def f(x): g(x)\ndef g(x): pass\n", ["helpers.f(1)", "helpers.g(2)"], {"f": 1, "g": 1}),
+    ],
+)
+def test_functions_of_other_files(
+    tmp_path: Path, helpers: str, calls: list[str], found: dict[str, int]
+) -> None:
+    (tmp_path / "more.py").write_text("def f(x): pass\ndef g(x): pass\n")
+    assert led_to(caller(tmp_path, helpers, "import more", *calls)) == found
+
+
+def test_what_functions_of_a_file_share_is_followed_once(tmp_path: Path) -> None:
+    def of(many: int) -> Callable[[], object]:
+        chain = "".join(f"def f{n}(x):\n    f{n + 1}(x)\n" for n in range(many))
+        program = caller(tmp_path, chain, *(f"helpers.f{n}(1)" for n in range(many)))
+        found = led_to(program)
+        assert len(found) == many
+        return lambda: led_to(program)
+
+    assert growth(of, 16) < 2.4  # 4 where each is followed to the end of the chain
+
+
+def test_statements_are_asked_once_for_what_they_demand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: Counter[int] = Counter()
+    demanded = saturated_arguments.demanded
+
+    def counted(about: Any, node: ast.AST, scope: Any) -> Any:
+        asked[id(node)] += 1
+        return demanded(about, node, scope)
+
+    monkeypatch.setattr(saturated_arguments, "demanded", counted)
+    helpers = "import torch\ndef f(p): return g(p)\ndef g(p): return torch.log(p)\n"
+    program = caller(tmp_path, helpers)
+    assert program.module.neighbours is not None
+    for name in "fg":
+        found = program.module.neighbours.find(f"helpers.{name}")
+        assert found is not None
+        home, function = found
+        ((parameter, _),) = saturated_arguments._demands(home, home.scope(function), True, 1)
+        assert parameter == "p"
+    assert set(asked.values()) == {1}
+
+
+def test_names_of_other_files_are_looked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = caller(tmp_path, "size = 1\n", *["helpers.size"] * 5, *["helpers.f(1)"] * 5)
+    asked: Counter[str] = Counter()
+    changed = nearby.changed
+    monkeypatch.setattr(nearby, "changed", lambda f: asked.update((f,)) or changed(f))
+    imported, root = program.reaching.imported, program.module.root
+    nodes = [n for n in ast.walk(program.module.tree) if isinstance(n, ast.Attribute)]
+    assert [imported.variable(n, root) is not None for n in nodes] == [True] * 5 + [False] * 5
+    assert all(imported.definition(n, root) is None for n in nodes)
+    assert max(asked.values()) <= 4  # two names, as a variable and as a definition

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from amp_migrate.model.bases_abroad import (
     constructor,
@@ -30,59 +30,115 @@ from amp_migrate.model.targets import (
 )
 from amp_migrate.model.unknown_models import methods_abroad, possible
 from amp_migrate.project.import_paths import resolved
+from amp_migrate.records import NamedTuple
 
+_FILES = 4
+"""How far a loop is followed from file to file."""
 _RUN = (Kind.MODEL, Kind.CRITERION)
 """What runs a `forward`."""
 
 
+class Part(NamedTuple):
+    """A statement, or what a lambda gives, that others run; where it stands, and what it runs
+    itself.
+    """
+
+    root: ast.AST
+    scope: Scope
+    runs: tuple[Code, ...]
+
+
 def reachable(
     program: Program, statements: list[ast.stmt], scope: Scope
-) -> tuple[tuple[ast.AST, Scope], ...]:
+) -> Iterator[tuple[ast.AST, Scope]]:
     """Every node of the statements and of the functions in sight that they run, models' `forward`
-    included. Asked about one loop by many, and found once.
+    included.
     """
-    return program.remembered(
-        (reachable, *statements, scope),
-        lambda: tuple(_reachable(program, statements, scope)),
-    )
+    for part in parts(program, statements, scope):
+        yield from ((node, part.scope) for node in shallow(part.root))
 
 
 def perhaps_reachable(
     program: Program, statements: list[ast.stmt], scope: Scope
-) -> tuple[tuple[ast.AST, Scope], ...]:
+) -> Iterator[tuple[ast.AST, Scope]]:
     """The same, and of what nothing says that the statements run it, all that they may run."""
-    return program.remembered(
-        (perhaps_reachable, *statements, scope),
-        lambda: tuple(_reachable(program, statements, scope, perhaps=True)),
-    )
+    for part in parts(program, statements, scope, perhaps=True):
+        yield from ((node, part.scope) for node in shallow(part.root))
 
 
-def _reachable(
+def parts(
     program: Program,
     statements: list[ast.stmt],
     scope: Scope,
     *,
     perhaps: bool = False,
-) -> Iterator[tuple[ast.AST, Scope]]:
-    seen: set[int] = set()
+) -> tuple[Part, ...]:
+    """The same by statements. Asked about one loop by many, and found once."""
+    return program.remembered(
+        (parts, *statements, scope, perhaps),
+        lambda: tuple(_parts(program, statements, scope, perhaps)),
+    )
+
+
+def _parts(
+    program: Program,
+    statements: list[ast.stmt],
+    scope: Scope,
+    perhaps: bool,
+    known: Container[ast.AST] = (),
+) -> Iterator[Part]:
+    """The same, found anew; what is `known` leads to nothing else."""
+    seen: set[Code] = set()
     wanted: deque[tuple[ast.AST, Scope]] = deque((s, scope) for s in statements)
     while wanted:
         root, where = wanted.popleft()
-        for node in () if isinstance(root, FUNCTIONS) else shallow(root):
-            yield node, where
-            found: list[Code] = []
-            if isinstance(node, ast.Call):
-                found += targets(program, node, where)
-                found += possible(program, node, where)
-                found += _constructors(program, node, where)
-                found += may_run(program, node, where) if perhaps else ()
-            elif perhaps and isinstance(node, ast.Attribute):
-                found += properties(program, node)
-            for code in found:
-                if id(code) not in seen:
-                    seen.add(id(code))
-                    inner = program.module.scopes[code]
-                    wanted.extend((one, inner) for one in _body(code))
+        if isinstance(root, FUNCTIONS) or root in known:
+            continue
+        part = _part(program, root, where, perhaps)
+        yield part
+        for code in part.runs:
+            if code not in seen:
+                seen.add(code)
+                inner = program.module.scopes[code]
+                wanted.extend((one, inner) for one in _body(code))
+
+
+def _part(program: Program, root: ast.AST, scope: Scope, perhaps: bool) -> Part:
+    """Many loops, and many parts of one, lead to the same statements: each is looked at once."""
+
+    def found() -> Part:
+        runs = (
+            code
+            for node in shallow(root)
+            for code in _run_at(program, node, scope, perhaps)
+        )
+        return Part(root, scope, tuple(dict.fromkeys(runs)))
+
+    return program.remembered((_part, root, scope, perhaps), found)
+
+
+def _run_at(
+    program: Program, node: ast.AST, scope: Scope, perhaps: bool
+) -> Iterator[Code]:
+    """What a node runs; with `perhaps`, also what it may run."""
+    if isinstance(node, ast.Call):
+        yield from _called(program, node, scope)
+        yield from may_run(program, node, scope) if perhaps else ()
+    elif perhaps and isinstance(node, ast.Attribute):
+        yield from properties(program, node)
+
+
+def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Code, ...]:
+    """What a call runs in this program."""
+
+    def found() -> tuple[Code, ...]:
+        return (
+            *targets(program, call, scope),
+            *possible(program, call, scope),
+            *_constructors(program, call, scope),
+        )
+
+    return program.remembered((_called, call, scope), found)
 
 
 def _body(code: Code) -> list[ast.stmt] | list[ast.expr]:
@@ -96,14 +152,16 @@ def abroad(
     calls of those that the statements alone call, none for the others. Those of the program's own
     files that nothing but such a function leads to are among them.
     """
-    own = {where.node for _, where in reachable(program, statements, scope)}
+    own = {one.scope.node for one in parts(program, statements, scope)}
     found: dict[Function, Program] = {}
     direct: dict[Function, list[ast.Call]] = {}
     hidden: set[Function] = set()
     wanted = [(program, statements, scope, 0)]
+    followed = _Followed()
     while wanted:
         where, block, inside, depth = wanted.pop()
-        for home, body, call in _next_abroad(where, block, inside):
+        new = followed.new(where, block, inside, depth)
+        for home, body, call in _next_abroad(where, new):
             other, function = own_version(program, home, body)
             if function in own:
                 continue
@@ -111,7 +169,7 @@ def abroad(
                 hidden.add(function)
             else:
                 direct.setdefault(function, []).append(call)
-            if function not in found and depth < 4:
+            if function not in found and depth < _FILES:
                 found[function] = other
                 wanted.append(
                     (other, function.body, other.scope(function), depth + 1)
@@ -146,13 +204,42 @@ def _by_place(program: Program) -> dict[tuple[str, int, str], Function]:
     }
 
 
+class _Followed:
+    """The statements whose calls were followed from one file into others. Functions of a file share
+    most of what they run.
+    """
+
+    def __init__(self) -> None:
+        self._onward: set[ast.AST] = set()
+        """Those whose functions were followed in turn."""
+        self._all: set[ast.AST] = set()
+
+    def new(
+        self,
+        program: Program,
+        statements: list[ast.stmt],
+        scope: Scope,
+        depth: int,
+    ) -> Iterator[Part]:
+        """What statements run and was not followed yet."""
+        known = self._onward if depth < _FILES else self._all
+        for one in _parts(program, statements, scope, False, known):
+            yield one
+            # What the loop itself calls, it hands what nobody else does.
+            if depth:
+                self._all.add(one.root)
+            if 0 < depth < _FILES:
+                self._onward.add(one.root)
+
+
 def _next_abroad(
-    program: Program, statements: list[ast.stmt], scope: Scope
+    program: Program, found: Iterable[Part]
 ) -> Iterator[tuple[Program, Function, ast.Call | None]]:
     """One import further: imported functions that are called, and `forward` of imported classes."""
-    for node, where in reachable(program, statements, scope):
-        if isinstance(node, ast.Call):
-            yield from _abroad_of(program, node, where)
+    for part in found:
+        for node in shallow(part.root):
+            if isinstance(node, ast.Call):
+                yield from _abroad_of(program, node, part.scope)
 
 
 def _abroad_of(

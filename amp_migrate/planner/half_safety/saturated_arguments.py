@@ -16,11 +16,11 @@ from amp_migrate.model.half_safety.singular import (
 )
 from amp_migrate.model.half_safety.trail import Demand
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Binding, Scope, shallow
 from amp_migrate.model.targets import kept_functions
 from amp_migrate.model.tensors.whole_files import all_in
 from amp_migrate.planner.half_safety.called_bodies import run_by
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import Part, parts
 
 _FILES = 3
 
@@ -62,18 +62,36 @@ def _demands(
 def _demanded(
     program: Program, scope: Scope, float16: bool, files: int
 ) -> Iterator[tuple[str, Demand]]:
-    asked = Asked(all_in(program, "float16"), float16)
+    """The same, found anew."""
     names = {
         one: name
         for name, found in scope.bindings.items()
         for one in found
         if one.how == "parameter"
     }
-    for node, where in reachable(program, scope.body, scope):
-        wanted = list(demanded(asked, node, where))
-        if isinstance(node, ast.Call) and files > 1:
-            for given, demand in _given(asked, node, where, files - 1):
-                wanted += parameters_behind(asked, given, where, demand)
-        for binding, demand in wanted:
+    for part in parts(program, scope.body, scope):
+        for binding, demand in _wanted(program, part, float16, files):
             if binding in names:
                 yield names[binding], demand
+
+
+def _wanted(
+    program: Program, part: Part, float16: bool, files: int
+) -> tuple[tuple[Binding, Demand], ...]:
+    """What a statement demands of the parameters of whatever functions lead to it."""
+    return program.remembered(
+        (_wanted, part.root, float16, files),
+        lambda: tuple(_wants(program, part, float16, files)),
+    )
+
+
+def _wants(
+    program: Program, part: Part, float16: bool, files: int
+) -> Iterator[tuple[Binding, Demand]]:
+    """The same, found anew."""
+    asked = Asked(all_in(program, "float16"), float16)
+    for node in shallow(part.root):
+        yield from demanded(asked, node, part.scope)
+        if isinstance(node, ast.Call) and files > 1:
+            for given, demand in _given(asked, node, part.scope, files - 1):
+                yield from parameters_behind(asked, given, part.scope, demand)
