@@ -271,8 +271,13 @@ class Effects:
 
     @cached_property
     def _own_methods(self) -> set[str]:
-        """Names of everything that the module defines."""
-        return {getattr(node, "name", "") for node in self.module.scopes}
+        """Names of everything that the module defines, layers of objects (`self.mean`) too."""
+        names = {getattr(node, "name", "") for node in self.module.scopes}
+        for scope in self.module.scopes.values():
+            names |= {
+                key.rpartition(".")[2] for key in scope.bindings if "." in key
+            }
+        return names
 
     def of_function(self, function: Function | ast.Lambda) -> EventKind:
         """Effects of calling a function in sight, transitively."""
