@@ -34,6 +34,7 @@ class Turns:
 
     @property
     def _keeps_graph(self) -> bool:
+        """Whether a backward leaves its graph for another one."""
         keywords = (k for call in self.backwards for k in call.keywords)
         return any(
             k.arg == "retain_graph"
@@ -42,4 +43,8 @@ class Turns:
         )
 
     def _steps(self, loop: ast.AST) -> bool:
-        return bool(self.program.effects.of_statement(loop, self.scope) & _ENDS)
+        """Whether a loop ends a turn of the training: another one around it
+        may go through epochs, one inside it through parts of a batch.
+        """
+        does = self.program.effects.of_statement(loop, self.scope)
+        return bool(does & _ENDS)

@@ -19,6 +19,7 @@ from amp_migrate.planner.half_safety.bce_islands import set_apart
 from amp_migrate.planner.half_safety.gradients_inside import refuse_in_callers
 from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.planner.half_safety.idle_regions import without_idle
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
@@ -100,7 +101,7 @@ class LoopPlanner:
         check_order(self.program, scope, backwards, self.wiring)
         return LoopPlan(
             loop,
-            regions,
+            without_idle(hazards.asked, scope, regions),
             tuple(before),
             scaler,
             tuple(hazards.casts),

@@ -26,7 +26,10 @@ _MOST = 40
 def files_with_switches(
     program: Program, project: Project, scope: Scope
 ) -> Iterator[str]:
-    """The callers' files, where a function reads settings that it is handed."""
+    """The callers' files, where a function reads settings that it is handed.
+
+    Others would only cost: what they declare cannot be read where the scaler is made.
+    """
     if not project.imports or not _reads_settings(scope):
         return
     assert isinstance(scope.node, FUNCTIONS)

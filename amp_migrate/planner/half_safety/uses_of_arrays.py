@@ -28,6 +28,7 @@ class ArrayUses:
     """Answers `mind` for the arrays of one program."""
 
     def __init__(self, asked: Asked, reads: Reads) -> None:
+        """`reads` finds where names are read outside of autocast."""
         self.inference = asked.inference
         self.program = asked.inference.program
         self.reads = reads
@@ -50,6 +51,7 @@ class ArrayUses:
     def _named(
         self, statement: ast.Assign, array: ast.expr, computed: bool
     ) -> bool:
+        """`rows = x.numpy()`, by all that is done with `rows`."""
         target = statement.targets[0]
         if not isinstance(target, ast.Name):
             return True
