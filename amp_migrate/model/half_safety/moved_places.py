@@ -16,8 +16,9 @@ from amp_migrate.model.half_safety.products import product_factors
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.tensors.spelling import given_to, operands, spelled
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops import Spelling
 
 _MOST = 300
 """How many expressions are followed behind one."""
@@ -25,21 +26,35 @@ _PASSED = ops.pointwise.MOVES | {row.name for row in ops.shapes.ROWS}
 """What gives places of places."""
 
 
+def sampled_at(found: Spelling, call: ast.Call) -> list[ast.expr]:
+    """The grid of `F.grid_sample(picture, grid)`."""
+    named = [one.value for one in call.keywords if one.arg == "grid"]
+    return [*named, *given_to(found, call)[1:2]]
+
+
 def products_behind(
     asked: Asked, places: ast.expr, scope: Scope
 ) -> Iterator[tuple[ast.expr, list[ast.expr], Scope]]:
-    """The products of matrices that places come from, by arithmetic and views, through functions
-    in sight and entries of dictionaries.
+    """The products of matrices among what places are made of."""
+    for one, home in made_of(asked, places, scope):
+        given = product_factors(asked, one, home)
+        if given:
+            yield one, given, home
+
+
+def made_of(
+    asked: Asked, places: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What places come from, by arithmetic, views and products, through functions in sight and
+    entries of dictionaries.
     """
     waiting, seen = [(places, scope)], {places}
     while waiting and len(seen) < _MOST:
         one, home = waiting.pop()
+        yield one, home
         given = product_factors(asked, one, home)
-        if given:
-            yield one, given, home
-            inner = [(side, home) for side in given]
-        else:
-            inner = list(_behind(asked, one, home))
+        inner = [(side, home) for side in given]
+        inner = inner or list(_behind(asked, one, home))
         waiting += [held for held in inner if held[0] not in seen]
         seen.update(held for held, _ in inner)
 
@@ -65,7 +80,9 @@ def _behind(
     )
     for one in bindings:
         yield from values_of(asked.inference, one)
-    if not bindings:
+    if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
+        yield expr.elt, asked.inference.program.module.scope_of(expr.elt)
+    elif not bindings:
         yield from ((one, scope) for one in _parts(expr))
 
 
@@ -78,6 +95,8 @@ def _called(
         yield from values_returned(program, call, scope)
     elif found.op.name in _PASSED:
         yield from ((one, scope) for one in operands(found, call))
+    elif found.op.result in ("cast", "float32"):
+        yield from ((one, scope) for one in given_to(found, call)[:1])
 
 
 def _parts(expr: ast.expr) -> list[ast.expr]:
@@ -87,7 +106,7 @@ def _parts(expr: ast.expr) -> list[ast.expr]:
         return [expr.body, expr.orelse]
     if isinstance(expr, ast.UnaryOp):
         return [expr.operand]
-    if isinstance(expr, (ast.Subscript, ast.Attribute)):
+    if isinstance(expr, (ast.Subscript, ast.Attribute, ast.Starred)):
         return [expr.value]
     return expr.elts if isinstance(expr, (ast.Tuple, ast.List)) else []
 

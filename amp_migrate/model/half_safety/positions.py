@@ -12,7 +12,11 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.extents import extent
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.moved_places import products_behind
+from amp_migrate.model.half_safety.moved_places import (
+    made_of,
+    products_behind,
+    sampled_at,
+)
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.products import (
     behind,
@@ -177,10 +181,31 @@ def casts(
     asked: Asked, call: ast.Call, found: Spelling, scope: Scope
 ) -> Iterator[Hazard]:
     """`anchors.to(features)`, `grid.type_as(flow)`, `torch.arange(n, dtype=x.dtype)`."""
+    yield from _in_half(asked, call, found, scope, _limit(asked))
+    if found.op.name == "nn.functional.grid_sample":
+        for grid in sampled_at(found, call):
+            for one, home in made_of(asked, grid, scope):
+                inner = (
+                    spelled(asked.inference, one, home)
+                    if isinstance(one, ast.Call)
+                    else None
+                )
+                if inner is not None and isinstance(one, ast.Call):
+                    yield from _in_half(asked, one, inner, home, 0.0)
+
+
+def _in_half(
+    asked: Asked,
+    call: ast.Call,
+    found: Spelling,
+    scope: Scope,
+    limit: float,
+) -> Iterator[Hazard]:
+    """Where positions beyond a limit take over the dtype of an activation."""
     for taken in _dtypes_of(found, call):
         if not asked.fact(taken, scope).seen_half:
             continue
-        if extent(asked, call, scope) > _limit(asked):
+        if extent(asked, call, scope) > limit:
             message = (
                 f"`{ast.unparse(call)}` turns positions into half, which does not tell them "
                 "apart"

@@ -11,10 +11,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.moved_places import products_behind
+from amp_migrate.model.half_safety.moved_places import (
+    products_behind,
+    sampled_at,
+)
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.spelling import given_to, operands, spelled
-from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.model.tensors.spelling import operands, spelled
 
 _GRID = "nn.functional.affine_grid"
 _SAMPLES = "nn.functional.grid_sample"
@@ -30,14 +32,9 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if found.op.name == _GRID:
         yield from _kept(asked, node, operands(found, node), scope)
     elif found.op.name == _SAMPLES:
-        for grid in _grid(found, node):
+        for grid in sampled_at(found, node):
             for product, given, home in products_behind(asked, grid, scope):
                 yield from _kept(asked, product, given, home)
-
-
-def _grid(found: Spelling, call: ast.Call) -> list[ast.expr]:
-    named = [one.value for one in call.keywords if one.arg == "grid"]
-    return [*named, *given_to(found, call)[1:2]]
 
 
 def _kept(
