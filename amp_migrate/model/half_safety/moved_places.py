@@ -89,6 +89,7 @@ def _behind(
 def _called(
     asked: Asked, call: ast.Call, scope: Scope
 ) -> Iterator[tuple[ast.expr, Scope]]:
+    """What a call has them from: an operator of torch, or a function or model in sight."""
     found = spelled(asked.inference, call, scope)
     if found is None:
         program = asked.inference.program
@@ -100,6 +101,7 @@ def _called(
 
 
 def _parts(expr: ast.expr) -> list[ast.expr]:
+    """What an expression shows them of."""
     if isinstance(expr, ast.BinOp):
         return [expr.left, expr.right]
     if isinstance(expr, ast.IfExp):

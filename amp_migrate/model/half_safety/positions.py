@@ -68,6 +68,7 @@ def _of_places(
     scope: Scope,
     reach: float,
 ) -> Hazard:
+    """`reach`: how far they go, infinite where nothing tells."""
     casts = tuple(one for one in given if asked.needs_cast(one, scope))
     message = (
         f"`{ast.unparse(node)}` is a product with positions or an inverse, which half precision "

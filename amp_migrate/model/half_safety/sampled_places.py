@@ -40,6 +40,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 def _kept(
     asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
 ) -> Iterator[Hazard]:
+    """Where autocast is on, what is computed of `given` is kept out of it."""
     if asked.inference.inside(node):
         casts = tuple(one for one in given if asked.needs_cast(one, scope))
         message = (

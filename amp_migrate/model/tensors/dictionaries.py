@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.stored_attributes import stored_values
 from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.tensors.fact import ANY_BUT_HALF
 from amp_migrate.model.tensors.parameters import all_arguments
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
+    from amp_migrate.model.tensors.fact import Fact
+    from amp_migrate.model.tensors.inference import Inference
 
 _DEEP = 8
 
@@ -69,6 +72,21 @@ def _stored_keys(program: Program) -> frozenset[tuple[str, str]]:
         and isinstance(node.slice.value, str)
         if (name := dotted_name(node.value)) is not None
     )
+
+
+def unseen_entry(
+    inference: Inference, expr: ast.Subscript, key: str, held: Fact
+) -> Fact:
+    """An entry that nobody follows: where the dictionary came from outside of every region, and
+    stays as it came, it did, too; what nothing in sight stores came with it.
+    """
+    program = inference.program
+    is_of_outside = held.dtypes == ANY_BUT_HALF.dtypes
+    if is_of_outside and is_only_read(program, expr.value):
+        return held
+    is_stored = any(key == one for _, one in stored_keys(program))
+    fact = inference.unseen(expr)
+    return fact if is_stored else fact._replace(origin=held.origin)
 
 
 def is_only_read(program: Program, expr: ast.expr) -> bool:

@@ -181,7 +181,8 @@ def origin_of(facts: Iterable[Fact]) -> Origin:
     """What the tensors among several values come from together: a rotated point is as exact as the
     rotation, if no network moved it.
     """
-    found = [one.origin for one in facts if one.dtypes & ~NO_TENSOR]
+    tensors = (one for one in facts if one.dtypes & ~NO_TENSOR or one.origin)
+    found = [one.origin for one in tensors]
     return max(found) if found and all(found) else Origin.NETWORK
 
 

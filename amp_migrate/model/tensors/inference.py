@@ -238,6 +238,8 @@ class Inference:
             return self.display(expr.elts, scope)
         if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):
             return listed(self, expr, scope)
+        if isinstance(expr, ast.DictComp):
+            return OTHER._replace(origin=self.of(expr.value, scope).origin)
         if isinstance(expr, ast.Compare):
             return INTEGER
         if isinstance(expr, ast.BoolOp):
@@ -288,14 +290,10 @@ class Inference:
             return held.element(place if isinstance(place, int) else None)
         if isinstance(place, str):
             entries = self._entries(expr, place)
-            if entries or not self._came_so(expr.value, held):
-                return join(entries) if entries else self.unseen(expr)
+            if entries:
+                return join(entries)
+            return dictionaries.unseen_entry(self, expr, place, held)
         return held if held.dtypes != DType.OTHER else self.unseen(expr)
-
-    def _came_so(self, expr: ast.expr, held: Fact) -> bool:
-        """Whether a dictionary came from outside of every region, and stays as it came."""
-        is_of_outside = held.dtypes == ANY_BUT_HALF.dtypes
-        return is_of_outside and dictionaries.is_only_read(self.program, expr)
 
     def _entries(self, expr: ast.Subscript, key: str) -> list[Fact]:
         """What the displays that a dictionary was made by hold under a key; nothing where it is
