@@ -75,6 +75,7 @@ def apart(
         yield from sampled_places.hazards(asked, node, scope)
         yield from given_products.hazards(asked, node, scope)
         if asked.float16:
+            yield from overflow.products(asked, node, scope)
             yield from distributions.spreads(asked, node, scope)
 
 

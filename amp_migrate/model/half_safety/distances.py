@@ -42,11 +42,12 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 def _of_product(
     asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
 ) -> Iterator[Hazard]:
-    squares = set(_summed_squares(asked, scope))
-    if len(given) != 2 or not all(
-        squares & _shown(asked, one, _DEEP) for one in given
-    ):
+    squares = dict(_summed_squares(asked, scope))
+    shown = [squares.keys() & _shown(asked, one, _DEEP) for one in given]
+    if len(given) != 2 or not all(shown):
         return
+    for square in {squares[name] for names in shown for name in names}:
+        yield from _rounded(asked, square, scope)
     casts = tuple(one for one in given if asked.needs_cast(one, scope))
     message = (
         f"`{ast.unparse(node)}` is part of a squared distance, whose terms nearly cancel: in half "
@@ -56,8 +57,21 @@ def _of_product(
         yield Hazard("loses-precision", node, casts, message)
 
 
+def _rounded(asked: Asked, square: ast.expr, scope: Scope) -> Iterator[Hazard]:
+    """`x * x`, which is half before it is summed up in float32, as a power is not."""
+    if isinstance(square, ast.BinOp) and isinstance(square.op, ast.Mult):
+        sides = (square.left, square.right)
+        casts = tuple(one for one in sides if asked.needs_cast(one, scope))
+        message = f"`{ast.unparse(square)}` is part of a squared distance"
+        if casts:
+            yield Hazard("loses-precision", square, casts, message)
+
+
 def _shown(asked: Asked, expr: ast.expr, deep: int) -> set[str]:
-    """The names of which an expression is a view: of `y_t` also `y`, where it is its transpose."""
+    """The names of which an expression is a view: of `y_t` also `y`, where it is its transpose; of
+    `2 * y`, too.
+    """
+    expr = _unscaled(expr, asked.inference.program.module.scope_of(expr))
     name = root_name(expr)
     found = set() if name is None else {name}
     if isinstance(expr, ast.Name) and deep:
@@ -65,6 +79,21 @@ def _shown(asked: Asked, expr: ast.expr, deep: int) -> set[str]:
             if home is asked.inference.program.module.scope_of(expr):
                 found |= _shown(asked, _viewed(asked, value, home), deep - 1)
     return found
+
+
+def _unscaled(expr: ast.expr, scope: Scope) -> ast.expr:
+    """`x` of `-2 * x`, `x / 2`."""
+    while True:
+        if isinstance(expr, ast.UnaryOp):
+            expr = expr.operand
+        elif not isinstance(expr, ast.BinOp):
+            return expr
+        elif number(expr.left, scope) is not None:
+            expr = expr.right
+        elif number(expr.right, scope) is not None:
+            expr = expr.left
+        else:
+            return expr
 
 
 def _viewed(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr:
@@ -90,8 +119,10 @@ def root_name(expr: ast.expr) -> str | None:
     return expr.id
 
 
-def _summed_squares(asked: Asked, scope: Scope) -> Iterator[str]:
-    """The names of which `(x**2).sum(-1)` or the like stands in the function."""
+def _summed_squares(
+    asked: Asked, scope: Scope
+) -> Iterator[tuple[str, ast.expr]]:
+    """The names of which `(x**2).sum(-1)` or the like stands in the function, with the square."""
     for call in scope.calls:
         found = spelled(asked.inference, call, scope)
         if found is None or found.op.name not in _SUMS:
@@ -100,7 +131,7 @@ def _summed_squares(asked: Asked, scope: Scope) -> Iterator[str]:
             square = squared(asked, one, scope)
             name = root_name(square) if square is not None else None
             if name is not None:
-                yield name
+                yield name, one
 
 
 def squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:

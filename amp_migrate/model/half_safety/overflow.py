@@ -1,5 +1,5 @@
 """Sums and products of half values whose range is known, and passes float16's: areas of boxes in
-pixels, whose sides come from a scaled sigmoid.
+pixels, whose sides come from a scaled sigmoid; squares of values that are scaled up or down.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
+from amp_migrate.model.half_safety.second_moments import factors, kept_apart
 from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.bounds import reach
 from amp_migrate.model.tensors.spelling import given_to, spelled
-from amp_migrate.torch_facts.amp_api import HALF_MAX
+from amp_migrate.torch_facts.amp_api import HALF_MAX, HALF_TINY
 from amp_migrate.torch_facts.ops.row import INFINITY
 
 WIDE = HALF_MAX**0.5
@@ -21,6 +22,7 @@ WIDE = HALF_MAX**0.5
 LIKELY = 8192.0
 """What is multiplied with that must stay below 8."""
 _DEEP = 4
+_MOST, _LEAST = "largest", "smallest"
 
 
 def is_wide(asked: Asked, node: ast.AST, scope: Scope) -> bool:
@@ -29,6 +31,21 @@ def is_wide(asked: Asked, node: ast.AST, scope: Scope) -> bool:
         return False
     made = asked.fact(node, scope)
     return made.seen_half and WIDE < reach(made.bounds) < INFINITY
+
+
+def products(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`(out * 500) @ (out * 500).t()`, which autocast computes in half precision, whatever the
+    operands are.
+    """
+    sides = factors(asked, node, scope)
+    if len(sides) != 2 or not asked.inference.inside(node):
+        return
+    assert isinstance(node, ast.expr)
+    scales = [_factor(asked, one, scope, _DEEP) for one in sides]
+    passed = _passed(scales[0] * scales[1])
+    if passed and all(map(_fits, scales)):
+        what = f"`{ast.unparse(node)}` may pass float16's {passed} value"
+        yield from kept_apart(asked, node, sides, scope, what)
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -61,13 +78,25 @@ def _multiplied(
     if not isinstance(node.op, ast.Mult):
         return
     sides = (node.left, node.right)
-    factors = [_factor(asked, one, scope, _DEEP) for one in sides]
+    scales = [_factor(asked, one, scope, _DEEP) for one in sides]
     casts = [one for one in sides if asked.fact(one, scope).seen_half]
-    known = [factors[sides.index(one)] for one in casts]
-    if not factors[0] * factors[1] >= LIKELY > max(known, default=LIKELY):
+    known = [scales[sides.index(one)] for one in casts]
+    passed = _passed(scales[0] * scales[1])
+    if not passed or not all(map(_fits, known)) or not known:
         return
-    message = f"`{ast.unparse(node)}` may pass float16's largest value"
-    yield Hazard("big-constant-in-half", node, tuple(casts[:1]), message)
+    rule = "big-constant-in-half" if passed == _MOST else "eps-underflow"
+    message = f"`{ast.unparse(node)}` may pass float16's {passed} value"
+    yield Hazard(rule, node, tuple(casts[:1]), message)
+
+
+def _passed(scale: float) -> str:
+    """Which end of float16's range values pass that are multiplied with a number."""
+    small = 0 < scale < HALF_TINY
+    return _MOST if scale >= LIKELY else _LEAST if small else ""
+
+
+def _fits(scale: float) -> bool:
+    return not _passed(scale)
 
 
 def _factor(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> float:
@@ -89,6 +118,8 @@ def _factor(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> float:
         if isinstance(expr.op, ast.Mult):
             return left * right
         return left / right if isinstance(expr.op, ast.Div) and right else 1.0
+    if isinstance(expr, ast.Subscript) and deep:
+        return _factor(asked, expr.value, scope, deep - 1)
     if isinstance(expr, ast.Name) and deep:
         made = [
             _factor(asked, one, home, deep - 1)

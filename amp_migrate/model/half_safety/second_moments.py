@@ -26,6 +26,7 @@ _SHOWN = frozenset(
 )
 _MEANS = frozenset({"mean"}) | {f"nn.functional.{n}avg_pool{d}d" for n in ("", "adaptive_")
                                 for d in (1, 2, 3)}  # fmt: skip
+_PRODUCTS = ("matmul", "mm", "bmm", "mv", "dot", "einsum")
 _KEYWORDS = ("input", "weight", "bias")
 _DEEP = 6
 
@@ -233,7 +234,7 @@ def factors(asked: Asked, node: ast.AST, scope: Scope) -> list[ast.expr]:
 
 def _is_matrix_product(found: Spelling) -> bool:
     lowers = found.policy == "lower" and found.form != "in-place"
-    return lowers and found.op.name in ("matmul", "mm", "bmm", "mv", "dot")
+    return lowers and found.op.name in _PRODUCTS
 
 
 def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:

@@ -27,7 +27,7 @@ def is_island(
     """
     scope = asked.inference.program.module.scope_of(statement)
     if not isinstance(statement, _SIMPLE) or not isinstance(
-        scope.node, FUNCTIONS
+        scope.node, (*FUNCTIONS, ast.Module)
     ):
         return False
     made = _made_for(asked, wanted)
