@@ -16,6 +16,11 @@ OPEN_ATTACKS = {
     "reduced_product_of_complements": "`functools.reduce` of complements",
     "generalised_iou": "the size of an image as the default of a parameter",
     "partial_method": "a method made by `functools.partialmethod`",
+    "sum_of_many_values_in_a_loop": "a sum of thousands of half values, added up in a loop",
+    "integral_by_the_trapezoid_rule": "small steps that are added to a state in half",
+    "second_difference_of_a_path": "differences of neighbours, divided by a small step",
+    "forward_algorithm_of_an_hmm": "a logarithm of products of probabilities with a matrix",
+    "element_size_of_an_output": "a size of elements that the program tests",
 }
 """Attacks that still succeed, by what the analysis does not see."""
 

@@ -12,9 +12,15 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import constants_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.torch_facts.amp_api import FLOAT32, FLOATS, RAW_POINTER
+from amp_migrate.torch_facts.amp_api import (
+    FLOAT32,
+    FLOATS,
+    INTEGERS,
+    RAW_POINTER,
+)
 from amp_migrate.torch_facts.float_libraries import FLOAT_ONLY
 
+_BITS = "ops-without-half-kernel"
 _OLD_TYPES = "hard-coded-float-tensors"
 _FLOATS = frozenset(name for name in FLOATS if name.endswith("Tensor"))
 
@@ -30,6 +36,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             yield Hazard("ops-without-half-kernel", node, (), message)
     if isinstance(node, ast.Call):
         yield from _handed_abroad(asked, node, scope)
+        yield from _read_as_bits(asked, node, scope)
     for tested in _of_old_type(asked.inference.program, node):
         if asked.fact(tested, scope).seen_half:
             message = f"`{ast.unparse(node)}` is no longer true where autocast gives half"
@@ -45,6 +52,19 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     for compared in (one for test in tests for one in ast.walk(test)):
         if isinstance(compared, ast.Compare):
             yield from _demanded(asked, compared, scope)
+
+
+def _read_as_bits(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> Iterator[Hazard]:
+    """`x.view(torch.int32)`, which reads two halves as one number."""
+    func, given = call.func, call.args
+    if not isinstance(func, ast.Attribute) or func.attr != "view":
+        return
+    named = asked.inference.program.canonical(given[0]) if given else None
+    if named in INTEGERS and asked.fact(func.value, scope).seen_half:
+        message = f"`{ast.unparse(call)}` reads the bits of a half tensor"
+        yield Hazard(_BITS, call, (func.value,), message)
 
 
 def _handed_abroad(

@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from amp_migrate.model.buffers import is_tensor_index
 from amp_migrate.model.half_safety.half_buffers import written_with_float
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.index_arrays import (
+    index_parts,
+    is_output,
+    is_stretch,
+)
 from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.model.tensors.spelling import given_to
+from amp_migrate.model.tensors.spelling import given_to, operands
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import EVERY, Spelling
 
@@ -29,7 +34,8 @@ def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
         if isinstance(target, ast.Subscript) and _is_by_tensor(
             asked, target.slice, scope
         ):
-            if _differ(asked, target.value, node.value, scope):
+            differ = _differ(asked, target.value, node.value, scope)
+            if differ or _is_demanded(asked, target, node.value, scope):
                 yield _hazard(node, target.value, node.value)
             elif _is_open(asked, target.value, node.value, scope):
                 yield _unknown(node, target.value)
@@ -94,7 +100,23 @@ def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
     if dtypes == DType.ARRAY and isinstance(index, ast.BinOp):
         sides = (index.left, index.right)  # `places + 1` is as much of an array
         return any(_is_by_tensor(asked, one, scope) for one in sides)
-    return is_tensor_index(index, scope)
+    stretches = (is_stretch(asked, one) for one in index_parts(index))
+    return is_tensor_index(index, scope) or any(stretches)
+
+
+def _is_demanded(
+    asked: Asked, target: ast.Subscript, value: ast.expr, scope: Scope
+) -> bool:
+    """Whether values that may be half meet a tensor of their own dtype, of which nothing else is
+    known: an array as an index converts nothing, so that without AMP both were float32.
+    """
+    held = asked.fact(target.value, scope)
+    if held.container or held.dtypes != DType.UNKNOWN:
+        return False
+    places = index_parts(target.slice)
+    is_sure = any(is_stretch(asked, one) for one in places)
+    is_given = is_output(asked, value, scope)
+    return is_sure and is_given and asked.needs_cast(value, scope)
 
 
 def of_call(
@@ -114,6 +136,8 @@ def of_call(
                 yield _hazard(call, pair[1], pair[0])
         elif pair is not None:
             yield from written_with_float(asked, call, *pair, scope)
+    if found.policy == "lower":
+        yield from _into(asked, call, found, scope)
     if found.op.float_parameters and found.form == "function":
         yield from _parameters(asked, call, found.op.float_parameters, scope)
 
@@ -223,6 +247,21 @@ def _product(
         tuple(casts) if is_float else (),
         message,
     )
+
+
+def _into(
+    asked: Asked, call: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
+    """`torch.matmul(a, b, out=buffer)` is not autocast either, and the buffer is float32."""
+    named = (one.value for one in call.keywords if one.arg == "out")
+    into = next(named, None)
+    if into is None or DType.FLOAT not in asked.fact(into, scope).dtypes:
+        return
+    given = operands(found, call)
+    casts = tuple(one for one in given if asked.needs_cast(one, scope))
+    if casts:
+        message = f"`{ast.unparse(into)}` is float32, and takes no half product"
+        yield Hazard(_RULE, call, casts, message)
 
 
 _FACTORS = ("mat1", "mat2", "batch1", "batch2", "mat", "vec", "vec1", "vec2")
