@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from amp_migrate.apex.call_text import CallText
+from amp_migrate.apex.converted import optimizer_before
 from amp_migrate.apex.initialize import Initialize
 from amp_migrate.apex.names import ApexNames
 from amp_migrate.apex.optimizers import (
@@ -258,6 +259,15 @@ class Replacements:
                 "apex-form",
                 call,
                 "the arguments of `convert_syncbn_model` have no counterpart in torch",
+            )
+        before = optimizer_before(self.module, call)
+        if before is not None:
+            raise Refused(
+                "apex-form",
+                call,
+                "apex's `convert_syncbn_model` makes new parameters, which the optimizer of line "
+                f"{before.lineno} does not hold, and torch's keeps the old ones, which it does: "
+                "convert before the optimizer is made",
             )
         return self.written.called(
             call, self._text(_SYNC_BATCH_NORM).text, {"channel_last"}

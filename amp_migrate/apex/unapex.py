@@ -79,7 +79,7 @@ def unapex(text: str, path: str) -> Unapexed | None:
         )
     except Refused as refused:
         is_form = refused.reason == "apex-form"
-        if is_form and not any(is_precision(name) for name in used):
+        if is_form and not any(map(is_precision, _read(module, names))):
             return (
                 None  # a float32 program already, whose `apex.parallel` stays
             )
@@ -124,10 +124,16 @@ def _used(module: Module, names: ApexNames) -> set[str]:
         if isinstance(s, ast.Import)
         for a in s.names
     }
-    for node in list(module.parents):
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            found.add(names.canonical(node) or "")
-    return found
+    return found | _read(module, names)
+
+
+def _read(module: Module, names: ApexNames) -> set[str]:
+    """What the module names of apex, beside its imports."""
+    return {
+        names.canonical(node) or ""
+        for node in list(module.parents)
+        if isinstance(node, (ast.Name, ast.Attribute))
+    }
 
 
 def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:

@@ -261,3 +261,60 @@ for x in batches:
     assert [loop.status for loop in outcome.loops] == ["migrated"]
     assert outcome.output is not None
     assert "scaler.scale(loss).backward()" in outcome.output
+
+
+CONVERTED = """\
+import apex
+import torch
+from torch import nn, optim
+
+net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).cuda()
+other = nn.Linear(4, 4).cuda()
+{before}model = apex.parallel.DistributedDataParallel(net)
+model = apex.parallel.convert_syncbn_model(model)
+{after}for x in batches:
+    optimizer.zero_grad()
+    loss = model(other(x.cuda())).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "optimizer = optim.SGD(net.parameters(), lr=0.1)\n",
+        "optimizer = optim.SGD([{'params': filter(bool, net.parameters())}], lr=0.1)\n",
+        "given = list(net.parameters())\noptimizer = optim.SGD(given, lr=0.1)\n",
+    ],
+)
+def test_an_optimizer_that_holds_what_apex_replaces(made: str) -> None:
+    """Only what needs `apex.amp` has to do without `apex.parallel`."""
+    plain = CONVERTED.format(before=made, after="")
+    outcome = migrate_text(plain, "train.py", Settings())
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert "apex.parallel.convert_syncbn_model(model)\n" in (outcome.output or "")
+    outcome = migrate_text(f"from apex import amp\n{plain}", "train.py", Settings())
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert "apex.parallel.convert_syncbn_model(model)\n" in (outcome.output or "")
+    scaled = plain.replace(
+        "    loss.backward()\n",
+        "    with amp.scale_loss(loss, optimizer) as scaled:\n        scaled.backward()\n",
+    ).replace("for x", "model, optimizer = amp.initialize(model, optimizer)\nfor x")
+    outcome = migrate_text(f"from apex import amp\n{scaled}", "train.py", Settings())
+    assert [loop.reason for loop in outcome.loops] == ["apex-form"]
+    assert "does not hold" in (outcome.loops[0].message or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "optimizer = optim.SGD(model.parameters(), lr=0.1)\n"),
+        ("optimizer = optim.SGD(other.parameters(), lr=0.1)\n", ""),
+        ("count = len([*net.parameters()])\n", "optimizer = optim.SGD(net.parameters(), count)\n"),
+    ],
+)
+def test_optimizers_that_hold_the_same_in_apex_and_in_torch(before: str, after: str) -> None:
+    outcome = migrate_text(CONVERTED.format(before=before, after=after), "train.py", Settings())
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert "convert_sync_batchnorm(model)" in (outcome.output or "")
