@@ -277,6 +277,7 @@ TRAINED = frozenset(
 """Layers that have parameters, however they are made."""
 
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+PARAMETER_LISTS = ("torch.nn.ParameterList", "torch.nn.ParameterDict")
 
 
 LOSSES = frozenset(

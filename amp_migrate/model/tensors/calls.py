@@ -29,6 +29,7 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.one_call import given_back
+from amp_migrate.model.tensors.parameter_lists import of_parameters
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.model.tensors.sequences import (
     returns,
@@ -88,7 +89,8 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         return FLOAT._replace(
             sparse=made.sparse, origin=_made_for(call, trained=True)
         )
-    return _object(inference, call, scope)
+    held = of_parameters(inference, call, scope)
+    return _object(inference, call, scope) if held is None else held
 
 
 def operator(
