@@ -330,12 +330,15 @@ def test_optimizers(call: str, torch_call: str) -> None:
         (
             (
                 "from apex import amp\nfrom apex.parallel import DistributedDataParallel as DDP\n"
-                "m = wrap(DDP, m)\n"
+                "m = wrap(DDP, m)\nm, o = amp.initialize(m, o)\n"
             ),
             "apex-form",
         ),
         (
-            "from apex import amp\nfrom apex.parallel import SyncBatchNorm\nm = Net(SyncBatchNorm)\n",
+            (
+                "from apex import amp\nfrom apex.parallel import SyncBatchNorm\n"
+                "m, o = amp.initialize(Net(SyncBatchNorm), o)\n"
+            ),
             "apex-form",
         ),
         (
@@ -365,6 +368,7 @@ def test_refused(text: str, reason: str) -> None:
         "import apexlib\n",
         "from apex.parallel import SyncBatchNorm\nm = Net(SyncBatchNorm)\n",
         "from apex.parallel import DistributedDataParallel as DDP\nm = wrap(DDP, m)\n",
+        "from apex import amp\nfrom apex.parallel import SyncBatchNorm\nm = Net(SyncBatchNorm)\n",
     ],
 )
 def test_not_concerned(text: str) -> None:
