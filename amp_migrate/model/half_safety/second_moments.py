@@ -17,7 +17,7 @@ from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope, returned
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers
-from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops import Spelling, products
 
 _FLAT = ("view", "reshape", "flatten")
 TURNED = ("t", "T", "mT", "transpose", "permute")
@@ -26,7 +26,6 @@ _SHOWN = frozenset(
 )
 _MEANS = frozenset({"mean"}) | {f"nn.functional.{n}avg_pool{d}d" for n in ("", "adaptive_")
                                 for d in (1, 2, 3)}  # fmt: skip
-_PRODUCTS = ("matmul", "mm", "bmm", "mv", "dot", "einsum")
 _KEYWORDS = ("input", "weight", "bias")
 _DEEP = 6
 
@@ -234,7 +233,7 @@ def factors(asked: Asked, node: ast.AST, scope: Scope) -> list[ast.expr]:
 
 def _is_matrix_product(found: Spelling) -> bool:
     lowers = found.policy == "lower" and found.form != "in-place"
-    return lowers and found.op.name in _PRODUCTS
+    return lowers and found.op.name in products.OF_TWO
 
 
 def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:

@@ -161,3 +161,6 @@ ROWS: tuple[Op, ...] = (
         tensors=(0, 1, 2),
     ),
 )
+
+OF_TWO = frozenset("matmul mm bmm mv dot einsum".split())
+"""Products of two operands, with no third one added."""
