@@ -10,7 +10,7 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import any_in, calls_in
+from amp_migrate.model.queries import any_in, calls_in, names_in, nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Scope, blocks
 from amp_migrate.planner.notebook_cells import in_other_cells
 from amp_migrate.planner.scaler_placement.homes import Home
@@ -197,8 +197,8 @@ class Anchors:
         )
 
     def before_epochs(self, anchor: ast.stmt) -> tuple[ast.stmt, bool]:
-        """Out of an epoch loop that rebuilds the optimizer: the scaler keeps its scale over
-        epochs. Says whether it moved.
+        """Out of an epoch loop that rebuilds the optimizer, and not its model: the scaler keeps
+        its scale over epochs. Says whether it moved.
         """
         top, moved = anchor, False
         for parent in self.program.module.ancestors(anchor):
@@ -207,9 +207,29 @@ class Anchors:
             if (
                 isinstance(parent, (ast.For, ast.AsyncFor))
                 and "epoch" in ast.unparse(parent.target).lower()
+                and not self._trains_anew(anchor, parent)
             ):
                 top, moved = parent, True
         return top, moved
+
+    def _trains_anew(self, anchor: ast.stmt, loop: ast.stmt) -> bool:
+        """Whether a loop makes the model, too, that an optimizer is made for, or made with: each
+        turn is a training run.
+        """
+        scope = self.program.module.scope_of(anchor)
+        named = names_in(anchor)
+        return any(
+            isinstance(node, ast.Name)
+            and node.id in named
+            and isinstance(node.ctx, ast.Load)
+            and self.program.values.is_model(node, scope)
+            and any(
+                self._holds(loop, one.statement)
+                for one in scope.bindings.get(node.id, ())
+                if isinstance(one.statement, ast.stmt)
+            )
+            for node in nodes_in(loop)
+        )
 
     def lasts(self, anchors: list[ast.stmt]) -> list[ast.stmt]:
         """One place for each time that optimizers are (re)built: the last of a run, and none
