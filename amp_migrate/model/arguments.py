@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 
@@ -60,11 +61,10 @@ def fits(call: ast.Call, function: Function | ast.Lambda, bound: bool) -> bool:
     rest = [*names[len(placed) :], *(a.arg for a in given.kwonlyargs)]
     too_many = len(placed) > len(names) and given.vararg is None
     unknown = given.kwarg is None and not keywords <= {*rest, None}
-    lacks = not is_open and any(
-        name not in keywords and default_of(function, name) is None
-        for name in rest
-    )
-    return not (too_many or unknown or lacks)
+    if is_open or too_many or unknown:
+        return not (too_many or unknown)
+    needless = {name for name, default in _defaults(given) if default}
+    return all(name in keywords or name in needless for name in rest)
 
 
 def gives_self(call: ast.Call, method: Function) -> bool:
@@ -88,10 +88,14 @@ def rest_arguments(
 
 def default_of(function: Function | ast.Lambda, name: str) -> ast.expr | None:
     """The default of a parameter."""
-    arguments = function.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    pairs: list[tuple[ast.arg, ast.expr | None]] = [
-        *zip(reversed(positional), reversed(arguments.defaults), strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return next((default for one, default in pairs if one.arg == name), None)
+    return dict(_defaults(function.args)).get(name)
+
+
+def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    """The parameters that may have a default, with it."""
+    positional = [*given.posonlyargs, *given.args]
+    last = positional[len(positional) - len(given.defaults) :]
+    for one, default in zip(last, given.defaults, strict=True):
+        yield one.arg, default
+    for one, own in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield one.arg, own

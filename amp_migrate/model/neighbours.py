@@ -41,6 +41,7 @@ class Neighbours:
     """Looks up the definitions behind imported names from one file's place in the tree."""
 
     def __init__(self, path: str) -> None:
+        """`path`: the file whose imports are followed."""
         self.path = path
 
     def find(self, canonical: str, hops: int = _HOPS) -> Definition | None:

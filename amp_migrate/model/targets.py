@@ -266,11 +266,14 @@ def parts(
         yield expr.value, scope
 
 
-def forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+def forwards(program: Program, cls: ast.ClassDef) -> tuple[Function, ...]:
     """`forward` of a class and of the classes of this program that its layers may be of."""
-    for home, one in layers(program, cls):
-        if home is program:
-            yield from own_forwards(home, one)
+
+    def found() -> tuple[Function, ...]:
+        own = (one for home, one in layers(program, cls) if home is program)
+        return tuple(f for one in own for f in own_forwards(program, one))
+
+    return program.remembered((forwards, cls), found)
 
 
 def own_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from amp_migrate.model import classes_by_text, neighbours, object_calls
+from amp_migrate.model import (
+    classes_by_text,
+    construction_sites,
+    neighbours,
+    object_calls,
+    targets,
+)
+from amp_migrate.model.arguments import fits
 from amp_migrate.model.factories import _decorated
 from amp_migrate.model.half_safety import Asked, products
 from amp_migrate.model.neighbours import Neighbours
@@ -185,3 +192,71 @@ def test_no_question_costs_another_its_answer(monkeypatch: pytest.MonkeyPatch) -
     shared = all_in(program, "float16")
     shared.of(*value_of(program))
     assert all_in(program, "float16") is not shared
+
+
+HEIRS = """\
+class Base:
+    def __init__(self, x):
+        self.x = x
+
+
+class Heir(Base):
+    def __init__(self, *args):
+        super().__init__(*args)
+
+
+Base(1)
+Heir(2)
+"""
+
+
+def test_what_makes_objects_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    passes_all_on = construction_sites._passes_all_on
+
+    def counted(*given: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return passes_all_on(*given)
+
+    monkeypatch.setattr(construction_sites, "_passes_all_on", counted)
+    program = Program(HEIRS, "train.py")
+    base, _ = classes(program)
+    init = program.graph.method(base, "__init__")
+    assert init is not None
+    for _ in range(3):
+        found = program.graph.constructors.of(init, base)
+        assert [ast.unparse(call) for call, _, _ in found] == ["Base(1)", "Heir(2)"]
+        found.clear()  # it is the caller's own
+    assert asked == 1
+
+
+def test_layers_are_followed_once_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    own_forwards = targets.own_forwards
+    monkeypatch.setattr(
+        targets, "own_forwards", lambda p, c: asked.append(c.name) or own_forwards(p, c)
+    )
+    inner = "class Inner:\n    def forward(self, x): pass\n"
+    outer = "class Outer:\n    part = Inner\n    def forward(self, x): pass\n"
+    program = Program(inner + outer, "net.py")
+    for _ in range(3):
+        found = targets.forwards(program, classes(program)[1])
+        assert [program.scope(one).qualname for one in found] == ["Outer.forward", "Inner.forward"]
+    assert asked == ["Outer", "Inner"]
+
+
+def call_of_many(many: int) -> Callable[[], object]:
+    named = [f"a{n}" for n in range(many)]
+    text = f"def f({', '.join(f'{one}=1' for one in named)}): pass\nf()\n"
+    function, call = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    assert isinstance(call, ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    given = call.value
+    assert fits(given, function, False)
+    return lambda: fits(given, function, False)
+
+
+def test_a_signature_is_read_once() -> None:
+    assert growth(call_of_many, 64) < 2.4  # 4 where each parameter reads all of it

@@ -105,6 +105,7 @@ class _Extents(NamedTuple):
     # -- names
 
     def _named(self, name: ast.Name | ast.Attribute, deep: int) -> float:
+        """How far the values of a name reach."""
         dotted = dotted_name(name)
         if dotted is None:
             return 0.0
