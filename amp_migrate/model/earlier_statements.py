@@ -28,6 +28,26 @@ def has_run(program: Program, statement: ast.stmt, place: ast.stmt) -> bool:
     return before or statement is own is place
 
 
+def one_has_run(
+    program: Program, statements: Collection[ast.stmt], place: ast.stmt
+) -> bool:
+    """Whether one of some statements has run: by itself, or since each arm of a branch that has
+    run holds one of them.
+    """
+    done, waiting = {*statements}, [*statements]
+    while waiting:
+        one = waiting.pop()
+        if has_run(program, one, place):
+            return True
+        branch = program.module.parents.get(one)
+        if isinstance(branch, ast.If) and branch not in done:
+            arms = (branch.body, branch.orelse)
+            if all(not done.isdisjoint(arm) for arm in arms):
+                done.add(branch)
+                waiting.append(branch)
+    return False
+
+
 def has_run_at_calls(
     program: Program,
     statements: Collection[ast.stmt],

@@ -141,8 +141,7 @@ class DeviceQuestions:
         if text is None or move.device is None:
             return False
         if move.scope is here.scope:
-            bindings = self.program.reaching.at(move.device, text).bindings
-            return here.follows(move.call) and here.bindings(text) == bindings
+            return here.follows_one(self._moves_to(text, here))
         # Each caller may move it for itself.
         same = [
             one.call
@@ -153,6 +152,17 @@ class DeviceQuestions:
         ]
         lasting = is_lasting(self.program, text, here.scope, here.node)
         return lasting and here.follows_at_calls(same)
+
+    def _moves_to(self, text: str, here: ReadingPlace) -> Iterator[ast.Call]:
+        """The moves of a body to what a name means here, too."""
+        reaching = self.program.reaching
+        for one in self.use.moves:
+            if one.scope is not here.scope or one.device is None:
+                continue
+            if dotted_name(one.device) == text:
+                bindings = reaching.at(one.device, text).bindings
+                if bindings == here.bindings(text):
+                    yield one.call
 
     def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""

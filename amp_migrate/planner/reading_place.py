@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.earlier_statements import has_run, has_run_at_calls
+from amp_migrate.model.earlier_statements import has_run_at_calls, one_has_run
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -68,10 +68,12 @@ class ReadingPlace:
 
     def follows(self, node: ast.AST) -> bool:
         """Whether the statement of `node` has run, unconditionally, when this place is reached."""
-        return any(
-            has_run(self.program, one, self.node)
-            for one in self._plain_statements([node])
-        )
+        return self.follows_one([node])
+
+    def follows_one(self, nodes: Iterable[ast.AST]) -> bool:
+        """Whether one of their statements has: of a branch, in whichever arm."""
+        statements = list(self._plain_statements(nodes))
+        return one_has_run(self.program, statements, self.node)
 
     def follows_at_calls(self, nodes: Iterable[ast.AST]) -> bool:
         """The same of one of some statements of other methods, whenever this one is called."""

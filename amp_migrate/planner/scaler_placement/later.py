@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.kinds import Kind
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
@@ -72,7 +73,8 @@ class LaterPlaces:
         if isinstance(node, (*_LEAVES, *FUNCTIONS, ast.ClassDef)):
             return True
         if isinstance(node, ast.Attribute) and node.attr.endswith("state_dict"):
-            return True
+            held = self.program.values.kind(node.value, scope)
+            return held is not Kind.MODEL  # a model's state holds no scaler's
         if not isinstance(node, ast.Call):
             return False
         given = [*node.args, *(keyword.value for keyword in node.keywords)]

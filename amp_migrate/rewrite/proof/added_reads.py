@@ -11,9 +11,9 @@ from amp_migrate.model.device_values import NAMED, DeviceValue, Form
 from amp_migrate.model.devices import Devices
 from amp_migrate.model.displays import entries_behind
 from amp_migrate.model.earlier_statements import (
-    has_run,
     has_run_at_calls,
     is_lasting,
+    one_has_run,
 )
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
@@ -249,9 +249,9 @@ class AddedReads(RewrittenFile):
             for move in where.calls
             if _moves_to(move, call.args[0])
         ]
-        return any(
-            has_run(self.program, one, place) for one in moves
-        ) or has_run_at_calls(self.program, moves, scope)
+        if one_has_run(self.program, moves, place):
+            return True
+        return has_run_at_calls(self.program, moves, scope)
 
     def _methods_beside(
         self, given: ast.expr, scope: Scope, place: ast.stmt
