@@ -16,6 +16,7 @@ from amp_migrate.planner.gradient_uses import check_gradients
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.bce_islands import set_apart
+from amp_migrate.planner.half_safety.custom_functions import unprotected
 from amp_migrate.planner.half_safety.gradients_inside import refuse_in_callers
 from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards
@@ -212,6 +213,9 @@ class LoopPlanner:
             _check(hazards, region.statements(), where)
         for hoist in regions.hoists:
             _check(hazards, [hoist.statement], scope)
+        if self.switches.use.other and hazards.functions:
+            first = next(iter(hazards.functions))  # its device has no name
+            raise unprotected(loop.backwards[0], first, elsewhere=False)
         return before
 
     def _forwards_before(self, loop: Loop) -> list[tuple[Scope, Region]]:
