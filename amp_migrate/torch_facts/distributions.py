@@ -22,11 +22,19 @@ class Distribution(NamedTuple):
     algebra: str = ""
     """Those that go through operators without a kernel for half precision."""
 
+    @property
+    def adds(self) -> bool:
+        """Whether `rsample` adds a multiple of its scale to its place, so that float32 in either
+        is float32 in what it gives.
+        """
+        return self.name in _PLACED
+
     def place(self, name: str) -> int:
         """Where a parameter stands in a call."""
         return self.parameters.split().index(name)
 
 
+_PLACED = ("Normal", "Laplace", "Cauchy")
 _MATRICES = "covariance_matrix precision_matrix scale_tril"
 _LOW_RANK = "loc cov_factor cov_diag"
 

@@ -95,6 +95,32 @@ VIEWS_OF_ARRAYS = frozenset(
 """Methods and attributes of an array that give the same numbers in another shape."""
 TESTS_OF_ARRAYS = ("isnan", "isinf", "isfinite")
 """Functions of NumPy that tell nothing of an array but whether it overflowed."""
+KEEPS_SHAPE = frozenset(
+    """
+    cpu cuda detach clone contiguous requires_grad_ pin_memory data Variable transpose t T permute
+    flip roll softmax log_softmax cumsum cumprod logcumsumexp nn.functional.normalize
+    nn.functional.batch_norm nn.functional.layer_norm nn.functional.group_norm
+    nn.functional.instance_norm masked_fill
+    """.split()
+)
+"""Operators, by their rows, that give as many dimensions as their tensor has."""
+MAKES_DIMENSIONS = frozenset(
+    """
+    cat stack hstack vstack dstack column_stack unsqueeze flatten ravel atleast_1d atleast_2d
+    atleast_3d mm bmm addmm baddbmm outer arange linspace logspace eye nn.functional.one_hot
+    nn.functional.embedding nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
+    nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d
+    """.split()
+)
+"""Operators, by their rows, whose result has a dimension whatever they are given."""
+TAKES_SIZES = frozenset("zeros ones empty rand randn FloatTensor".split())
+"""Functions that take nothing but sizes."""
+SIZED = frozenset("view reshape expand repeat tile broadcast_to".split())
+"""Methods that take the sizes of what they give."""
+REDUCTIONS = frozenset(
+    "sum nansum prod mean nanmean logsumexp amax amin".split()
+)
+"""Operators that take the dimensions, over which they reduce, second."""
 PRODUCTS = frozenset(
     """
     mm bmm addmm addmv addr baddbmm addbmm mv dot vdot convolution convolution_backward

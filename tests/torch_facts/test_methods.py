@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from amp_migrate.torch_facts import gradients, methods
+from amp_migrate.torch_facts import gradients, methods, ops
 
 TABLES = {
     name: table
@@ -16,11 +16,13 @@ TABLES = {
 # `format` and `append` are methods of what is no tensor; kernels have names of their own, and so
 # have functions of NumPy.
 MIXED = {"HARMLESS", "LEAVES_MODULE", "PICKS_OF_ARRAYS", "VIEWS_OF_ARRAYS", "PRODUCTS"}
+# Tables of rows, by their names.
+ROWS = {"KEEPS_SHAPE", "MAKES_DIMENSIONS", "REDUCTIONS", "SIZED", "TAKES_SIZES"}
 # Methods of distributions, and of descriptors of tensors.
 GONE = {"entropy", "log_prob", "__get__", "__set__"}
 
 
-@pytest.mark.parametrize("name", sorted(TABLES.keys() - MIXED))
+@pytest.mark.parametrize("name", sorted(TABLES.keys() - MIXED - ROWS))
 def test_every_word_is_one_of_torch(name: str) -> None:
     homes = (torch.Tensor, torch, torch.nn.functional, torch.linalg)
     strange = {word for word in TABLES[name] if not any(hasattr(home, word) for home in homes)}
@@ -30,3 +32,8 @@ def test_every_word_is_one_of_torch(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_no_table_is_empty(name: str) -> None:
     assert len(TABLES[name]) >= 6
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_every_word_is_a_row(name: str) -> None:
+    assert TABLES[name] <= {row.name for row in ops.ROWS}

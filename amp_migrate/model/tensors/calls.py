@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.gradient_flow import functions_run
 from amp_migrate.model.kinds import Kind, Value
 from amp_migrate.model.literals import number
+from amp_migrate.model.methods_elsewhere import method_elsewhere
 from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.tensors.array_dtypes import of_array
 from amp_migrate.model.tensors.bounds import clamped, hull
+from amp_migrate.model.tensors.dimensions import drawn_from, settled
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     ARRAY,
@@ -26,9 +28,14 @@ from amp_migrate.model.tensors.fact import (
     join,
     origin_of,
     promoted,
+    widest,
 )
 from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.one_call import given_back
+from amp_migrate.model.tensors.other_files import (
+    of_model_elsewhere,
+    run_elsewhere,
+)
 from amp_migrate.model.tensors.parameter_lists import of_parameters
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.model.tensors.sequences import (
@@ -49,7 +56,6 @@ from amp_migrate.torch_facts.ops import Op, Policy, Spelling, Trait
 from amp_migrate.torch_facts.ops.row import Bounds
 
 if TYPE_CHECKING:
-    from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
 
 _NUMBERS = frozenset(
@@ -77,6 +83,10 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         builtin = _builtin(inference, call.func.id, call, scope)
         if builtin is not None:
             return builtin
+    given = drawn_from(inference.program, call, ("rsample",))
+    if given:
+        drawn = widest([inference.of(one, home) for one, home in given])
+        return FLOAT if drawn.is_no_tensor else drawn
     canonical = inference.program.canonical(call.func)
     if canonical == "collections.deque":
         return _listed(inference, call, scope)
@@ -125,6 +135,8 @@ def operator(
         return made._replace(sparse=op.sparse, origin=origin)
     policy: Policy = "keeps" if _has_out(call) else found.policy
     made = result(op, policy, facts, inference.where(call))
+    if policy == "keeps" and not _keeps_dtype(found, call):
+        made = settled(inference, op, made, operands(found, call), scope)
     return made._replace(
         sparse=op.sparse or _stays_sparse(op, facts),
         bounds=_bounds(found, call, scope, facts) or made.bounds,
@@ -153,6 +165,11 @@ def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
         and bool(asked)
         and all(fact.sparse for fact in asked)
     )
+
+
+def _keeps_dtype(found: Spelling, call: ast.Call) -> bool:
+    """Whether what is given is written into: `x.add_(y)`, `torch.add(x, y, out=z)`."""
+    return found.form == "in-place" or _has_out(call)
 
 
 def _has_out(call: ast.Call) -> bool:
@@ -287,6 +304,9 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         if region is None:
             found = _handed(inference, call, scope)
             return found._replace(origin=Origin.NETWORK)
+        home = method_elsewhere(program, call, scope)
+        if home is not None:
+            return run_elsewhere(inference, *home, region)
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
@@ -366,24 +386,9 @@ def _module(
             else unseen_layer(inference, call)
         )
     if value.foreign is not None:
-        return _elsewhere(inference, *value.foreign, call)
+        return of_model_elsewhere(inference, *value.foreign, call)
     given = inference.of(call.args[0], scope) if call.args else UNKNOWN
     name = value.name or ""
     if name.endswith(".Sequential") and isinstance(value.origin, ast.Call):
         return sequential(inference, value.origin, given, call)
     return through_layer(inference, name, given, call)
-
-
-def _elsewhere(
-    inference: Inference, program: Program, cls: ast.ClassDef, call: ast.Call
-) -> Fact:
-    """The output of a model in another file, whose callers there say little of what it gets."""
-    forward = program.graph.method(cls, "forward")
-    region = inference.where(call)
-    if forward is None or region is None:
-        return unseen_layer(inference, call)
-    found = returns(inference.abroad(program, region), forward)
-    if found.dtypes == DType.UNKNOWN and not found.container:
-        # Like one out of sight: layers that nobody follows give half.
-        return Fact(in_region(region).dtypes | DType.UNKNOWN)
-    return found._replace(dtypes=found.dtypes | DType.UNKNOWN, bounds=None)

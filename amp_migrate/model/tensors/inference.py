@@ -18,6 +18,7 @@ from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import of_operation
 from amp_migrate.model.tensors.buffers import registered
+from amp_migrate.model.tensors.dimensions import settled
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     ARRAY,
@@ -262,11 +263,10 @@ class Inference:
         if op is None or promoted([left, right]).is_no_tensor:
             return promoted([left, right])
         found = result(op, op.policy, [left, right], self.where(expr))
-        sides = (
-            self._bounds(expr.left, left, scope),
-            self._bounds(expr.right, right, scope),
-        )
-        return found._replace(bounds=of_operation(expr.op, *sides))
+        found = settled(self, op, found, [expr.left, expr.right], scope)
+        first = self._bounds(expr.left, left, scope)
+        second = self._bounds(expr.right, right, scope)
+        return found._replace(bounds=of_operation(expr.op, first, second))
 
     def _bounds(
         self, expr: ast.expr, fact: Fact, scope: Scope

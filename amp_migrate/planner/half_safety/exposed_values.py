@@ -96,7 +96,7 @@ class Consumers:
         if isinstance(parent, ast.BinOp):
             computed = computed or not self._is_single(parent, scope)
             if self.on_cpu and computed:
-                return True
+                return self.asked.fact(parent, scope).may_be_half
             return self._is_half(parent, scope) and self.expose(
                 parent, scope, computed=computed
             )
