@@ -237,8 +237,19 @@ def held(
     for name, inner in kept_modules(one):
         if one.place.holds(inner.place) and inner.cls is None:
             continue
+        if one.is_module and _is_plain(inner):
+            continue
         if not runs or inner.is_module or _calls(one, name):
             yield from held(inner, deep - 1, runs=runs)
+
+
+def _is_plain(one: Found) -> bool:
+    """Whether an object is of a class in sight that is none of torch: a module that keeps it has
+    nothing of what it keeps itself.
+    """
+    if one.program is None or one.cls is None:
+        return False
+    return one.program.values.class_kind(one.cls) is Kind.OBJECT
 
 
 def _calls(one: Found, name: str) -> bool:

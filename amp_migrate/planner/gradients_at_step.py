@@ -8,27 +8,26 @@ import ast
 import itertools
 
 from amp_migrate.model.events import EventKind
-from amp_migrate.model.held_parameters import in_both, optimized, trained
+from amp_migrate.model.held_parameters import (
+    in_both,
+    optimized,
+    trained,
+)
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.opposites import holds_otherwise
 from amp_migrate.model.queries import holds
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.planner.fed_optimizers import Feeding
 from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.later_steps import CLEARING, LaterSteps, clearing
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.parameter_uses import ParameterUses
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.step_calls import check_value
 from amp_migrate.planner.turn import OptimizerStep
-from amp_migrate.planner.unscaling import Unscaling
-
-EXITS = (ast.Continue, ast.Break, ast.Return)
-
-_CLEARING = ("zero_grad", "grad")
-"""What stands wherever gradients are cleared: a call, or `p.grad = None`."""
 
 
-class GradientsAtStep(Unscaling):
+class GradientsAtStep(LaterSteps):
     """What the steps of one scope find, by the order and the conditions of its statements."""
 
     def check_gradients(self) -> None:
@@ -38,6 +37,7 @@ class GradientsAtStep(Unscaling):
             check_value(self.program, step.made)
             self._check_found(step)
             self._check_used(step)
+            self._check_left(step)
             self._check_shared(step)
             self._check_fed(step)
             self._check_cleared(step)
@@ -136,42 +136,6 @@ class GradientsAtStep(Unscaling):
         tests = (one.test for one in above if isinstance(one, ast.If))
         return next((t for t in tests if guard == f"then {ast.dump(t)}"), None)
 
-    def _check_used(self, step: OptimizerStep) -> None:
-        """Two steps after one backward: the first divides its gradients by the scale, and the
-        second would do so again.
-        """
-        for other in self.steps:
-            if self._uses_before(other, step):
-                raise Refusal(
-                    "double-optimizer-step",
-                    step.call,
-                    "no backward runs between this step and that in line "
-                    f"{other.call.lineno}, by which GradScaler divides the gradients: it would "
-                    "divide them again, so that they all but vanish",
-                )
-
-    def _uses_before(self, other: OptimizerStep, step: OptimizerStep) -> bool:
-        """Whether `other` runs between the backward of a turn and `step` in turns that hold both;
-        of two conditions that have nothing in common, one may exclude the other.
-        """
-        start = self._last_backward(step)
-        end = self.flow.step(step.statement).order
-        order = self.flow.step(other.statement).order
-        mine, its = map(self._guards, (step.statement, other.statement))
-        return (
-            other.key == step.key
-            and 0 <= start < order < end
-            and self._loop(other.statement) is self._loop(step.statement)
-            and (mine <= its or its <= mine)
-            and not self._ends_turn(other.statement)
-        )
-
-    def _ends_turn(self, statement: ast.stmt) -> bool:
-        """Whether what follows a statement in its block ends the turn."""
-        block = self.program.module.block_of(statement)
-        rest = block[block.index(statement) :]
-        return any(isinstance(one, (*EXITS, ast.Raise)) for one in rest)
-
     def _check_shared(self, step: OptimizerStep) -> None:
         """Two optimizers that hold the same parameters: each step divides their gradients by the
         scale.
@@ -261,14 +225,7 @@ class GradientsAtStep(Unscaling):
         """Whether a statement clears the step's gradients on a path that leads to it."""
         if not self._header_effect(statement) & EventKind.ZERO_GRAD:
             return False
-        calls = [
-            n
-            for root in header(statement)
-            for n in shallow(root)
-            if isinstance(n, ast.Call)
-        ]
-        funcs = [c.func for c in calls if isinstance(c.func, ast.Attribute)]
-        owners = {dotted_name(f.value) for f in funcs if f.attr == "zero_grad"}
+        owners = {dotted_name(func.value) for func in clearing(statement)}
         return bool(owners & self._owners(step)) and not self._ends_turn(
             statement
         )
@@ -289,7 +246,7 @@ class GradientsAtStep(Unscaling):
             node for node, _ in reachable(self.program, [loop], self.scope)
         )
         if not any(
-            isinstance(n, ast.Attribute) and n.attr in _CLEARING for n in nodes
+            isinstance(n, ast.Attribute) and n.attr in CLEARING for n in nodes
         ):
             raise Refusal(
                 "mixed-gradients",
