@@ -372,3 +372,36 @@ def test_positions_in_a_product_are_kept_out_of_autocast(use: str) -> None:
 def test_small_positions_in_a_product_stay() -> None:
     new = cast("out = model(x)\nt = torch.arange(8).float() / 8\nloss = (out + other(t)).mean()")
     assert ".float()" not in new.replace("torch.arange(8).float()", "")
+
+
+@pytest.mark.parametrize(
+    ("before", "mended"),
+    [
+        ("loss = -torch.log(1 - torch.sigmoid(model(x))).mean()", "sigmoid(model(x).float())"),
+        ("loss = -torch.log1p(-torch.sigmoid(model(x))).mean()", "sigmoid(model(x).float())"),
+        (
+            "p = torch.sigmoid(model(x))\nloss = -torch.log(1 - p + 1e-10).mean()",
+            "sigmoid(model(x).float())",
+        ),
+        (
+            "p = model(x).clamp(1e-4, 1 - 1e-4)\nloss = -torch.log(1 - p).mean()",
+            "model(x).float().clamp(1e-4, 1 - 1e-4)",
+        ),
+    ],
+)
+def test_what_is_taken_from_one_needs_more_digits_than_bfloat16_has(
+    before: str, mended: str
+) -> None:
+    assert mended in body(f"{before}\n{STEP}", dtype="bfloat16")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "loss = -torch.log(torch.sigmoid(model(x))).mean()",
+        "loss = (y / (model(x).abs() + 1e-8)).mean()",
+        "p = model(x).clamp(0.01, 0.99)\nloss = -torch.log(1 - p).mean()",
+    ],
+)
+def test_bfloat16_reaches_as_far_down_as_float32(before: str) -> None:
+    assert ".float()" not in body(f"{before}\n{STEP}", dtype="bfloat16")

@@ -86,8 +86,8 @@ def hazards(
     for node, scope in nodes:
         if not isinstance(node, _DOES):
             continue
+        yield from singular.hazards(asked, node, scope)
         if asked.float16:
-            yield from singular.hazards(asked, node, scope)
             yield from constants.hazards(asked, node, scope)
             yield from overflow.hazards(asked, node, scope)
             yield from distributions.hazards(asked, node, scope)

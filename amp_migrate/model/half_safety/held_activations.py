@@ -189,5 +189,5 @@ def is_clamped(op: Op, call: ast.Call, scope: Scope) -> bool:
 
 def told_saturated(call: ast.Call) -> str:
     """What to tell about a call that saturates."""
-    edge = "is exactly 0 or 1 in float16 where float32 is not"
+    edge = "is exactly 0 or 1 in half precision where float32 is not"
     return f"`{ast.unparse(call)}` {edge}"

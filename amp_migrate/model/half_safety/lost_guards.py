@@ -9,9 +9,8 @@ from amp_migrate.model.half_safety.trail import WeakPlace
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import numbers
-from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
-from amp_migrate.torch_facts.amp_api import HALF_EPSILON
+from amp_migrate.torch_facts.amp_api import BFLOAT16_EPSILON, HALF_EPSILON
 
 _SMALLEST = 2.0**-24
 
@@ -21,7 +20,7 @@ def lost_term(
 ) -> tuple[WeakPlace, ...]:
     """A constant that half precision rounds away, beside a value that may be half."""
     sizes = numbers(asked.inference.program, constant, scope)
-    if not any(_is_lost(abs(size)) for size in sizes):
+    if not any(_is_lost(asked, abs(size)) for size in sizes):
         return ()
     if not asked.needs_cast(value, scope):
         return ()
@@ -53,7 +52,7 @@ def lost_write(
     bindings = asked.inference.program.reaching.at(name, dotted).bindings
     for statement in (node for top in scope.body for node in shallow(top)):
         if isinstance(statement, ast.Assign) and _guards_by_write(
-            statement, dotted, scope
+            asked, statement, dotted, scope
         ):
             values = [one.value for one in bindings if one.how == "assign"]
             casts = [one for one in values if one is not None]
@@ -64,21 +63,24 @@ def lost_write(
     return ()
 
 
-def keeps_below_one(program: Program, call: ast.Call, scope: Scope) -> bool:
+def keeps_below_one(asked: Asked, call: ast.Call, scope: Scope) -> bool:
     """Whether a bound of a call is less than 1, and 1 in half precision."""
+    program = asked.inference.program
     bounds = [*call.args, *(one.value for one in call.keywords)]
     sizes = [size for one in bounds for size in numbers(program, one, scope)]
-    return any(size > 0.5 and _is_lost(size) for size in sizes)
+    return any(size > 0.5 and _is_lost(asked, size) for size in sizes)
 
 
-def _is_lost(size: float) -> bool:
-    """Whether float16 rounds a guard to 0, or to 1."""
+def _is_lost(asked: Asked, size: float) -> bool:
+    """Whether float16 rounds a guard to 0, or either half type rounds it to 1."""
+    if not asked.float16:
+        return 1 - BFLOAT16_EPSILON < size < 1
     return 0 < size < _SMALLEST or 1 - HALF_EPSILON < size < 1
 
 
 def _vanishes(constant: ast.expr) -> str:
     """What to tell about a guard that is lost."""
-    return f"`{ast.unparse(constant)}` is rounded away in float16, so it guards nothing"
+    return f"`{ast.unparse(constant)}` is rounded away in half precision, so it guards nothing"
 
 
 def _inner_number(bound: ast.expr) -> ast.expr:
@@ -105,7 +107,9 @@ def _made_like(bound: ast.expr, value: ast.expr) -> bool:
     )
 
 
-def _guards_by_write(statement: ast.Assign, dotted: str, scope: Scope) -> bool:
+def _guards_by_write(
+    asked: Asked, statement: ast.Assign, dotted: str, scope: Scope
+) -> bool:
     """`d[d < 1e-10] = 1e-10`"""
     target = statement.targets[0]
     size = number(statement.value, scope)
@@ -114,5 +118,5 @@ def _guards_by_write(statement: ast.Assign, dotted: str, scope: Scope) -> bool:
         and dotted_name(target.value) == dotted
         and isinstance(target.slice, ast.Compare)
         and size is not None
-        and _is_lost(abs(size))
+        and _is_lost(asked, abs(size))
     )

@@ -18,12 +18,15 @@ from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts.ops import Spelling, Trait
 
+_OF_ONE = ("log1p", "logit", "atanh")
+"""Logarithms of what an operand lacks to 1."""
+
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """The logarithms, roots and divisions at `node`."""
-    for operand, trait in _singular(asked, node, scope):
-        search = Search(asked, trait)
-        for weak in search.of(operand, scope):
+    for operand, demand in _singular(asked, node, scope):
+        search = Search(asked, demand.trait)
+        for weak in search.under(demand, operand, scope):
             yield _hazard(weak, node)
     if isinstance(node, ast.Call):
         # What is kept below 1 is taken from 1 somewhere, wherever that may be.
@@ -37,9 +40,9 @@ def demanded(
     asked: Asked, node: ast.AST, scope: Scope
 ) -> Iterator[tuple[Binding, Demand]]:
     """The parameters behind what a logarithm, root or division at `node` gets."""
-    for operand, trait in _singular(asked, node, scope):
-        search = Search(asked, trait)
-        search.of(operand, scope)
+    for operand, demand in _singular(asked, node, scope):
+        search = Search(asked, demand.trait)
+        search.under(demand, operand, scope)
         yield from search.parameters
 
 
@@ -79,16 +82,16 @@ def _hazard(weak: WeakPlace, node: ast.AST) -> Hazard:
 
 def _singular(
     asked: Asked, node: ast.AST, scope: Scope
-) -> Iterator[tuple[ast.expr, Trait]]:
-    """Operands that must not be zero, with the trait of what is done to them."""
+) -> Iterator[tuple[ast.expr, Demand]]:
+    """Operands that must not be zero, or not one, with what is done to them."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        yield node.right, Trait.DIVIDES
+        yield node.right, Demand(Trait.DIVIDES, False, ())
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
-        yield node.value, Trait.DIVIDES
+        yield node.value, Demand(Trait.DIVIDES, False, ())
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         power = number(node.right, scope)
         if power is not None and power < 0:
-            yield node.left, Trait.DIVIDES
+            yield node.left, Demand(Trait.DIVIDES, False, ())
     elif isinstance(node, ast.Call):
         found = spelled(asked.inference, node, scope)
         if found is not None:
@@ -97,11 +100,11 @@ def _singular(
 
 def _of_call(
     found: Spelling, call: ast.Call
-) -> Iterator[tuple[ast.expr, Trait]]:
+) -> Iterator[tuple[ast.expr, Demand]]:
     given = operands(found, call)
     if Trait.TURNS in found.op.traits:
-        yield from ((one, Trait.DIVIDES) for one in given)
+        yield from ((one, Demand(Trait.DIVIDES, False, ())) for one in given)
     for trait in (Trait.LOG, Trait.DIVIDES, Trait.SQRT):
         if trait in found.op.traits and given:
-            yield given[-1], trait
+            yield given[-1], Demand(trait, found.op.name in _OF_ONE, ())
             return

@@ -115,7 +115,7 @@ class Search:
         found = spelled(self.asked.inference, call, scope)
         if found is None or found.op.name not in _BOUNDS_ABOVE:
             return ()
-        if not keeps_below_one(self.program, call, scope):
+        if not keeps_below_one(self.asked, call, scope):
             return ()
         place = Place(scope, complemented=True)
         return self._clamped(call, found, place).weak
@@ -300,11 +300,10 @@ class Search:
         """A sigmoid, which needs float32."""
         inside = self.asked.inference.inside(call)
         is_half = self.asked.needs_cast(operand, place.scope)
-        matters = self.trait is Trait.LOG or place.complemented
         is_weak = (
             is_half or not inside
             if self.whole
-            else inside and is_half and matters
+            else inside and is_half and self._matters(place)
         )
         found = WeakPlace(operand, told_saturated(call), saturates=True)
         return Trail((found,) if is_weak else (), Origin.SQUASHED)
@@ -343,9 +342,13 @@ class Search:
     def _is_weak(self, call: ast.Call, place: Place) -> bool:
         """Whether it counts that a layer saturates in a call."""
         inference = self.asked.inference
-        matters = self.trait is Trait.LOG or place.complemented
         is_half = inference.inside(call) and call not in inference.casts
-        return self.whole or matters and is_half
+        return self.whole or self._matters(place) and is_half
+
+    def _matters(self, place: Place) -> bool:
+        """Whether it counts that a value is 1, or, where float16's range ends, that it is 0."""
+        is_log = self.trait is Trait.LOG and self.asked.float16
+        return is_log or place.complemented
 
     def _results(self, call: ast.Call, place: Place, path: Path) -> Trail:
         """What functions and models give back, where no option makes it something else."""
