@@ -78,6 +78,8 @@ def is_lasting(
     """Whether an attribute of the object is set while that is made, and never again."""
     head, _, rest = text.partition(".")
     bindings = program.reaching.at(place, text).bindings
+    if any(one.statement not in program.module.parents for one in bindings):
+        return False  # a base class in another file sets it
     homes = [program.module.scope_of(one.statement) for one in bindings]
     return bool(homes and rest and head == scope.self_name) and all(
         isinstance(home.node, FUNCTIONS) and home.node.name == "__init__"
