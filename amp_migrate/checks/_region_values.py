@@ -10,6 +10,10 @@ from amp_migrate.model.queries import children_of, names_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
+_KEEPING = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_SLICES = (ast.Slice, ast.Tuple)
+_JOINS = ("torch.cat", "torch.stack", "torch.concat")
+
 
 def half_names(program: Program, region: Region) -> set[str]:
     """Names given the output of a model in the region, and of what keeps its type, as long as they
@@ -55,6 +59,12 @@ def is_half(
     """
     if isinstance(expr, ast.Name):
         return expr.id in known
+    parts = _parts_of_dtype(program, expr)
+    if parts:
+        return all(
+            is_half(program, part, scope, known, may_start=may_start)
+            for part in parts
+        )
     if not isinstance(expr, ast.Call):
         return False
     func = expr.func
@@ -71,6 +81,26 @@ def is_half(
         and _is_model(program, expr, scope)
         and not _ends_in_float(program, expr, scope)
     )
+
+
+def _parts_of_dtype(program: Program, expr: ast.expr) -> list[ast.expr]:
+    """What gives an expression its dtype: both sides of a sum, the one that is no number, what is
+    negated or sliced, and what `torch.cat` joins.
+    """
+    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
+        return [expr.operand]
+    if isinstance(expr, ast.Subscript):
+        return [expr.value] if isinstance(expr.slice, _SLICES) else []
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, _KEEPING):
+        sides = (expr.left, expr.right)
+        return [one for one in sides if not isinstance(one, ast.Constant)]
+    if not isinstance(expr, ast.Call) or not expr.args:
+        return []
+    if (program.canonical(expr.func) or "") in _JOINS:
+        joined = expr.args[0]
+        if isinstance(joined, (ast.List, ast.Tuple)):
+            return joined.elts
+    return []
 
 
 def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:

@@ -9,7 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 
 RULE = Rule("compile-with-scaler", severity="warning", without_amp=True)
 
@@ -44,11 +44,31 @@ def _compiled(program: Program) -> Iterator[tuple[ast.expr, Function]]:
                 ):
                     yield decorator, node
         for call in scope.calls:
-            if (
-                program.canonical(call.func) == "torch.compile"
-                and call.args
-                and isinstance(call.args[0], ast.Name)
-            ):
-                function = program.graph.function_named(call.args[0].id, scope)
-                if function is not None:
+            if program.canonical(call.func) == "torch.compile":
+                for function in _given(program, call, scope):
                     yield call, function
+
+
+def _given(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[Function]:
+    """The functions that are compiled: a name that is bound anew, as in `step =
+    torch.compile(step)`, and a method's, too.
+    """
+    named = (one.value for one in call.keywords if one.arg == "model")
+    given = call.args[0] if call.args else next(named, None)
+    if isinstance(given, ast.Name):
+        home = scope.lookup(given.id)
+        bound = home.bindings.get(given.id, []) if home is not None else []
+        for one in bound:
+            if isinstance(one.statement, FUNCTIONS) and one.how != "parameter":
+                yield one.statement
+    elif isinstance(given, ast.Attribute):
+        cls = program.graph.class_around(scope)
+        is_own = isinstance(given.value, ast.Name) and (
+            given.value.id == scope.self_name
+        )
+        if cls is not None and is_own:
+            method = program.graph.method(cls, given.attr)
+            if method is not None:
+                yield method

@@ -29,7 +29,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import names_in
 from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import Function, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.patterns import pattern
 from amp_migrate.rewrite.edits import Edit
 
@@ -76,7 +76,8 @@ def _in_scope(
     calls = _calls(program, scope, EventKind.BACKWARD)
     steps = _calls(program, scope, EventKind.BARE_STEP)
     is_one = len(calls) == len(steps) == 1
-    for call in calls if steps else ():
+    is_stepped = bool(steps) or (calls and _steps_outside(program, scope))
+    for call in calls if is_stepped else ():
         region = _source(program, call, scope, found)
         if region is None:
             continue
@@ -87,6 +88,27 @@ def _in_scope(
         here = (region.place, "float16 here")
         places = [here, *_idle_scalers(program, scope)]
         yield finding_at(program, call, RULE, _MESSAGE, related=places, fix=fix)
+
+
+def _steps_outside(program: Program, scope: Scope) -> bool:
+    """Whether who runs a function steps: its callers do, or the step itself runs it as a
+    closure.
+    """
+    node = scope.node
+    if not isinstance(node, FUNCTIONS):
+        return False
+    callers = {id(site.scope): site.scope for site in program.graph.sites(node)}
+    if any(
+        _calls(program, one, EventKind.BARE_STEP) for one in callers.values()
+    ):
+        return True
+    return any(
+        (dotted_name(given) or "").rpartition(".")[2] == node.name
+        for one in program.module.scopes.values()
+        for step in one.calls
+        if isinstance(step.func, ast.Attribute) and step.func.attr == "step"
+        for given in (*step.args, *(k.value for k in step.keywords))
+    )
 
 
 def _calls(program: Program, scope: Scope, kind: EventKind) -> list[ast.Call]:

@@ -17,24 +17,64 @@ from amp_migrate.model.syntax import Scope, shallow
 
 RULE = Rule("loss-logged-after-scaling", severity="warning")
 _READS = {"item", "detach", "cpu", "tolist", "numpy"}
+_NUMBERS = {"item", "tolist", "numpy"}
 _TESTS = {"isfinite", "isnan", "isinf", "float"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find reads of a name behind `name = scaler.scale(name)` or `loss =
-    scaler.scale(criterion(...))`.
+    scaler.scale(criterion(...))`, and of the product right away.
     """
     events = program.events
     for scope in program.module.scopes.values():
         for call in scope.calls:
+            if events.what(call, scope) != EventKind.SCALE:
+                continue
             statement = _statement(program, call)
-            if (
-                statement is not None
-                and events.what(call, scope) == EventKind.SCALE
-                and _rebinds(statement, call)
-            ):
+            if statement is not None and _rebinds(statement, call):
                 yield from _reads(program, statement, call, scope)
                 yield from _returns(program, statement, call, scope)
+            elif _is_logged(program, call):
+                yield _logged(program, call)
+
+
+def _is_logged(program: Program, call: ast.Call) -> bool:
+    """Whether the product is a number at once: `scaler.scale(loss).item()`. What reckons with the
+    factor may ask for it, and so may a test.
+    """
+    if not _is_number(program, call):
+        return False
+    statement = program.module.statement_of(call)
+    inside = shallow(statement)
+    return not isinstance(statement, (ast.Assert, ast.If, ast.While)) and not (
+        any(isinstance(one, ast.Call) and _asks_scale(one) for one in inside)
+    )
+
+
+def _is_number(program: Program, call: ast.Call) -> bool:
+    """`float(x)`, `f"{x}"` or `x.item()`, be it after `x.detach().cpu()`."""
+    node: ast.expr = call
+    while True:
+        above = program.module.parents[node]
+        if not isinstance(above, ast.Attribute):
+            break
+        if above.attr in _NUMBERS:
+            return True
+        held = program.module.parents[above]
+        if above.attr not in _READS or not isinstance(held, ast.Call):
+            return False
+        node = held
+    if isinstance(above, ast.Call) and isinstance(above.func, ast.Name):
+        return above.func.id == "float"
+    return isinstance(above, ast.FormattedValue)
+
+
+def _logged(program: Program, call: ast.Call) -> Finding:
+    message = (
+        "this is the loss times the scaler's factor (65,536 at first), not the loss; read the "
+        "loss itself"
+    )
+    return finding_at(program, call, RULE, message)
 
 
 def _returns(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._layers_behind import calls_behind, gives_to_layer
 from amp_migrate.checks._loss_steps import loss_steps
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import (
@@ -41,6 +42,10 @@ _CASTS = {"float", "double", "float32", "float64", "autocast"}
 _MESSAGE = (
     "the loss runs in half precision here, which rounds or overflows; compute it in the "
     "autocast block, or cast with `.float()`"
+)
+_LAYER = (
+    "the layer's parameters are float32 here and what it gets is half precision, so this raises; "
+    "run it in an autocast block, or cast with `.float()`"
 )
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
@@ -89,8 +94,20 @@ def _told(
                     related=[(node, "the autocast block")],
                     fix=_fix(code, region, statement),
                 )
+        for call in calls_behind(statement):
+            if call not in losses and _runs_layer(program, call, region, made):
+                place = [(node, "the autocast block")]
+                yield finding_at(program, call, RULE, _LAYER, related=place)
         note(program, statement, region.scope, names, may_start=False)
         names -= _rebound(statement)
+
+
+def _runs_layer(
+    program: Program, call: ast.Call, region: Region, made: set[str]
+) -> bool:
+    return not _is_apart(program, call, region) and gives_to_layer(
+        program, call, region.scope, made
+    )
 
 
 def _may_be_half(program: Program, expr: ast.expr, scope: Scope) -> bool:

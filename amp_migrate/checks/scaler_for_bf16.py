@@ -151,7 +151,44 @@ def _is_on(
         return given is None or bool(given.value)
     return each(
         _is_on_in(program, given, scope, region) for region in enabled
-    ) or any(_is_met(program, given, scope, region) for region in enabled)
+    ) or any(
+        _is_met(program, given, scope, region)
+        or _asks_for_bf16(program, given, scope, region)
+        for region in enabled
+    )
+
+
+def _asks_for_bf16(
+    program: Program, given: ast.expr, scope: Scope, region: Region
+) -> bool:
+    """Whether a comparison of the region's own dtype, or a part of a condition, holds for bfloat16:
+    `dtype == torch.bfloat16`, `amp and dtype in (torch.float16, torch.bfloat16)`.
+    """
+    if isinstance(given, ast.BoolOp):
+        parts = given.values
+        return any(_asks_for_bf16(program, p, scope, region) for p in parts)
+    dtype = region.argument("dtype")
+    if not isinstance(given, ast.Compare) or len(given.ops) > 1 or not dtype:
+        return False
+    where = program.module.scope_of(region.call)
+    if not is_one_variable(program, (given.left, scope), (dtype, where)):
+        return False
+    right = given.comparators[0]
+    listed = (
+        right.elts
+        if isinstance(right, (ast.Tuple, ast.List, ast.Set))
+        else [right]
+    )
+    named = [
+        (program.canonical(one) or "").removeprefix("torch.") for one in listed
+    ]
+    is_named = "bfloat16" in named
+    match given.ops[0]:
+        case ast.Eq() | ast.Is() | ast.In():
+            return is_named
+        case ast.NotEq() | ast.IsNot() | ast.NotIn():
+            return all(named) and not is_named
+    return False
 
 
 def _is_on_in(

@@ -60,6 +60,14 @@ _NO_DEVICE = (
     "this autocast wants the device first, unlike that of `torch.cuda.amp`, so this raises: write "
     '`autocast("cuda", ...)`'
 )
+_MODULES = (
+    *("torch.amp", "torch.cuda.amp", "torch.cpu.amp"),
+    *("torch.amp.autocast_mode", "torch.amp.grad_scaler"),
+    *("torch.cuda.amp.autocast_mode", "torch.cuda.amp.grad_scaler"),
+    *("torch.cpu.amp.autocast_mode", "torch.cpu.amp.grad_scaler"),
+    "torch.cuda.amp.common",
+)
+_CALLED = "`{}` is a module, so calling it raises: call its `autocast` or `GradScaler`"
 _SINCE: dict[str, Version] = {
     "torch.GradScaler": (2, 3),
     "torch.autocast": (1, 10),
@@ -89,6 +97,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         ):
             yield finding_at(program, use.node, RULE, said)
 
+    for call, _ in program.uses.calls(*_MODULES):
+        if not program.uses.is_guarded(call):
+            name = program.canonical(call.func)
+            yield finding_at(program, call, RULE, _CALLED.format(name))
     for call, _ in program.uses.calls(*NEW):
         if not call.args and all(
             one.arg not in ("device_type", None) for one in call.keywords

@@ -62,7 +62,22 @@ class Owners:
             if claims[n]
             or (n in generic and unclaimed and self._same_turn(n, models))
         ]
+        if only_backward and found:
+            rest = (one for one in among if one not in found)
+            found += [one for one in rest if self._is_within(one, models)]
         return found or (among if only_backward else None)
+
+    def _is_within(self, name: str, models: Iterable[str]) -> bool:
+        """Whether the optimizer is made of parts of one of `models`: of `net.encoder`, where the
+        loss comes from `net`.
+        """
+        wholes = [_words(model.rpartition(":")[2]) for model in models]
+        parts = [_words(one) for one in self._parameters(name)]
+        return any(
+            whole and part[: len(whole)] == whole
+            for whole in wholes
+            for part in parts
+        )
 
     def claims(self, name: str, model: str) -> bool:
         """Whether the optimizer is made of parameters of `model`, or is named after it."""
@@ -93,6 +108,7 @@ class Owners:
         if name not in self._built:
             expr, scope = self.optimizers[name]
             origin = self.program.values.of(expr, scope).origin
+            origin = origin or self._bound(expr)
             found = set()
             for node in (
                 ast.walk(origin) if isinstance(origin, ast.Call) else ()
@@ -108,6 +124,15 @@ class Owners:
                 frozenset() if "?" in found else frozenset(found)
             )
         return self._built[name]
+
+    def _bound(self, expr: ast.expr) -> ast.expr | None:
+        """What a name is given once, be it made by code out of sight."""
+        if not isinstance(expr, ast.Name):
+            return None
+        if expr not in self.program.module.parents:
+            return None
+        held = self.program.reaching.at(expr, expr.id).bindings
+        return _part(held[0]) if len(held) == 1 else None
 
     def _kept_as(self, expr: ast.expr) -> set[str]:
         """The attributes that keep what a parameter of a constructor is: `self.net = net`."""
@@ -127,11 +152,18 @@ class Owners:
         }
 
     def alike(self, name: str, among: list[str]) -> list[str]:
-        """The optimizers of the same parameters: who clears one of them clears all."""
+        """The optimizers of the same parameters, or of parts of them: who clears one of them clears
+        all.
+        """
         own = self._whole_model(name)
         if own is None:
             return [name]
-        same = [one for one in among if own == self._whole_model(one)]
+        whole = [str(own[0])]
+        same = [
+            one
+            for one in among
+            if own == self._whole_model(one) or self._is_within(one, whole)
+        ]
         return list(dict.fromkeys((name, *same)))
 
     def _whole_model(self, name: str) -> tuple[object, ...] | None:
@@ -160,7 +192,9 @@ class Owners:
         """
         if len(among) <= 1:
             return among
+        models = list(models)
         named = {n for n in among for m in models if self.claims(n, m)}
+        named |= {n for n in among if self._is_within(n, models)}
         return [n for n in among if n in named] or None
 
 

@@ -93,11 +93,9 @@ def _strange(
     tracker: Tracker, scaler: str, models: frozenset[str], here: Here
 ) -> None:
     """Gradients that were multiplied by a scaler which steps nothing are as good as plain ones to
-    the scaler that steps with them.
+    the scaler that steps with them, and so are those of any other to one that scales nothing.
     """
     participants = tracker.participants
-    if participants.pairs.get(scaler):
-        return
     others = [
         name
         for name in participants.alive(here.frame)
@@ -106,6 +104,8 @@ def _strange(
             for one in participants.partners(name)
         )
     ]
+    if participants.pairs.get(scaler):
+        others = [n for n in others if participants.only_steps(n)]
     fed = [
         n
         for n in others
@@ -273,7 +273,10 @@ def on_read(tracker: Tracker, here: Here) -> None:
 
 def on_created(tracker: Tracker, here: Here) -> None:
     """A scaler is made: it forgets what the one of the same name was."""
-    statement = tracker.participants.program.module.parents[here.node]
+    parents = tracker.participants.program.module.parents
+    statement = parents[here.node]
+    while isinstance(statement, (ast.IfExp, ast.BoolOp)):
+        statement = parents[statement]
     for target in (
         statement.targets if isinstance(statement, ast.Assign) else ()
     ):

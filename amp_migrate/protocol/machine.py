@@ -299,11 +299,7 @@ def _scaler(state: State, event: Event) -> tuple[State, list[Violation]]:
         is_due = state.has_scale and any(
             held.checked for _, held in state.optimizers
         )
-        found = (
-            []
-            if is_due
-            else [Violation("double-or-stray-update", None, event.where)]
-        )
+        found = [] if is_due else _stray_rules(state, event)
         return _wiped(state)._replace(updates=min(state.updates + 1, 2)), found
     if (
         event.kind is EventKind.SET_SCALE
@@ -323,6 +319,18 @@ def _scaler(state: State, event: Event) -> tuple[State, list[Violation]]:
         regions=regions,
         stepped_in_region=state.stepped_in_region and regions > 0,
     ), []
+
+
+def _stray_rules(state: State, event: Event) -> list[Violation]:
+    """An update before the step, and what was clipped before it: that is not followed further."""
+    clipped = [
+        Violation("clip-without-unscale", name, held.clipped)
+        for name, held in sorted(state.optimizers, key=lambda pair: pair[0])
+        if held.clipped is not None
+        and held.gradients & {"scaled", "stale"}
+        and held.stage == "ready"
+    ]
+    return [Violation("double-or-stray-update", None, event.where), *clipped]
 
 
 def _created(state: State, event: Event) -> tuple[State, list[Violation]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cached_property
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
@@ -50,6 +51,27 @@ class Participants:
             scaler for scaler, names in self.pairs.items() if optimizer in names
         ]
         return found or self.scalers()
+
+    def only_steps(self, optimizer: str) -> bool:
+        """Whether the scalers of an optimizer scale nothing that is used, anywhere in sight."""
+        names = {
+            (dotted_name(self.exprs[one]) or one).rpartition(".")[2]
+            for one in self.partners(optimizer)
+        }
+        return not names & self._scaling_names
+
+    @cached_property
+    def _scaling_names(self) -> set[str]:
+        """The last words of what scales in the program."""
+        events, module = self.program.events, self.program.module
+        return {
+            (dotted_name(call.func.value) or "").rpartition(".")[2]
+            for scope in module.scopes.values()
+            for call in scope.calls
+            if isinstance(call.func, ast.Attribute)
+            and events.what(call, scope) is EventKind.SCALE
+            and not isinstance(module.parents[call], ast.Expr)
+        }
 
     def are_two(self, scaler: str, other: str) -> bool:
         """Whether two names stand for scalers that are made in different places, for certain."""

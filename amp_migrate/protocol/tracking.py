@@ -116,11 +116,15 @@ class Tracker:
         self, scaler: str, kind: EventKind, name: str, here: Here
     ) -> None:
         """What can be told of an optimizer without knowing its gradients: that it is stepped again
-        before an update.
+        before an update, and that it steps by itself what the scaler has divided.
         """
+        before = self.state(scaler, here.path)
+        is_bare = kind is EventKind.BARE_STEP
+        if is_bare and before.of(name).stage == "unscaled":
+            found = Violation("bare-step-after-unscale", name)
+            self.diagnostics.violated(Broken(found, scaler, kind, before, here))
         if kind not in _STAGES:
             return
-        before = self.state(scaler, here.path)
         if before.of(name).stage == "stepped":
             found = Violation("missing-scaler-update", name)
             self.diagnostics.violated(Broken(found, scaler, kind, before, here))
