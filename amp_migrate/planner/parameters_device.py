@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.constructors import is_run_by_constructor
 from amp_migrate.model.empty_modules import may_be_empty
+from amp_migrate.model.given_classes import may_be_class
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.loss_modules import holds_nothing
 from amp_migrate.model.names import dotted_name
@@ -146,6 +147,7 @@ class TrainedModels:
             value.kind not in (Kind.MODEL, Kind.UNKNOWN)
             or value.held is not None
             or may_be_missing(self.program, model, scope)
+            or may_be_class(self.program, model, scope)
         ):
             return False
         if isinstance(

@@ -15,6 +15,7 @@ from amp_migrate.model.earlier_statements import (
     is_lasting,
     one_has_run,
 )
+from amp_migrate.model.given_classes import may_be_class
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -169,7 +170,8 @@ class AddedReads(RewrittenFile):
             )
         else:
             owns = home.graph.method(cls, "parameters") is not None
-        if owns or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
+        is_class = may_be_class(self.program, holder, scope)
+        if owns or is_class or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
             yield self.failure(
                 holder, "its `parameters` may be something else than a module's"
             )
