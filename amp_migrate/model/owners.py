@@ -74,7 +74,7 @@ class Owners:
         wholes = [_words(model.rpartition(":")[2]) for model in models]
         parts = [_words(one) for one in self._parameters(name)]
         return any(
-            whole and part[: len(whole)] == whole
+            whole and len(part) > len(whole) and part[: len(whole)] == whole
             for whole in wholes
             for part in parts
         )
