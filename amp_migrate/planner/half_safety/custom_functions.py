@@ -85,11 +85,10 @@ def _methods(custom: Custom) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def _mendable(program: Program, custom: Custom) -> bool:
-    """Whether both methods can be decorated: `custom_fwd` marks the first argument, which must be
-    `ctx`.
-    """
+    """Whether both methods can be decorated: `custom_fwd` marks the first argument."""
     methods = _methods(custom)
-    if len(methods) < 2 or custom.method("setup_context") is not None:
+    of_class = sum(map(_is_of_class, methods))
+    if len(methods) < 2 or custom.method("setup_context") or of_class == 1:
         return False
     if copies_flags(custom) and any(
         _multiplies(program, one) and not is_in_sight(program, one)
@@ -144,6 +143,11 @@ def _runs_given(custom: Custom, method: Function, node: ast.AST) -> bool:
         if isinstance(stored, ast.Assign)
         for target in stored.targets
     )
+
+
+def _is_of_class(method: Function) -> bool:
+    """Whether the first argument, which `custom_fwd` marks, is the class."""
+    return "classmethod" in map(dotted_name, method.decorator_list)
 
 
 def _one_line(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
