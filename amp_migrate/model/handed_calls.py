@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.substitution import made_call
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 
 if TYPE_CHECKING:
@@ -148,10 +149,12 @@ def _through(
     elif graph.module.canonical(outer.func) in _PARTIAL and outer.args[:1] == [
         node
     ]:
-        yield _called(node, outer.args[1:], outer.keywords)
+        yield made_call(node, outer.args[1:], outer.keywords)
     elif (given := _tuple_of_arguments(outer)) is not None:
         is_ranked = graph.module.canonical(outer.func) == _SPAWN
-        yield _called(node, [*([_unknown()] if is_ranked else []), *given], [])
+        yield made_call(
+            node, [*([_unknown()] if is_ranked else []), *given], []
+        )
 
 
 def _by_variable(
@@ -161,7 +164,7 @@ def _by_variable(
     names = {one.id for one in assigned.targets if isinstance(one, ast.Name)}
     for call in scope.calls if assigned.value is node else ():
         if isinstance(call.func, ast.Name) and call.func.id in names:
-            told = _called(node, call.args, call.keywords)
+            told = made_call(node, call.args, call.keywords)
             yield ast.copy_location(told, call)
 
 
@@ -182,7 +185,9 @@ def _by_parameter(
     names = [name for name, value in passed.values.items() if value is node]
     for call in inner.calls:
         if isinstance(call.func, ast.Name) and call.func.id in names:
-            yield _called(node, passed.positional(call), passed.keywords(call))
+            yield made_call(
+                node, passed.positional(call), passed.keywords(call)
+            )
 
 
 class _Passed:
@@ -238,12 +243,6 @@ class _Passed:
 
 def _is(expr: ast.expr, name: str) -> bool:
     return isinstance(expr, ast.Name) and expr.id == name
-
-
-def _called(
-    node: ast.expr, given: list[ast.expr], keywords: list[ast.keyword]
-) -> ast.Call:
-    return ast.Call(node, given, keywords)
 
 
 def _unknown() -> ast.Name:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from amp_migrate.model.names import Imports, imports_of
 from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.node_tables import Blocks, Parents, Scopes
 from amp_migrate.model.program import Program
 from amp_migrate.model.span import Span
 from amp_migrate.model.syntax import Module, Scope
@@ -49,7 +50,8 @@ class Linked(Module):
 
         Raises SyntaxError (with its file's name), ValueError or RecursionError.
         """
-        self.parents, self.scopes, self.block_lists = {}, {}, {}
+        self.parents, self.scopes = Parents(), Scopes()
+        self.block_lists = Blocks()
         self._canonical = {}
         self._files = tuple(
             self._file(text, path, neighbours) for path, text in texts.items()

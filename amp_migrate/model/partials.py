@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.sources import held
+from amp_migrate.model.substitution import made_call
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -21,7 +22,7 @@ def bound_call(module: Module, expr: ast.expr) -> ast.Call | None:
         return None
     if module.canonical(expr.func) != "functools.partial":
         return None
-    return ast.Call(expr.args[0], expr.args[1:], expr.keywords)
+    return made_call(expr.args[0], expr.args[1:], expr.keywords)
 
 
 def bound_calls(

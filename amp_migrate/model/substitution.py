@@ -10,6 +10,13 @@ from typing import Any
 from amp_migrate.model.names import dotted_name
 
 
+def made_call(
+    func: ast.expr, args: list[ast.expr], keywords: list[ast.keyword]
+) -> ast.Call:
+    """A call that no file holds, at the place where its function is named."""
+    return ast.copy_location(ast.Call(func, args, keywords), func)
+
+
 def with_names(tree: ast.AST, put: Callable[[ast.Name], ast.expr]) -> Any:
     """`tree`, changed in place, with what `put` gives for each of its names."""
     return _Names(put).visit(tree)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.child_nodes import child_fields, children
 from amp_migrate.model.names import Imports, dotted_name, imports_of
+from amp_migrate.model.node_tables import Blocks, Parents, Scopes
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.scopes import (
     FUNCTIONS,
@@ -42,6 +43,7 @@ __all__ = [
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NESTED = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+_SCOPED = (*_NESTED, ast.Module)
 
 
 _MODULES = ("torch.cuda.amp", "torch.amp", "torch.cpu.amp")
@@ -71,11 +73,9 @@ class Module:
                 "ignore"
             )  # about the program's escapes and comparisons, which are not our business
             self.tree = ast.parse(text)
-        self.parents: dict[ast.AST, ast.AST] = whole.parents if whole else {}
-        self.scopes: dict[ast.AST, Scope] = whole.scopes if whole else {}
-        self.block_lists: dict[ast.stmt, list[ast.stmt]] = (
-            whole.block_lists if whole else {}
-        )
+        self.parents: Parents = whole.parents if whole else Parents()
+        self.scopes: Scopes = whole.scopes if whole else Scopes()
+        self.block_lists: Blocks = whole.block_lists if whole else Blocks()
         self._canonical: dict[ast.expr, str | None] = {}
         self.identifiers: set[str] = set()
         self.import_statements: list[ast.Import | ast.ImportFrom] = []
@@ -194,9 +194,8 @@ class Module:
         """The scope in which `node` is evaluated."""
         while True:
             node = self.parents[node]
-            scope = self.scopes.get(node)
-            if scope is not None:
-                return scope
+            if isinstance(node, _SCOPED):
+                return self.scopes[node]
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The innermost statement around (or at) `node`."""
@@ -214,7 +213,7 @@ class Module:
         """The compound statement (or definition) that holds `statement`; None at module level."""
         parent = self.parents[statement]
         while not isinstance(parent, ast.stmt):
-            if parent not in self.parents:
+            if isinstance(parent, ast.Module):
                 return None
             parent = self.parents[parent]
         return parent
