@@ -355,10 +355,11 @@ class BodyEntry:
         """A global, as a function sees it whenever it runs."""
         final = self.reaching.at_exit(home, key)
         starts = self.uses.starts(scope)
-        certain = final.certain and all(
+        top = self.uses.definition_around(scope)
+        counts = final.certain or self.uses.runs_whole(scope, self.graph)
+        certain = counts and all(
             self.reaching.at(node, key).certain for node in starts
         )
-        top = self.uses.definition_around(scope)
         if (
             not certain
             and top is not None

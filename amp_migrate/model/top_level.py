@@ -37,6 +37,19 @@ class TopLevelUses:
             self._starts[top] = self._reached_from(top)
         return self._starts[top]
 
+    def runs_whole(self, scope: Scope, graph: CallGraph) -> bool:
+        """Whether a module runs a function whenever it is run, and nothing else in sight does: a
+        script, whose end (behind a `try` around all of it) tells nothing of what held there.
+        """
+        top, starts = self.definition_around(scope), self.starts(scope)
+        if not isinstance(top, FUNCTIONS) or not starts:
+            return False
+        above = (one for node in starts for one in self.module.ancestors(node))
+        sites = graph.sites(top)
+        return not any(isinstance(one, ast.If) for one in above) and all(
+            site.scope.module is scope.module for site in sites
+        )
+
     def _reached_from(self, top: ast.AST) -> list[ast.Name]:
         found: list[ast.Name] = []
         seen: list[ast.AST] = [top]

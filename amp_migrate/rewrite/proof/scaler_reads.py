@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.kinds import Kind
 from amp_migrate.model.names import dotted_name
@@ -120,8 +120,8 @@ class ScalerReads(RewrittenFile):
     def _is_made_beside(
         self, node: ast.expr, dotted: str, optimizer: str
     ) -> bool:
-        """Whether the scaler is set in the statement after each that sets an optimizer, so that
-        where the one has a value, the other has.
+        """Whether the scaler is set behind each statement that sets an optimizer, or was before, so
+        that where the one has a value, the other has.
         """
         homes = self._homes(optimizer, self.program.module.scope_of(node))
         made = [b for home in homes for b in home.bindings.get(optimizer, ())]
@@ -129,9 +129,18 @@ class ScalerReads(RewrittenFile):
             made = [b for b in made if not _is_none(b.value)]
         beside = [b for home in homes for b in home.bindings.get(dotted, ())]
         set_here = [one.statement for one in beside]
+        theirs = [binding.statement for binding in made]
         return bool(made) and all(
-            any(self._is_next(one, binding.statement) for one in set_here)
-            for binding in made
+            self._is_set_at(one, dotted)
+            or any(self._is_next(scaler, one, theirs) for scaler in set_here)
+            for one in theirs
+        )
+
+    def _is_set_at(self, statement: ast.AST | None, dotted: str) -> bool:
+        """Whether the scaler has a value already where an optimizer is made anew."""
+        return (
+            isinstance(statement, ast.Assign)
+            and self.program.reaching.at(statement, dotted).certain
         )
 
     def _is_no_none(self, node: ast.expr, optimizer: str) -> bool:
@@ -172,16 +181,27 @@ class ScalerReads(RewrittenFile):
         family = dict.fromkeys((*graph.lineage(cls), *graph.heirs(cls)))
         return [module.scopes[one] for one in family]
 
-    def _is_next(self, later: ast.AST | None, earlier: ast.AST | None) -> bool:
-        """Whether an assignment is the statement after another, which may end a branch above it."""
+    def _is_next(
+        self,
+        later: ast.AST | None,
+        earlier: ast.AST | None,
+        between: Sequence[ast.AST | None],
+    ) -> bool:
+        """Whether an assignment follows another, which may end a branch above it, with nothing but
+        assignments of the same kind `between` them.
+        """
         if not isinstance(earlier, (ast.Assign, ast.If)):
             return False
         block = self.program.module.block_of(earlier)
-        after = block[block.index(earlier) + 1 :][:1]
-        if after:
-            return after[0] is later
+        for one in block[block.index(earlier) + 1 :]:
+            if one is later:
+                return True
+            if not _only_sets(one, between):
+                return False
         above = self.program.module.parents.get(earlier)
-        return isinstance(above, ast.If) and self._is_next(later, above)
+        return isinstance(above, ast.If) and self._is_next(
+            later, above, between
+        )
 
     def _is_step(self, call: ast.Call) -> bool:
         func = call.func
@@ -244,6 +264,16 @@ def _leaves(scope: Scope, node: ast.expr, call: ast.Call) -> bool:
         for statement in scope.body
         for one in nodes_in(statement)
     )
+
+
+def _only_sets(
+    statement: ast.stmt, assignments: Sequence[ast.AST | None]
+) -> bool:
+    """Whether a statement is one of some assignments, or chooses between them."""
+    if isinstance(statement, ast.If):
+        inner = (*statement.body, *statement.orelse)
+        return all(_only_sets(one, assignments) for one in inner)
+    return statement in assignments
 
 
 def _is_none(value: ast.expr | None) -> bool:
