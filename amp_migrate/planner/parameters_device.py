@@ -328,7 +328,11 @@ class TrainedModels:
         owner = self.owner(model, scope)
         if owner is not None and self._is_made_in(owner, scope):
             return False
-        others = [m for m in moves if self._may_be_of_model(m)]
+        others = [
+            m
+            for m in moves
+            if self._may_be_of_model(m) and not self._is_new(m, model, scope)
+        ]
         return not any(
             self.order.runs_later(m, scope, place, after=after)
             for m in (*others, *handed)
@@ -352,6 +356,27 @@ class TrainedModels:
             self._called(move.device, move.scope)
             if move.device is not None
             else ()
+        )
+
+    def _is_new(self, move: Move, model: ast.expr, scope: Scope) -> bool:
+        """`nn.Linear(8, 2).to(device)`: what is made there, and not around a model, is none that
+        was there before.
+        """
+        made, kind = move.moved, self.program.values.kind
+        origin = self.program.values.of(made, move.scope).origin
+        if not isinstance(made, ast.Call) or origin is not made:
+            return False
+        given = [*made.args, *(one.value for one in made.keywords)]
+        ours = self._called(model, scope)
+        return not any(
+            isinstance(one, ast.Starred)
+            or kind(one, move.scope) in (Kind.MODEL, Kind.OBJECT)
+            or any(
+                self._is_same(own, its)
+                for its in self._called(one, move.scope)
+                for own in ours
+            )
+            for one in given
         )
 
     def _may_be_of_model(self, move: Move) -> bool:
