@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
-from amp_migrate.checks._regions import Region, nodes, statements
+from amp_migrate.checks._regions import Region, nodes, region_of, statements
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import children_of, names_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
 from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
 _KEEPING = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -37,9 +38,11 @@ def note(
     if not isinstance(statement, ast.Assign):
         return
     half = is_half(program, statement.value, scope, known, may_start=may_start)
+    parts = half_entries(program, statement.value, scope) if may_start else ()
     for target in statement.targets:
         if isinstance(target, ast.Name):
             (known.add if half else known.discard)(target.id)
+            known |= {f"{target.id}[{key}]" for key in parts}
         elif isinstance(target, ast.Tuple) and half:
             known |= names_in(target)  # the parts of what a model gives
         else:
@@ -59,6 +62,8 @@ def is_half(
     """
     if isinstance(expr, ast.Name):
         return expr.id in known
+    if isinstance(expr, ast.Subscript) and ast.unparse(expr) in known:
+        return True
     parts = _parts_of_dtype(program, expr)
     if parts:
         return all(
@@ -76,10 +81,10 @@ def is_half(
         return not casts and is_half(
             program, func.value, scope, known, may_start=may_start
         )
-    return (
-        may_start
-        and _is_model(program, expr, scope)
+    return may_start and (
+        _is_model(program, expr, scope)
         and not _ends_in_float(program, expr, scope)
+        or gives_half(program, expr, scope)
     )
 
 
@@ -129,18 +134,18 @@ def _ends_in_float(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
+def bare_uses(node: ast.AST, names: set[str]) -> list[ast.expr]:
     """Uses of `names` in `node` that are not cast to float right away."""
     parents = {
         child: parent
         for parent in shallow(node)
         for child in children_of(parent)
     }
-    found = []
+    found: list[ast.expr] = []
     for inner in shallow(node):
         if (
-            isinstance(inner, ast.Name)
-            and inner.id in names
+            _names(inner) in names
+            and isinstance(inner, (ast.Name, ast.Subscript))
             and isinstance(inner.ctx, ast.Load)
             and not _is_cast(inner, parents)
         ):
@@ -148,7 +153,15 @@ def bare_uses(node: ast.AST, names: set[str]) -> list[ast.Name]:
     return found
 
 
-def _is_cast(name: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
+def _names(node: ast.AST) -> str | None:
+    """`x` of a variable, `x['key']` of what it has under a key."""
+    if isinstance(node, ast.Subscript):
+        is_key = isinstance(node.slice, ast.Constant)
+        return ast.unparse(node) if is_key else None
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _is_cast(name: ast.expr, parents: dict[ast.AST, ast.AST]) -> bool:
     here: ast.AST = name
     while here in parents and not isinstance(here, (ast.stmt, *FUNCTIONS)):
         parent = parents[here]
@@ -169,3 +182,46 @@ def _is_cast(name: ast.Name, parents: dict[ast.AST, ast.AST]) -> bool:
             return False
         here = parent
     return False
+
+
+def gives_half(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether every function in sight that a call in the region runs gives half precision."""
+    given = list(_given_back(program, call, scope))
+    return bool(given) and all(
+        is_half(program, value, inner, known, may_start=True)
+        for value, inner, known in given
+    )
+
+
+def half_entries(program: Program, expr: ast.expr, scope: Scope) -> set[str]:
+    """The keys, as they are written, under which such a function gives half precision in a dict."""
+    if not isinstance(expr, ast.Call):
+        return set()
+    found = [
+        {
+            ast.unparse(key)
+            for key, part in zip(value.keys, value.values, strict=True)
+            if isinstance(key, ast.Constant)
+            and is_half(program, part, inner, known, may_start=True)
+        }
+        for value, inner, known in _given_back(program, expr, scope)
+        if isinstance(value, ast.Dict)
+    ]
+    return set.intersection(*found) if found else set()
+
+
+def _given_back(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope, set[str]]]:
+    """What the functions give back that a call runs, with the half-precision names in there."""
+    for function in program.values.callees(call, scope):
+        inner = program.scope(function)
+        if function.decorator_list or any(
+            region_of(program, one) is not None for one in inner.calls
+        ):
+            return  # it has regions of its own
+        known: set[str] = set()
+        for statement in statements(function.body):
+            note(program, statement, inner, known, may_start=True)
+        for value in returned(function):
+            yield value, inner, known

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from amp_migrate.checks._scaler_states import makes_stepper
+from amp_migrate.model.arguments import argument
+from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.kinds import Kind
+from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import (
     asks_for_absence,
@@ -74,13 +77,19 @@ def _is_kept(program: Program, call: ast.Call) -> bool:
 
 
 def _loops(program: Program, node: ast.AST) -> list[ast.stmt]:
-    """Loops around `node` in its function, innermost first."""
+    """Loops around `node` in its function, innermost first; what a `for` goes over is asked for
+    once.
+    """
     found: list[ast.stmt] = []
+    inner = node
     for around in program.module.ancestors(node):
         if isinstance(around, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
             break
-        if isinstance(around, LOOPS):
+        if isinstance(around, LOOPS) and inner is not getattr(
+            around, "iter", None
+        ):
             found.append(around)
+        inner = around
     return found
 
 
@@ -218,8 +227,6 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
     if _on_first_use(program, call) or function.name in {"__init__", "main"}:
         return None
     depth = max(len(_loops(program, step)) for step in steps)
-    if depth > 1:
-        return None
     often: Often = "epoch" if depth else "batch"
     for site in program.graph.sites(function):
         loops = _loops(program, site.call)
@@ -227,14 +234,54 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
             loops
             and not _makes_optimizer(program, loops[0], site.scope)
             and program.values.callee(site.call, site.scope) is function
+            and (depth <= 1 or _outlives(program, steps, site, loops[-1]))
         ):
             return Made(call, often, None, site.call)
+    if depth > 1:
+        return None
     if not depth and _is_turn(program, function, call):
         return Made(call, "batch", None)
     return (
         Made(call, "epoch", None)
         if depth and _by_name(program, function)
         else None
+    )
+
+
+def _outlives(
+    program: Program, steps: list[ast.Call], site: CallSite, loop: ast.stmt
+) -> bool:
+    """Whether the optimizer that a function steps with was made before the loop of its caller: it
+    is handed over, or kept by the object whose method calls the other.
+    """
+    scope = program.module.scope_of(steps[0])
+    for one in (arg for step in steps for arg in step.args):
+        bound = scope.bindings.get(dotted_name(one) or "", ())
+        if isinstance(one, ast.Name) and [b.how for b in bound] == [
+            "parameter"
+        ]:
+            given = argument(site.call, scope, one.id, scope.takes_receiver)
+            if given is not None and _is_older(
+                program, given, site.scope, loop
+            ):
+                return True
+        own = f"{scope.self_name}." if scope.self_name else None
+        name = dotted_name(one) or ""
+        caller = dotted_name(site.call.func) or ""
+        if own and name.startswith(own) and caller.startswith(own):
+            return True
+    return False
+
+
+def _is_older(
+    program: Program, given: ast.expr, scope: Scope, loop: ast.stmt
+) -> bool:
+    """Whether a variable is bound in front of a loop only."""
+    home = scope.lookup(given.id) if isinstance(given, ast.Name) else None
+    return home is not None and all(
+        bound.statement is not loop
+        and loop not in program.module.ancestors(bound.statement)
+        for bound in home.bindings[dotted_name(given) or ""]
     )
 
 

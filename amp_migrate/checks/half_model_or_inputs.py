@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._half_parts import half_parts
 from amp_migrate.checks._half_weights import bound_name, converts, half_models
 from amp_migrate.config import Settings
 from amp_migrate.model.arguments import argument
@@ -37,6 +38,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """
     if not _has_scaler(program):
         return
+    for part in half_parts(program):
+        yield finding_at(program, part, RULE, _MODEL)
     for scope in program.module.scopes.values():
         for call in scope.calls:
             if not converts(program, call):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._half_arithmetic import computes_in_half
 from amp_migrate.checks._layers_behind import calls_behind, gives_to_layer
 from amp_migrate.checks._loss_steps import loss_steps
 from amp_migrate.checks._region_values import bare_uses, half_names, note
@@ -173,9 +174,14 @@ def _begins_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
         )
     inner = [node for one in runs for node in nodes_in(one)]
     names = {node.attr for node in inner if isinstance(node, ast.Attribute)}
-    return not names & _CASTS and any(
+    if names & _CASTS:
+        return False
+    return any(
         isinstance(node, ast.Call) and _is_functional(program, node.func)
         for node in inner
+    ) or any(
+        computes_in_half(program, one, call, scope)
+        for one in targets(program, call, scope)
     )
 
 

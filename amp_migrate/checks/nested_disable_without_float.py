@@ -74,7 +74,7 @@ def _half_before(program: Program, region: Region, outer: Region) -> set[str]:
     return half_names(program, outer)
 
 
-def _operation(program: Program, use: ast.Name) -> ast.expr:
+def _operation(program: Program, use: ast.expr) -> ast.expr:
     """The call or product around a use."""
     here: ast.AST = use
     while isinstance(parent := program.module.parents[here], ast.expr):
@@ -88,7 +88,7 @@ def _operation(program: Program, use: ast.Name) -> ast.expr:
     return use
 
 
-def _computes(program: Program, use: ast.Name) -> bool:
+def _computes(program: Program, use: ast.expr) -> bool:
     """An argument of a call that computes, or an operand of a matrix product; not logging, nor a
     mere return.
     """

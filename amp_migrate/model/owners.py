@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -27,6 +27,11 @@ _ROLE = {
     "module",
     "torch",
 }
+
+
+_ADDS = ("append", "extend")
+_DEEP = 2
+"""How many variables are looked through for the parameters that an optimizer is made of."""
 
 
 class Owners:
@@ -111,19 +116,46 @@ class Owners:
             origin = origin or self._bound(expr)
             found = set()
             for node in (
-                ast.walk(origin) if isinstance(origin, ast.Call) else ()
+                self._given(origin) if isinstance(origin, ast.Call) else ()
             ):
                 if isinstance(node, ast.Attribute) and node.attr in {
                     "parameters",
                     "named_parameters",
                 }:
-                    dotted = dotted_name(node.value)
-                    found.add(dotted or "?")
-                    found |= self._kept_as(node.value)
+                    model = _unwrapped(node.value)
+                    found.add(dotted_name(model) or "?")
+                    found |= self._kept_as(model)
             self._built[name] = (
                 frozenset() if "?" in found else frozenset(found)
             )
         return self._built[name]
+
+    def _given(self, expr: ast.expr, deep: int = _DEEP) -> Iterator[ast.AST]:
+        """The nodes of an expression, and of what its names have been given before."""
+        for node in ast.walk(expr):
+            yield node
+            if (
+                deep
+                and isinstance(node, ast.Name)
+                and node in self.program.module.parents
+            ):
+                held = self.program.reaching.at(node, node.id).bindings
+                values = [one.value for one in held if one.value is not expr]
+                for value in (*values, *self._added(node)):
+                    if value is not None:
+                        yield from self._given(value, deep - 1)
+
+    def _added(self, name: ast.Name) -> Iterator[ast.expr]:
+        """What a list has got since: `params.extend(net.parameters())`."""
+        for call in self.program.module.scope_of(name).calls:
+            func = call.func
+            if (
+                isinstance(func, ast.Attribute)
+                and func.attr in _ADDS
+                and isinstance(func.value, ast.Name)
+                and func.value.id == name.id
+            ):
+                yield from call.args
 
     def _bound(self, expr: ast.expr) -> ast.expr | None:
         """What a name is given once, be it made by code out of sight."""
@@ -196,6 +228,13 @@ class Owners:
         named = {n for n in among for m in models if self.claims(n, m)}
         named |= {n for n in among if self._is_within(n, models)}
         return [n for n in among if n in named] or None
+
+
+def _unwrapped(model: ast.expr) -> ast.expr:
+    """`net` of `unwrap(net)`"""
+    while isinstance(model, ast.Call) and len(model.args) == 1:
+        model = model.args[0]
+    return model
 
 
 def _part(binding: Binding) -> ast.expr | None:

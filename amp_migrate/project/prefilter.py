@@ -65,6 +65,9 @@ _WRITE = pattern(
     re.MULTILINE,
 )
 _HALF = pattern(rb"\btorch\.(?:bfloat16|float16|half)\b")
+_LOSS = pattern(
+    rb"\b(?:class|def)[ \t]+\w*(?:[Ll]oss|[Cc]riteri(?:on|a))\w*[ \t]*[(:]"
+)
 _LOOPS_AND_REGIONS = (b"backward", b"wraps", b"contextmanager", b"bfloat16")
 """Beside the word autocast: a loop under it, a region that others run in, or one in a type that
 NumPy has not.
@@ -140,7 +143,9 @@ def matters_to_others(data: bytes) -> bool:
     """Tell whether what these bytes define may matter to a step elsewhere that runs it."""
     if _STEP.search(data) is not None or breaks_in_half(data):
         return True
-    return b"torch" in data and _HALF.search(data) is not None
+    return b"torch" in data and (
+        _HALF.search(data) is not None or _LOSS.search(data) is not None
+    )
 
 
 def breaks_in_half(data: bytes) -> bool:

@@ -16,7 +16,8 @@ HARMLESS = frozenset(
 KEEPS_DTYPE = frozenset(
     """
     squeeze unsqueeze view reshape flatten transpose permute contiguous t mean clone chunk
-    split expand repeat detach unbind to cuda
+    split expand repeat detach unbind to cuda abs neg clamp clamp_min clamp_max sigmoid tanh
+    relu sqrt square flip roll
     """.split()
 )
 """Methods that keep the dtype of a tensor; others are taken to make something new."""
@@ -26,6 +27,10 @@ NOT_ELEMENTWISE = frozenset(
     """.split()
 )
 """Operations that autocast runs in float32, or in half: no elementwise arithmetic."""
+LEAVES_RANGE = frozenset(
+    "pow square exp sum log norm var std logsumexp".split()
+)
+"""What is soon out of float16's range, and what autocast runs in float32 for that."""
 LOSS_ARITHMETIC = frozenset(
     """
     sum mean stack cat tensor item squeeze view reshape div neg abs add mul unsqueeze
