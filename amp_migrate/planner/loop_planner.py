@@ -14,9 +14,9 @@ from amp_migrate.planner.files_first import refuse_without_files
 from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.gradient_uses import check_gradients
 from amp_migrate.planner.groups import Group
+from amp_migrate.planner.half_safety.autograd_functions import unprotected
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.bce_islands import set_apart
-from amp_migrate.planner.half_safety.custom_functions import unprotected
 from amp_migrate.planner.half_safety.gradients_inside import refuse_in_callers
 from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards

@@ -98,6 +98,8 @@ VIEWS_OF_ARRAYS = frozenset(
     "T copy flatten ravel reshape squeeze swapaxes transpose".split()
 )
 """Methods and attributes of an array that give the same numbers in another shape."""
+TAKES_NUMBERS = ("isin",)
+"""Comparisons and tests whose first argument may be a number; the others raise for one."""
 TESTS_OF_ARRAYS = ("isnan", "isinf", "isfinite")
 """Functions of NumPy that tell nothing of an array but whether it overflowed."""
 KEEPS_SHAPE = frozenset(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.planner.programs import migrate, output, script
+from tests.planner.programs import migrate, output, script, verdict
 
 STEP = "loss.backward()\noptimizer.step()\n"
 FUNCTION = '''\
@@ -39,6 +39,16 @@ def test_both_methods_are_decorated() -> None:
     new = output(script(LOOP, before=FUNCTION))
     assert "    @staticmethod\n" + FWD in new
     assert "    @staticmethod\n" + BWD in new
+
+
+def test_what_is_written_into_an_argument_would_be_lost_in_a_copy() -> None:
+    source = FUNCTION.replace(
+        "        return x @ w", "        ctx.mark_dirty(x)\n        return x @ w"
+    )
+    assert verdict(script(LOOP, before=source)) == (
+        "refused",
+        "custom-function-without-custom_fwd-bwd",
+    )
 
 
 def test_comments_around_and_in_a_method_stay_as_they_are() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.planner.programs import body, output, text, verdict
+from tests.planner.programs import body, output, script, text, verdict
 
 STEP = "loss.backward()\noptimizer.step()\n"
 
@@ -184,6 +184,22 @@ def test_what_is_written_in_place_is_cast_where_it_is_made(write: str) -> None:
     new = body(f"scores = model(x)\n{write}\nloss = criterion(scores, y)\n{STEP}")
     assert "    scores = model(x).float()\n" in new
     assert new.count(".float()") == 1
+
+
+def test_a_part_is_cast_where_the_whole_is_made() -> None:
+    write = "scores[:, 0][mask] = 1e6"
+    new = body(f"scores = model(x)\n{write}\nloss = criterion(scores, y)\n{STEP}")
+    assert "    scores = model(x).float()\n" in new
+
+
+@pytest.mark.parametrize("test", ["isfinite", "isnan"])
+def test_what_is_asked_for_infinities_is_a_tensor(test: str) -> None:
+    helper = (
+        "import lib\n\n\ndef error(out, y):\n    kept = y.clone()\n    mask = torch.isfinite(y[:, 0])\n"
+        "    kept[:, 0][~mask] = 1e6\n    return (kept - out).abs().mean()\n\n\n"
+    ).replace("isfinite", test)
+    step = "loss = error(model(x), lib.blend(model(x)))\n" + STEP
+    assert "kept = y.clone().float()" in output(script(step, before=helper))
 
 
 @pytest.mark.parametrize("write", ["out[0].masked_fill_(mask, -1e9)", "out[0][mask] = -1e9"])

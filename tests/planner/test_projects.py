@@ -146,6 +146,46 @@ def test_the_scaler_is_made_beside_the_optimizer_and_passed(tmp_path: Path) -> N
     )
 
 
+STEPPER = """
+    class Stepper:
+        def __call__(self, loss, optimizer):
+            loss.backward()
+            optimizer.step()
+"""
+EPOCH = """
+    def train(model, loader, criterion, optimizer, stepper):
+        for x, y in loader:
+            loss = criterion(model(x.cuda()), y.cuda())
+            stepper(loss, optimizer)
+            optimizer.zero_grad()
+"""
+STEPPED = """
+    import torch
+    from torch import nn
+    from misc import Stepper as Steps
+    {train}
+
+    model = nn.Linear(4, 2).cuda()
+    optimizer = torch.optim.{optimizer}
+    train(model, [], nn.MSELoss(), optimizer, Steps())
+"""
+
+
+def test_what_is_called_gets_the_scaler_in_each_program_that_makes_one(tmp_path: Path) -> None:
+    adam = "Adam(model.parameters())"
+    tree = migrated(
+        tmp_path,
+        misc=STEPPER,
+        engine=EPOCH,
+        pretrain=STEPPED.format(train=EPOCH.strip(), optimizer=adam),
+        tune=STEPPED.format(train="from engine import train", optimizer=adam),
+    )
+    assert "scaler):" in tree.texts["misc.py"]
+    assert "optimizer, scaler=scaler)" in tree.texts["pretrain.py"]
+    assert "optimizer, scaler=scaler)" in tree.texts["engine.py"]
+    assert tree.line("tune.py", "train(model, [], nn.MSELoss(), optimizer, Steps(), scaler=scaler)")
+
+
 def test_a_folder_that_the_search_path_names_is_found(tmp_path: Path) -> None:
     main = MAIN.replace("from engine", "import _init_paths\n    from core.engine")
     tree = migrated(

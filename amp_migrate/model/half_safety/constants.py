@@ -197,6 +197,7 @@ def where_made(
     """
     if _is_made_here(asked, tensor, scope):
         return (tensor,)
+    tensor = _whole(asked, tensor, scope)
     if (
         not isinstance(tensor, ast.Name)
         or not scope.is_function
@@ -218,6 +219,15 @@ def where_made(
         return ()
     home = asked.inference.program.module.scope_of
     return tuple(one for one in found if asked.needs_cast(one, home(one)))
+
+
+def _whole(asked: Asked, tensor: ast.expr, scope: Scope) -> ast.expr:
+    """`flow` of `flow[:, 0][mask] = 1e6`: a part of a tensor has the dtype of the tensor."""
+    while isinstance(tensor, ast.Subscript):
+        if asked.fact(tensor.value, scope).container:
+            break
+        tensor = tensor.value
+    return tensor
 
 
 def _is_made_here(asked: Asked, tensor: ast.expr, scope: Scope) -> bool:

@@ -6,8 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.spelling import Spelling
+from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import AddDecorator, Edit
 from amp_migrate.torch_facts import amp_api, ops
@@ -71,6 +74,37 @@ def decorator(
         ):
             return found
     return None
+
+
+def writes_in_place(custom: Custom) -> bool:
+    """Whether its forward writes into what it is given: of inputs that are cast, into copies."""
+    forward = custom.method("forward")
+    return forward is not None and any(
+        isinstance(node, ast.Attribute) and node.attr == "mark_dirty"
+        for node in nodes_in(forward)
+    )
+
+
+def unprotected(node: ast.AST, custom: Custom, *, elsewhere: bool) -> Refusal:
+    """Why a region cannot run a custom function; `elsewhere`: where its file may be changed, it
+    gets its decorators.
+    """
+    if writes_in_place(custom):
+        return Refusal(
+            "custom-function-without-custom_fwd-bwd",
+            node,
+            f"`{custom.node.name}` would get half tensors, and writes into what it is given: "
+            "torch.amp.custom_fwd would hand it a copy. Call it with autocast switched off",
+        )
+    return Refusal(
+        "custom-function-without-custom_fwd-bwd",
+        node,
+        (
+            f"`{custom.node.name}` would get half tensors: decorate its forward with "
+            "torch.amp.custom_fwd and its backward with custom_bwd"
+        ),
+        (resolved(custom.program.module.path),) if elsewhere else (),
+    )
 
 
 def decorate(program: Program, method: Function, text: str) -> Edit:

@@ -25,6 +25,8 @@ from amp_migrate.planner.half_safety.autograd_functions import (
     decorator,
     functions,
     multiplies,
+    unprotected,
+    writes_in_place,
     written,
 )
 from amp_migrate.planner.half_safety.half_gradients import raises_on_half
@@ -34,7 +36,6 @@ from amp_migrate.planner.half_safety.inner_graphs import (
 )
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.spelling import Spelling
-from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import Edit
 from amp_migrate.torch_facts.amp_api import EXTENSIONS
@@ -89,6 +90,8 @@ def _mendable(program: Program, custom: Custom) -> bool:
     methods = _methods(custom)
     of_class = sum(map(_is_of_class, methods))
     if len(methods) < 2 or custom.method("setup_context") or of_class == 1:
+        return False
+    if writes_in_place(custom) and not copies_flags(custom):
         return False
     if copies_flags(custom) and any(
         _multiplies(program, one) and not is_in_sight(program, one)
@@ -359,21 +362,6 @@ def refuse_unprotected(
     ):
         return None
     raise unprotected(call, custom, elsewhere=not is_own)
-
-
-def unprotected(node: ast.AST, custom: Custom, *, elsewhere: bool) -> Refusal:
-    """Why a region cannot run a custom function; `elsewhere`: where its file may be changed, it
-    gets its decorators.
-    """
-    return Refusal(
-        "custom-function-without-custom_fwd-bwd",
-        node,
-        (
-            f"`{custom.node.name}` would get half tensors: decorate its forward with "
-            "torch.amp.custom_fwd and its backward with custom_bwd"
-        ),
-        (resolved(custom.program.module.path),) if elsewhere else (),
-    )
 
 
 def _refuse_old_style(call: ast.Call, custom: Custom) -> None:

@@ -22,6 +22,10 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Module
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.scaler_placement.called_objects import (
+    class_called,
+    handed_to,
+)
 from amp_migrate.planner.scaler_placement.decorated import (
     refuse_strict_wrappers,
     registrar,
@@ -282,11 +286,13 @@ def _unlinked(
     file = program.module.scopes[node].module
     here = Path(resolved(file.path))
     linked = {resolved(f.path) for f in program.module.files}
+    called = class_called(program, node)
+    name = (called or node).name
     users = [
-        u
-        for u in project.users(str(here), node.name, *words)
-        if u not in linked
+        u for u in project.users(str(here), name, *words) if u not in linked
     ]
+    if called is not None and not users:
+        users = [u for u in handed_to(program, called) if u not in linked]
     if program.module.scopes[node].parent is file.root:
         users = [u for u in users if _may_name(u, node.name)]
     if isinstance(node, ast.ClassDef):

@@ -21,6 +21,7 @@ from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (
     ATTRIBUTES_OF_TENSORS,
     ONLY_OF_TENSORS,
+    TAKES_NUMBERS,
 )
 from amp_migrate.torch_facts.ops import EVERY, Op
 
@@ -379,6 +380,8 @@ def _takes(op: Op, call: ast.Call, expr: ast.expr, named: str | None) -> bool:
     if named is not None:
         return named in _NAMED and bool(op.tensors)
     place = next((i for i, one in enumerate(call.args) if one is expr), None)
+    if place == 0 and op.result == "bool" and op.name not in TAKES_NUMBERS:
+        return True
     return place is not None and (op.tensors == EVERY or place in op.tensors)
 
 
