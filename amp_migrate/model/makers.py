@@ -12,6 +12,7 @@ from amp_migrate.model.arguments import default_of
 from amp_migrate.model.kinds import UNKNOWN, Kind, Value, library_kind
 from amp_migrate.model.looked_up import module_searched
 from amp_migrate.model.names import dotted_name
+from amp_migrate.model.searched_classes import searched_optimizer
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ class Makers:
             value._replace(origin=call)
             for value in self._instances(call.func, scope, _DEEP)
         ]
-        return self.values.join(found) if found else UNKNOWN
+        if found:
+            return self.values.join(found)
+        return searched_optimizer(self.values, call, scope)
 
     def _instances(
         self, maker: ast.expr, scope: Scope, deep: int

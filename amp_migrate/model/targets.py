@@ -13,13 +13,19 @@ from amp_migrate.model.model_layers import layers
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.partials import bound_call
 from amp_migrate.model.sources import held, put_into
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.syntax import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    returned,
+)
 from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _DEEP = 8
+_SET = "self.forward"
 
 
 def targets(
@@ -87,6 +93,16 @@ def kept_functions(
             dict.fromkeys(_kept_functions(program, expr, scope, deep))
         ),
     )
+
+
+def kept_lambdas(
+    program: Program, func: ast.expr, scope: Scope
+) -> Iterator[ast.Lambda]:
+    """`self.loss = lambda x, y: bce(x, y)`, where `self.loss(x, y)` is called."""
+    if isinstance(func, (ast.Name, ast.Attribute)):
+        for home, value, _ in held(program, func, scope):
+            if home is program and isinstance(value, ast.Lambda):
+                yield value
 
 
 def _kept_functions(
@@ -282,3 +298,25 @@ def own_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
         method = program.graph.method(cls, name)
         if isinstance(method, FUNCTIONS):
             yield method
+    for one in program.graph.lineage(cls):
+        for binding in program.module.scopes[one].bindings.get(_SET, ()):
+            if binding.value is not None:
+                yield from _put_there(program, cls, binding.value)
+
+
+def _put_there(
+    program: Program, cls: ast.ClassDef, value: ast.expr
+) -> Iterator[Function]:
+    """`self.forward = self.forward_train`; a function of the file."""
+    head, _, name = (dotted_name(value) or "").rpartition(".")
+    if value not in program.module.parents:
+        return
+    scope = program.module.scope_of(value)
+    is_own = bool(head) and head == scope.self_name
+    found = (
+        program.graph.method(cls, name)
+        if is_own
+        else program.graph.function_at(value, scope)
+    )
+    if isinstance(found, FUNCTIONS):
+        yield found

@@ -124,7 +124,9 @@ class _Reader:
         elif func.attr == "step":
             scaled = self.forms.is_scaler(func.value) and bool(call.args)
             owner = call.args[0] if scaled else func.value
-            self._add("step", scope, ast.unparse(owner), call.lineno, scaled)
+            handed = [*call.args, *(one.value for one in call.keywords)]
+            is_given = any(map(self.forms.is_scaler, handed))
+            self._add("step", scope, ast.unparse(owner), call.lineno, scaled or is_given)
         elif func.attr == "unscale_":
             self.unscaled[scope] = True
         return func.attr in ("backward", "step") if isinstance(func, ast.Attribute) else True

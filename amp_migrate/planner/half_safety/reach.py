@@ -24,6 +24,7 @@ from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.targets import (
     kept_functions,
+    kept_lambdas,
     makers,
     own_forwards,
     targets,
@@ -136,6 +137,7 @@ def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Code, ...]:
             *targets(program, call, scope),
             *possible(program, call, scope),
             *_constructors(program, call, scope),
+            *kept_lambdas(program, call.func, scope),
         )
 
     return program.remembered((_called, call, scope), found)
