@@ -14,6 +14,7 @@ from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.construction_sites import ConstructionSites
 from amp_migrate.model.handed_calls import all_followed, handed_calls
 from amp_migrate.model.handed_nowhere import stays
+from amp_migrate.model.import_reads import is_import
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.object_calls import (
     ObjectFlow,
@@ -43,7 +44,7 @@ class CallGraph:
         self._constructions: dict[
             ast.ClassDef, list[tuple[ast.Call, Scope]]
         ] = {}
-        self._defined: dict[tuple[str, bool, Scope], list[ast.AST]] = {}
+        self._defined: dict[tuple[str, bool, Scope, bool], list[ast.AST]] = {}
         self._own_calls: dict[
             str, tuple[dict[ast.ClassDef, list[Site]], list[Site]]
         ] = {}
@@ -91,28 +92,41 @@ class CallGraph:
         if known is None:
             dotted = dotted_name(expr)
             is_name = isinstance(expr, ast.Name)
-            found = self._named(dotted, is_name, scope) if dotted else []
+            found = self._named(dotted, is_name, scope, expr) if dotted else []
             known = known_by_then(self.module, found, expr, scope)
             self._behind[place] = known
         return known
 
-    def _named(self, dotted: str, plain: bool, scope: Scope) -> list[ast.AST]:
-        key = (dotted, plain, scope)
+    def _named(
+        self,
+        dotted: str,
+        plain: bool,
+        scope: Scope,
+        node: ast.expr | None = None,
+    ) -> list[ast.AST]:
+        key = (
+            dotted,
+            plain,
+            scope,
+            is_import(dotted.partition(".")[0], scope, node),
+        )
         if key not in self._defined:
-            self._defined[key] = self._found(*key)
+            self._defined[key] = self._found(dotted, plain, scope, node)
         return self._defined[key]
 
-    def _found(self, dotted: str, plain: bool, scope: Scope) -> list[ast.AST]:
+    def _found(
+        self, dotted: str, plain: bool, scope: Scope, node: ast.expr | None
+    ) -> list[ast.AST]:
         home = scope.lookup(dotted) if plain else None
         found: list[ast.AST] = (
             [b.statement for b in home.bindings[dotted]] if home else []
         )
         if (
-            any(isinstance(node, (*FUNCTIONS, ast.ClassDef)) for node in found)
+            any(isinstance(one, (*FUNCTIONS, ast.ClassDef)) for one in found)
             or len(self.module.files) == 1
         ):
             return found
-        origin = self.module.elsewhere(dotted, scope)
+        origin = self.module.elsewhere(dotted, scope, node)
         return (
             [b.statement for b in origin[0].bindings[origin[1]]]
             if origin

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.import_reads import is_import
 from amp_migrate.model.kinds import Kind, Value, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.partials import bound_calls
@@ -182,10 +183,8 @@ class Forwards:
 
     def _is_imported(self, func: ast.expr, scope: Scope) -> bool:
         head = (dotted_name(func) or "").partition(".")[0]
-        home = scope.lookup(head)
-        return self.module.canonical(func) is not None and (
-            home is None or all(b.how == "import" for b in home.bindings[head])
-        )
+        named = self.module.canonical(func) is not None
+        return named and is_import(head, scope, func)
 
     def _is_library_forward(self, call: ast.Call, scope: Scope) -> bool:
         """A function out of sight that is handed a model; of torch's own, those that run it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.import_reads import is_import
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Module, Scope
 
@@ -65,7 +66,7 @@ class Imported:
         if origin is None:
             return [] if scope.lookup(head) else _by_stars(scope.module, head)
         is_near = not origin.startswith("torch")
-        return [origin] if is_near and self._is_import(head, scope) else []
+        return [origin] if is_near and is_import(head, scope) else []
 
     def definition(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """The class or function in another file of the project that an imported name refers to."""
@@ -84,7 +85,7 @@ class Imported:
         if canonical.startswith("torch.") or not self.is_import(expr, scope):
             return None
         dotted = dotted_name(expr) or ""
-        if self.module.elsewhere(dotted, scope) is not None:
+        if self.module.elsewhere(dotted, scope, expr) is not None:
             return None
         others = scope.module.imports.otherwise(dotted)
         names = (canonical, *others)
@@ -111,16 +112,8 @@ class Imported:
 
     def is_import(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether the head of a dotted name is an import, and nothing else, as seen from there."""
-        return self._is_import(
-            (dotted_name(expr) or "").partition(".")[0], scope
-        )
-
-    def _is_import(self, head: str, scope: Scope) -> bool:
-        """Whether nothing but imports sets a name."""
-        home = scope.lookup(head)
-        return home is None or all(
-            b.how == "import" for b in home.bindings[head]
-        )
+        head = (dotted_name(expr) or "").partition(".")[0]
+        return is_import(head, scope, expr)
 
     def _from_star(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """A name that only `from losses import *` can have brought."""

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from amp_migrate.model.import_reads import is_import
 from amp_migrate.model.names import Imports, imports_of
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.node_tables import Blocks, Parents, Scopes
@@ -146,13 +147,12 @@ class Linked(Module):
 
     # -- names that lead from file to file
 
-    def elsewhere(self, dotted: str, scope: Scope) -> tuple[Scope, str] | None:
+    def elsewhere(
+        self, dotted: str, scope: Scope, node: ast.expr | None = None
+    ) -> tuple[Scope, str] | None:
         """Where an imported name is bound: the scope of another file, and the name there."""
         head, _, rest = dotted.partition(".")
-        home = scope.lookup(head)
-        if home is not None and not all(
-            b.how == "import" for b in home.bindings[head]
-        ):
+        if not is_import(head, scope, node):
             return None
         return next(
             (

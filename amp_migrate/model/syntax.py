@@ -104,9 +104,11 @@ class Module:
     def imports(self) -> Imports:
         return imports_of(self.import_statements)
 
-    def elsewhere(self, dotted: str, scope: Scope) -> tuple[Scope, str] | None:
+    def elsewhere(
+        self, dotted: str, scope: Scope, node: ast.expr | None = None
+    ) -> tuple[Scope, str] | None:
         """Where a name that a file of this program imports is bound: the scope of another file of
-        it, and the name there.
+        it, and the name there. Read at `node`, it may be bound to something else further down.
         """
         return None
 
