@@ -362,7 +362,11 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         half |= inference.of(one, scope).dtypes & DType.HALF
         half |= held_half(inference, one, whole=True)
     if not half:
-        is_named = inference.program.canonical(call.func) is not None
+        program = inference.program
+        is_named = (
+            program.canonical(call.func) is not None
+            or program.values.abroad(call.func, scope) is not None
+        )  # the latter by `from helpers import *`
         is_model = not is_named and any(
             inference.of(one, scope).may_be_tensor for one in call.args
         )
