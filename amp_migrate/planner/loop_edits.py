@@ -14,6 +14,7 @@ from amp_migrate.planner.half_safety.autograd_functions import Custom
 from amp_migrate.planner.loop import Loop
 from amp_migrate.planner.notebook_cells import spans_cells
 from amp_migrate.planner.regions import Hoist, Region, Regions, receivers
+from amp_migrate.planner.scaler_placement.given import given_in
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.spelling import Spellings, loss_name
 from amp_migrate.planner.weight_cache import loses_gradients
@@ -75,10 +76,10 @@ class LoopEdits:
                 self.wrap(region, self._of_region(scope, region, plan.scaler))
             )
         for where, region in plan.above:
-            visible = self.wiring.scalers.visible(where)
-            edits.append(
-                self.wrap(region, self._of_region(where, region, visible))
-            )
+            given = given_in(self.wiring, where, scope)
+            if given is not None:
+                header = self._of_region(where, region, given)
+                edits.append(self.wrap(region, header))
         edits += [self._apart(run) for run in self._runs(plan.islands)]
         hoisted = {id(h.backward) for h in plan.regions.hoists}
         for hoist in plan.regions.hoists:

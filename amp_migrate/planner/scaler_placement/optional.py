@@ -130,3 +130,19 @@ def divided(
     """
     idle = [s for s in sites if not names or given_none(s, inner, names)]
     return [one for one in sites if one not in idle], idle
+
+
+def counterparts(inner: Scope, other: Scope, names: list[str]) -> list[str]:
+    """What the parameters `names` of a function are called in one that the same calls may reach:
+    as they are, or what stands at their place; none where it lacks one.
+    """
+    ours, theirs = ([p.arg for p in s.parameters()] for s in (inner, other))
+    found: list[str] = []
+    for name in names:
+        head, dot, rest = name.partition(".")
+        place = ours.index(head) if head in ours else len(theirs)
+        at_place = (
+            head if head in theirs else (*theirs, "")[min(place, len(theirs))]
+        )
+        found += [at_place + dot + rest] if at_place else []
+    return found if len(found) == len(names) else []

@@ -11,7 +11,7 @@ from amp_migrate.model.call_sites import CallSite
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
 from amp_migrate.planner.amp_switch import SwitchFinder
-from amp_migrate.planner.refusal import Refusal, what_was_read
+from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.attribute_homes import (
     attribute_homes,
 )
@@ -25,18 +25,19 @@ from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.lifetimes import check_lifetimes
 from amp_migrate.planner.scaler_placement.makers import (
     attribute_makers,
-    kept_by_class,
     makers,
 )
 from amp_migrate.planner.scaler_placement.optional import (
     Optional,
     called_without,
+    counterparts,
     divided,
     given_at,
     optional,
     passes_none,
     refuse_idle,
 )
+from amp_migrate.planner.scaler_placement.roots import place_of_root
 from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import (
     are_made_here,
@@ -141,10 +142,10 @@ class Wiring:
         }
         if loops:
             self.stepped |= {name.rpartition(".")[2] for name in roots}
-        kinds = {
-            name: self._where(name, scope, node) for name, node in roots.items()
+        homes = {
+            place_of_root(self.program, name, scope, node)
+            for name, node in roots.items()
         }
-        homes = {where for where in kinds.values() if where is not None}
         if len(homes) != 1:
             raise Refusal(
                 "unsupported-shape",
@@ -167,25 +168,6 @@ class Wiring:
         statements = [self.program.module.statement_of(o) for o in optimizers]
         self.scalers.make(Home(scope, top=True), statements[:1], scope)
         return self.name
-
-    def _where(self, name: str, scope: Scope, node: ast.expr) -> str | None:
-        head, _, rest = name.partition(".")
-        here: Scope | None = scope
-        while here is not None:
-            if here.self_name == head and rest:
-                return "self." + here.qualname.rpartition(".")[0]
-            here = here.parent
-        home = scope.lookup(head)
-        if home is not None and home.class_name == head:
-            raise kept_by_class(name, node)
-        if home is None:
-            raise Refusal(
-                "optimizer-not-in-sight",
-                node,
-                f"nothing in {what_was_read(self.program)} defines `{head}`: name the files that "
-                "it comes from too",
-            )
-        return home.qualname
 
     # -- a local of the scope, of an enclosing function, or of the module
 
@@ -283,9 +265,11 @@ class Wiring:
             refuse_idle(self.program, called, self.edits)
         return self.name
 
-    def thread(self, function: Function, names: list[str]) -> None:
+    def thread(
+        self, function: Function, names: list[str], *, as_peer: bool = False
+    ) -> None:
         """Give `function` a parameter for the scaler and pass it at every call, making it where
-        the optimizer is made.
+        the optimizer is made. A peer may be called without an optimizer.
         """
         if id(function) in self.scalers.threaded:
             return
@@ -295,7 +279,7 @@ class Wiring:
         self.scalers.threaded.add(id(function))
         self._may_lack(function, found, names)
         before = len(self.edits)
-        self._pass_to(function, found, names)
+        self._pass_to(function, found, names, as_peer=as_peer)
         if found.handed and len(self.edits) == before:
             raise Refusal(
                 "callers-unknown",
@@ -309,10 +293,16 @@ class Wiring:
                 AddParameter(self.program.module.span(function), name, default)
             ] = None
         for peer in found.peers:
-            self.thread(peer, [])
+            theirs = counterparts(inner, self.program.scope(peer), names)
+            self.thread(peer, theirs, as_peer=True)
 
     def _pass_to(
-        self, function: Function, found: Callers, names: list[str]
+        self,
+        function: Function,
+        found: Callers,
+        names: list[str],
+        *,
+        as_peer: bool,
     ) -> None:
         """The scaler at each call; those that pass no optimizer come last, when all scalers have
         been made, and do without where there is none.
@@ -320,7 +310,12 @@ class Wiring:
         inner = self.program.scope(function)
         training, idle = divided(found.sites, inner, names)
         for site in training:
-            self._pass_at(site, function, names)
+            try:
+                self._pass_at(site, function, names)
+            except Refusal as refusal:
+                if not as_peer or refusal.files:
+                    raise
+                idle.append(site)
         for site in idle:
             self.epochs.note(site.call, function)
             value = self.scalers.visible_at(site)
