@@ -25,6 +25,7 @@ from amp_migrate.planner.parameter_uses import ParameterUses
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.step_calls import check_value
 from amp_migrate.planner.turn import OptimizerStep
+from amp_migrate.planner.turn_ends import cut_off
 
 
 class GradientsAtStep(LaterSteps):
@@ -226,8 +227,8 @@ class GradientsAtStep(LaterSteps):
         if not self._header_effect(statement) & EventKind.ZERO_GRAD:
             return False
         owners = {dotted_name(func.value) for func in clearing(statement)}
-        return bool(owners & self._owners(step)) and not self._ends_turn(
-            statement
+        return bool(owners & self._owners(step)) and not cut_off(
+            self.program.module, statement, step.statement
         )
 
     def _check_never_cleared(self, step: OptimizerStep) -> None:

@@ -13,9 +13,9 @@ from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.loss_flow import header
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.turn import OptimizerStep
+from amp_migrate.planner.turn_ends import cut_off
 from amp_migrate.planner.unscaling import Unscaling
 
-EXITS = (ast.Continue, ast.Break, ast.Return)
 CLEARING = ("zero_grad", "grad")
 """What stands wherever gradients are cleared: a call, or `p.grad = None`."""
 
@@ -50,20 +50,15 @@ class LaterSteps(Unscaling):
         start, end = (
             self.flow.step(one.statement).order for one in (other, step)
         )
+        module = self.program.module
         mine, its = map(self._guards, (step.statement, other.statement))
         return (
             other.key == step.key
             and start < end
             and self._loop(other.statement) is self._loop(step.statement)
             and (mine <= its or its <= mine)
-            and not self._ends_turn(other.statement)
+            and not cut_off(module, other.statement, step.statement)
         )
-
-    def _ends_turn(self, statement: ast.stmt) -> bool:
-        """Whether what follows a statement in its block ends the turn."""
-        block = self.program.module.block_of(statement)
-        rest = block[block.index(statement) :]
-        return any(isinstance(one, (*EXITS, ast.Raise)) for one in rest)
 
     def _check_left(self, step: OptimizerStep) -> None:
         """Two steps with a backward between them, where nothing clears what the first left."""

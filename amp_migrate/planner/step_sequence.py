@@ -6,6 +6,7 @@ import ast
 
 from amp_migrate.model.syntax import LOOPS, blocks
 from amp_migrate.planner.turn import OptimizerStep
+from amp_migrate.planner.turn_ends import EXITS
 from amp_migrate.planner.updates import Updates
 from amp_migrate.rewrite.edits import (
     Edit,
@@ -14,8 +15,6 @@ from amp_migrate.rewrite.edits import (
     ReplaceExpression,
     Template,
 )
-
-_EXITS = (ast.Continue, ast.Break, ast.Return)
 
 
 class Cycle(Updates):
@@ -93,7 +92,7 @@ class Cycle(Updates):
 
     def _exits_in(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements that leave the loop body (or function) around `statement`."""
-        if isinstance(statement, _EXITS):
+        if isinstance(statement, EXITS):
             return [statement]
         if isinstance(
             statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

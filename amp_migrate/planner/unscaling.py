@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from functools import cached_property
 
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.queries import names_set, nodes_in
-from amp_migrate.model.syntax import LOOPS, shallow
-from amp_migrate.planner.averaged_gradients import averages
+from amp_migrate.model.syntax import LOOPS
 from amp_migrate.planner.conditional_helpers import refuse_conditional_helper
+from amp_migrate.planner.halfway import Halfway
 from amp_migrate.planner.loops_over_optimizers import once_more
 from amp_migrate.planner.loss_flow import header
-from amp_migrate.planner.passed_on import own_method, passed_on
+from amp_migrate.planner.passed_on import passed_on
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.turn import OptimizerStep, Turn
+from amp_migrate.planner.turn import OptimizerStep
 from amp_migrate.rewrite.edits import Edit, InsertBefore, Template
 
 
-class Unscaling(Turn):
+class Unscaling(Halfway):
     """Places of `unscale_` in one scope."""
 
     def _for_all(
@@ -204,96 +202,9 @@ class Unscaling(Turn):
             for loop in self.program.module.ancestors(branching)
         )
 
-    def _refuse_read_halfway(self, last: int) -> None:
-        """Between two backwards into the same gradients they cannot be unscaled: what the second
-        one adds would be scaled.
-        """
-        earlier = bisect_left(self._step_orders, last)
-        stepped = self._step_orders[earlier - 1] if earlier else -1
-        after = bisect_right(self._backward_orders, stepped)
-        first = (
-            self._backward_orders[after]
-            if after < len(self._backward_orders)
-            else last
-        )
-        self._refuse_own_methods(first, last)
-        read = bisect_right(self._read_orders, first)
-        if read < len(self._read_orders) and self._read_orders[read] < last:
-            raise Refusal(
-                "grad-read-before-unscale",
-                self.flow.steps[self._read_orders[read]].statement,
-                "gradients are read here, between two backward passes, when they carry the "
-                "scaler's factor (65,536 at first) and cannot be unscaled yet",
-            )
-
-    def _refuse_own_methods(self, first: int, last: int) -> None:
-        """`optimizer.step_kd()` between two backwards."""
-        roots = (
-            node
-            for step in self.flow.steps[first + 1 : last]
-            for root in header(step.statement)
-            for node in shallow(root)
-        )
-        for call in (one for one in roots if isinstance(one, ast.Call)):
-            refusal = own_method(self.program, call, self.scope)
-            if refusal is not None:
-                raise refusal
-
-    @cached_property
-    def _step_orders(self) -> list[int]:
-        return self._orders(
-            lambda one: bool(self._header_effect(one) & EventKind.STEP)
-        )
-
-    @cached_property
-    def _read_orders(self) -> list[int]:
-        return self._orders(self._reads)
-
-    def _orders(self, wanted: Callable[[ast.stmt], bool]) -> list[int]:
-        """The places in the flow of the statements that are wanted, in order."""
-        return [one.order for one in self.flow.steps if wanted(one.statement)]
-
     def _writes(self, statement: ast.stmt) -> bool:
         writes = self._header_effect(statement) & EventKind.WRITES_GRADIENTS
         return bool(writes) and not self._averages(statement)
-
-    def _reads(self, statement: ast.stmt) -> bool:
-        """Whether a statement itself reads gradients, averaging over processes aside."""
-        if (
-            not self._header_effect(statement) & EventKind.READS_GRADIENTS
-            or self._header_effect(statement) & EventKind.STEP
-        ):
-            return False
-        return not (
-            self._averages(statement) or self._inside_reducer_loop(statement)
-        )
-
-    def _averages(self, statement: ast.stmt) -> bool:
-        """Whether a call in a statement averages gradients over processes."""
-        calls = [
-            n
-            for root in header(statement)
-            for n in shallow(root)
-            if isinstance(n, ast.Call)
-        ]
-        return any(averages(self.program, call, self.scope) for call in calls)
-
-    def _inside_reducer_loop(self, statement: ast.stmt) -> bool:
-        """`for p in ...: all_reduce(p.grad); p.grad /= n` averages as a whole."""
-        for parent in self.program.module.ancestors(statement):
-            if parent is self.scope.node:
-                break
-            if (
-                isinstance(parent, LOOPS)
-                and not self.program.effects.of_statement(parent, self.scope)
-                & EventKind.BACKWARD
-            ):
-                return any(
-                    isinstance(n, ast.Call)
-                    and averages(self.program, n, self.scope)
-                    for n in shallow(parent)
-                )
-        return False
 
     def _of_optimizer(self, reader: ast.stmt, step: OptimizerStep) -> bool:
         """Whether the gradients read belong to the step's optimizer, where several step after one

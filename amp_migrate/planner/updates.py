@@ -7,9 +7,9 @@ import ast
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.syntax import LOOPS, blocks
 from amp_migrate.planner.gradients_at_step import GradientsAtStep
-from amp_migrate.planner.later_steps import EXITS
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.turn import OptimizerStep
+from amp_migrate.planner.turn_ends import EXITS
 
 
 class Updates(GradientsAtStep):

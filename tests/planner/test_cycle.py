@@ -292,3 +292,29 @@ def test_bfloat16_has_no_cycle() -> None:
     new = body(f"{REGION}{BACKWARD}{CLIP}optimizer.step()\n", dtype="bfloat16")
     assert "scaler" not in new
     assert new.endswith(f"{BACKWARD}{CLIP}optimizer.step()\n")
+
+
+def _turned(statements: str) -> str:
+    return "".join(f"    {one}\n" for one in statements.splitlines())
+
+
+NORM = "norms.append(model.weight.grad.norm())\n"
+ENDS_EARLIER = {
+    "a turn that goes on": f"if plain:\n    optimizer.step()\n    continue\n{NORM}{REGION}loss.backward()\n",
+    "a block of it": f"if plain:\n    with timer:\n        optimizer.step()\n    continue\n{NORM}{REGION}loss.backward()\n",
+    "the other branch": f"if plain:\n    optimizer.step()\nelse:\n{_turned(NORM + REGION)}    loss.backward()\n",
+}
+
+
+@pytest.mark.parametrize("middle", ENDS_EARLIER.values(), ids=ENDS_EARLIER)
+def test_a_step_that_a_turn_does_not_make_is_none_before_a_read(middle: str) -> None:
+    assert verdict(f"{REGION}{BACKWARD}{middle}optimizer.step()\n") == (
+        "refused",
+        "grad-read-before-unscale",
+    )
+
+
+def test_a_read_of_a_turn_that_ends_is_none_between_two_backwards() -> None:
+    early = f"if plain:\n    {CLIP}    optimizer.step()\n    continue\n"
+    new = body(f"{REGION}{BACKWARD}{early}{REGION}loss.backward()\noptimizer.step()\n")
+    assert new.count("scaler.unscale_(optimizer)\n") == 1
