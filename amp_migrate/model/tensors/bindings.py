@@ -90,29 +90,34 @@ def _set_from_outside(inference: Inference, binding: Binding) -> Iterator[Fact]:
 
 
 def _filled(inference: Inference, binding: Binding, made: Fact) -> Fact:
-    """A list with what is appended to it later."""
+    """A list with what is appended to it later, or put in the place of what it held."""
     value = binding.value
-    if not isinstance(value, (ast.List, ast.Call)):
+    if not isinstance(value, (ast.List, ast.ListComp, ast.Call)):
         return made
-    added = inference.program.remembered(
-        "appended", lambda: _appended(inference.program)
-    )
-    scope = inference.program.module.scope_of(binding.statement)
-    found = [
-        inference.of(one, where)
-        for name in _targets(binding)
-        for one, where in added.get(name, ())
-        if _same_home(name, scope, where)
-    ]
+    found = list(_put_in(inference, binding))
     if not found:
         return made
-    held = join([one._replace(elements=(), container=False) for one in found])
-    before = (
-        made.dtypes
-        if isinstance(value, ast.List) and value.elts
-        else DType.NONE
+    if isinstance(value, ast.ListComp) or _has_parts(value):
+        found.append(made)
+    parts = [one._replace(elements=(), container=False) for one in found]
+    return join(parts)._replace(bounds=None, container=True)
+
+
+def _has_parts(value: ast.expr) -> bool:
+    return isinstance(value, ast.List) and bool(value.elts)
+
+
+def _put_in(inference: Inference, binding: Binding) -> Iterator[Fact]:
+    program = inference.program
+    added = program.remembered("appended", lambda: _appended(program))
+    written = program.remembered(
+        "placed", lambda: _written(program, deep=False)
     )
-    return Fact(held.dtypes | before, container=True, origin=held.origin)
+    scope = program.module.scope_of(binding.statement)
+    for name in _targets(binding):
+        for one, where in (*added.get(name, ()), *written.get(name, ())):
+            if _same_home(name, scope, where):
+                yield inference.of(one, where)
 
 
 _ADDING = ("append", "appendleft", "extend", "insert")
@@ -148,8 +153,12 @@ def _is_written(inference: Inference, binding: Binding) -> bool:
     return any(one.may_be_tensor and not one.origin for one in facts)
 
 
-def _written(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
-    """What is written into parts of each name and attribute, `rows[i] = y`."""
+def _written(
+    program: Program, *, deep: bool = True
+) -> dict[str, list[tuple[ast.expr, Scope]]]:
+    """What is written into parts of each name and attribute, `rows[i] = y`; with `deep`, into
+    parts of parts, too.
+    """
     found: dict[str, list[tuple[ast.expr, Scope]]] = {}
     for node in program.module.parents:
         if not isinstance(node, (ast.Assign, ast.AugAssign)):
@@ -158,11 +167,18 @@ def _written(program: Program) -> dict[str, list[tuple[ast.expr, Scope]]]:
             node.targets if isinstance(node, ast.Assign) else [node.target]
         )
         for target in targets:
-            name = _whole(target)
+            name = _whole(target) if deep else _holder(target)
             if name is not None:
                 where = program.module.scope_of(node)
                 found.setdefault(name, []).append((node.value, where))
     return found
+
+
+def _holder(target: ast.expr) -> str | None:
+    """`rows` of `rows[i]`."""
+    if not isinstance(target, ast.Subscript):
+        return None
+    return dotted_name(target.value)
 
 
 def _whole(target: ast.expr) -> str | None:
