@@ -12,6 +12,7 @@ from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact, join
+from amp_migrate.model.unknown_models import methods_abroad
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.reach import own_version, perhaps_reachable
 
@@ -40,7 +41,12 @@ class HandedFacts:
     def _abroad(
         self, program: Program, call: ast.Call, scope: Scope
     ) -> Iterator[Scope]:
-        for home, inner in run_by(program, call, scope):
+        methods = methods_abroad(program, call, scope)
+        found = (
+            *run_by(program, call, scope),
+            *((home, home.scope(one)) for home, one in methods),
+        )
+        for home, inner in dict.fromkeys(found):
             if home is not program and isinstance(inner.node, FUNCTIONS):
                 where, body = own_version(self._program, home, inner.node)
                 yield where.scope(body)
