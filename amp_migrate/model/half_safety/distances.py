@@ -8,19 +8,20 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.origins import values_of
+from amp_migrate.model.half_safety.squared_lengths import (
+    on_diagonals,
+    root_name,
+    shown_of,
+)
 from amp_migrate.model.literals import number
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.torch_facts import ops
 
 _SUMS = ("sum",)
 _SQUARES = ("pow", "square")
 _PLUS_PRODUCTS = ("addmm", "baddbmm")
 """Of three operands, of which the last two are multiplied."""
-_DEEP = 3
-_VIEWS = frozenset(row for row in ops.shapes.ROWS if row.result == "same")
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -43,10 +44,12 @@ def _of_product(
     asked: Asked, node: ast.expr, given: list[ast.expr], scope: Scope
 ) -> Iterator[Hazard]:
     squares = dict(_summed_squares(asked, scope))
-    shown = [squares.keys() & _shown(asked, one, _DEEP) for one in given]
+    squared_there = squares.keys() | set(on_diagonals(asked, scope))
+    shown = [squared_there & shown_of(asked, one) for one in given]
     if len(given) != 2 or not all(shown):
         return
-    for square in {squares[name] for names in shown for name in names}:
+    names = {name for found in shown for name in found}
+    for square in {squares[name] for name in names & squares.keys()}:
         yield from _rounded(asked, square, scope)
     casts = tuple(one for one in given if asked.needs_cast(one, scope))
     message = (
@@ -65,58 +68,6 @@ def _rounded(asked: Asked, square: ast.expr, scope: Scope) -> Iterator[Hazard]:
         message = f"`{ast.unparse(square)}` is part of a squared distance"
         if casts:
             yield Hazard("loses-precision", square, casts, message)
-
-
-def _shown(asked: Asked, expr: ast.expr, deep: int) -> set[str]:
-    """The names of which an expression is a view: of `y_t` also `y`, where it is its transpose; of
-    `2 * y`, too.
-    """
-    expr = _unscaled(expr, asked.inference.program.module.scope_of(expr))
-    name = root_name(expr)
-    found = set() if name is None else {name}
-    if isinstance(expr, ast.Name) and deep:
-        for value, home in values_of(asked, expr):
-            if home is asked.inference.program.module.scope_of(expr):
-                found |= _shown(asked, _viewed(asked, value, home), deep - 1)
-    return found
-
-
-def _unscaled(expr: ast.expr, scope: Scope) -> ast.expr:
-    """`x` of `-2 * x`, `x / 2`."""
-    while True:
-        if isinstance(expr, ast.UnaryOp):
-            expr = expr.operand
-        elif not isinstance(expr, ast.BinOp):
-            return expr
-        elif number(expr.left, scope) is not None:
-            expr = expr.right
-        elif number(expr.right, scope) is not None:
-            expr = expr.left
-        else:
-            return expr
-
-
-def _viewed(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr:
-    """`y` of `torch.transpose(y, 0, 1)`."""
-    if not isinstance(expr, ast.Call):
-        return expr
-    found = spelled(asked.inference, expr, scope)
-    given = operands(found, expr) if found is not None else []
-    return (
-        given[0] if found is not None and found.op in _VIEWS and given else expr
-    )
-
-
-def root_name(expr: ast.expr) -> str | None:
-    """`points` of `points.permute(0, 2, 1)`, of `points.t()`, of `points`."""
-    while not isinstance(expr, ast.Name):
-        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-            expr = expr.func.value
-        elif isinstance(expr, (ast.Attribute, ast.Subscript)):
-            expr = expr.value
-        else:
-            return None
-    return expr.id
 
 
 def _summed_squares(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.half_safety.distances import root_name, squared
+from amp_migrate.model.half_safety.distances import squared
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import method_name, values_of
 from amp_migrate.model.half_safety.second_moments import (
@@ -16,6 +16,7 @@ from amp_migrate.model.half_safety.second_moments import (
     kept_apart,
     origins,
 )
+from amp_migrate.model.half_safety.squared_lengths import root_name
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled

@@ -28,6 +28,7 @@ _BUDGET = 4_000
 _SEVERAL = ("tuple", "values")
 _MODULES = (Kind.MODEL, Kind.CRITERION)
 _CASTS = ("cast", "float32", "double", "half", "int", "bool")
+_ATTRIBUTES = ("data", "grad", "real", "imag", "T", "H", "mT", "mH")
 _NO_SINGLE = ("number", "array", *_SEVERAL)
 
 
@@ -289,12 +290,7 @@ class Receivers:
         )
         if given:
             return all(self.made(one, home, deep) for one, home in given)
-        if isinstance(expr, ast.Attribute) and expr.attr in (
-            "data",
-            "T",
-            "real",
-            "grad",
-        ):
+        if isinstance(expr, ast.Attribute) and expr.attr in _ATTRIBUTES:
             # Of what a module gives, only a tensor has them.
             return self.made(expr.value, scope, deep) or self._is_output(
                 expr.value, scope
