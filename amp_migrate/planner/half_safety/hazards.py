@@ -27,7 +27,10 @@ from amp_migrate.model.syntax import Function, Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.arrays_of_half import array_of_half
-from amp_migrate.planner.half_safety.autograd_functions import Custom
+from amp_migrate.planner.half_safety.autograd_functions import (
+    Custom,
+    unprotected,
+)
 from amp_migrate.planner.half_safety.cpu_operands import (
     moved_in_half,
     operands_on_cpu,
@@ -36,7 +39,6 @@ from amp_migrate.planner.half_safety.custom_functions import (
     perhaps_applied,
     refuse_bounded,
     refuse_unprotected,
-    unprotected,
 )
 from amp_migrate.planner.half_safety.foreign_calls import handed_abroad
 from amp_migrate.planner.half_safety.gradients_inside import (
