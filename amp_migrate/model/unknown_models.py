@@ -17,6 +17,7 @@ from amp_migrate.model.classes_by_text import (
     classes_by_text,
     imports_by_text,
 )
+from amp_migrate.model.computing_functions import only_computes
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.factories import (
     behind,
@@ -390,6 +391,7 @@ def _classes_of(
     home: Program, node: Function | ast.ClassDef, kind: Kind
 ) -> Iterator[tuple[Program, ast.ClassDef]]:
     if not isinstance(node, ast.ClassDef):
-        yield from ((home, cls) for cls in module_classes(home, kind))
+        if not only_computes(home, node):
+            yield from ((home, cls) for cls in module_classes(home, kind))
     elif home.values.class_kind(node) is kind:
         yield home, node

@@ -65,13 +65,18 @@ def _forwards(
 
 
 def _regions(program: Program, group: Group) -> list[tuple[Scope, Region]]:
+    scope = group.scope
+    while isinstance(scope.node, ast.Lambda) and scope.parent is not None:
+        scope = scope.parent  # it has no statements of its own
     try:
         found = RegionFinder(
-            program, group.scope, group.backwards, frozenset()
+            program, scope, group.backwards, frozenset()
         ).find()
-        return [(group.scope, region) for region in found.regions]
+        return [(scope, region) for region in found.regions]
     except Refusal:
         pass
+    if scope is not group.scope:
+        return []
     try:
         return [
             (scope, region)

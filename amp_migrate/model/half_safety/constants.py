@@ -29,7 +29,9 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         if found is not None:
             yield from _of_operator(asked, node, found, scope)
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, _MIXES):
-        if carries_huge(asked, node.value, scope):
+        if carries_huge(asked, node.value, scope) and _is_float(
+            asked, node.target, node.value, scope
+        ):
             yield from _in_place(asked, node, node.target, node.value, scope)
     elif isinstance(node, ast.Assign) and isinstance(
         node.targets[0], ast.Subscript
