@@ -98,18 +98,10 @@ class CallGraph:
         return known
 
     def _named(
-        self,
-        dotted: str,
-        plain: bool,
-        scope: Scope,
-        node: ast.expr | None = None,
+        self, dotted: str, plain: bool, scope: Scope, node: ast.expr | None
     ) -> list[ast.AST]:
-        key = (
-            dotted,
-            plain,
-            scope,
-            is_import(dotted.partition(".")[0], scope, node),
-        )
+        imported = is_import(dotted.partition(".")[0], scope, node)
+        key = (dotted, plain, scope, imported)
         if key not in self._defined:
             self._defined[key] = self._found(dotted, plain, scope, node)
         return self._defined[key]
@@ -118,20 +110,15 @@ class CallGraph:
         self, dotted: str, plain: bool, scope: Scope, node: ast.expr | None
     ) -> list[ast.AST]:
         home = scope.lookup(dotted) if plain else None
-        found: list[ast.AST] = (
-            [b.statement for b in home.bindings[dotted]] if home else []
-        )
-        if (
-            any(isinstance(one, (*FUNCTIONS, ast.ClassDef)) for one in found)
-            or len(self.module.files) == 1
-        ):
+        bound = home.bindings[dotted] if home else []
+        found: list[ast.AST] = [one.statement for one in bound]
+        kinds = (*FUNCTIONS, ast.ClassDef)
+        is_here = any(isinstance(one, kinds) for one in found)
+        if is_here or len(self.module.files) == 1:
             return found
         origin = self.module.elsewhere(dotted, scope, node)
-        return (
-            [b.statement for b in origin[0].bindings[origin[1]]]
-            if origin
-            else found
-        )
+        bound = origin[0].bindings[origin[1]] if origin else bound
+        return [one.statement for one in bound]
 
     def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
         """The class and its bases in this module, nearest first."""
@@ -209,7 +196,7 @@ class CallGraph:
 
     def function_named(self, name: str, scope: Scope) -> Function | None:
         """The function definition that a plain name refers to."""
-        return _function(self._named(name, True, scope))
+        return _function(self._named(name, True, scope, None))
 
     def function_at(self, expr: ast.expr, scope: Scope) -> Function | None:
         """The function definition that a name, or an attribute of another file's module, refers

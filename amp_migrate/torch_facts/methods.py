@@ -152,6 +152,10 @@ ARRAY_LIBRARIES = (
     "time.",
 )
 """Libraries that compute numbers and arrays: nothing that they give is a tensor."""
+ARRAYS_BY_INDEX = frozenset(
+    ("numpy.c_", "numpy.mgrid", "numpy.ogrid", "numpy.r_")
+)
+"""What makes an array of what stands in its brackets: `numpy.r_[:2, 4:6]`."""
 ONLY_OF_TENSORS = frozenset(
     """
     detach detach_ unsqueeze unsqueeze_ squeeze_ permute contiguous expand_as view_as reshape_as

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import LOOPS, Binding, Module, Scope
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.model.tensors.spelling import given_to, spelled
+from amp_migrate.torch_facts import layers
+from amp_migrate.torch_facts.ops import Spelling
 
 _RULE = "dtype-strict-inplace"
 
@@ -42,10 +45,10 @@ def written_with_float(
             f"`{ast.unparse(buffer)}` is half precision, and a write by "
             "index converts nothing"
         )
-        yield Hazard(_RULE, node, tuple(_makers(asked, buffer)), message)
+        yield Hazard(_RULE, node, tuple(makers(asked, buffer)), message)
 
 
-def _makers(asked: Asked, buffer: ast.expr) -> list[ast.expr]:
+def makers(asked: Asked, buffer: ast.expr) -> list[ast.expr]:
     """The expressions that make the tensor; none where it may be a view, or comes from afar: a cast
     of those would be another tensor.
     """
@@ -58,31 +61,89 @@ def _makers(asked: Asked, buffer: ast.expr) -> list[ast.expr]:
     )
     return (
         [one.value for one in bindings if one.value is not None]
-        if _fresh(asked, bindings)
+        if _fresh(asked, bindings, _VIEWS)
         else []
     )
 
 
-def _fresh(asked: Asked, bindings: tuple[Binding, ...]) -> bool:
-    return all(
-        one.how == "assign" and one.index is None and _is_fresh(asked, one)
+_VIEWS = 4
+"""How many views of views are followed."""
+
+
+def _fresh(asked: Asked, bindings: tuple[Binding, ...], views: int) -> bool:
+    return bool(bindings) and all(
+        one.how == "assign"
+        and one.index is None
+        and one.value is not None
+        and _is_fresh(asked, one.value, one, views)
         for one in bindings
     )
 
 
-def _is_fresh(asked: Asked, binding: Binding) -> bool:
-    made = binding.value
+def _is_fresh(
+    asked: Asked, made: ast.expr, binding: Binding, views: int
+) -> bool:
+    """Whether nothing else holds the memory of what a binding gives."""
     if isinstance(made, ast.BinOp):
         return True
     if not isinstance(made, ast.Call):
         return False
     if isinstance(made.func, ast.Attribute) and made.func.attr == "clone":
         return True
-    found = spelled(
-        asked.inference, made, asked.inference.program.module.scope_of(made)
-    )
-    return found is not None and (
+    scope = asked.inference.program.module.scope_of(made)
+    found = spelled(asked.inference, made, scope)
+    if found is None:
+        return _is_weighted(asked, made, scope)
+    return (
         found.policy != "keeps"
         or found.op.result == "like"
         and found.form != "in-place"
+        or _views_itself(asked, made, found, binding, views)
+    )
+
+
+def _is_weighted(asked: Asked, call: ast.Call, scope: Scope) -> bool:
+    """`self.conv(x)`"""
+    row = layers.layer(asked.inference.program.values.of(call.func, scope).name)
+    op = row.op if row is not None else None
+    return op is not None and op.policy == "lower"
+
+
+def _views_itself(
+    asked: Asked,
+    call: ast.Call,
+    found: Spelling,
+    binding: Binding,
+    views: int,
+) -> bool:
+    """`out = whole.view(-1, 4)`: nothing reads the tensor that is viewed from there on."""
+    given = given_to(found, call)
+    if found.form == "in-place" or not given or not views:
+        return False
+    viewed, statement = given[0], binding.statement
+    if isinstance(viewed, ast.Call):
+        return _is_fresh(asked, viewed, binding, views - 1)
+    if not isinstance(statement, ast.Assign) or not isinstance(
+        viewed, ast.Name
+    ):
+        return False
+    module = asked.inference.program.module
+    names = [dotted_name(one) for one in statement.targets]
+    if names != [viewed.id] and _is_read_after(module, viewed, statement):
+        return False
+    reach = asked.inference.program.reaching.at(viewed, viewed.id)
+    return _fresh(asked, reach.bindings, views - 1)
+
+
+def _is_read_after(module: Module, name: ast.Name, statement: ast.stmt) -> bool:
+    """Whether the body goes on to read a name, or comes back in a loop."""
+    scope = module.scope_of(statement)
+    last = statement.end_lineno or 0
+    reads = (
+        isinstance(one, ast.Name) and one.id == name.id and one.lineno > last
+        for one in nodes_in(scope.node)
+    )
+    return any(reads) or any(
+        isinstance(one, LOOPS) and scope.node in module.ancestors(one)
+        for one in module.ancestors(statement)
     )

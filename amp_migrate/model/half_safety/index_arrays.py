@@ -11,8 +11,10 @@ from amp_migrate.model.events import EventKind
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.origins import method_name, values_of
 from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.torch_facts.methods import ARRAYS_BY_INDEX
 
 _DEEP = 4
+_LISTS = (ast.List, ast.ListComp)
 
 
 def index_parts(index: ast.expr) -> Iterator[ast.expr]:
@@ -22,6 +24,17 @@ def index_parts(index: ast.expr) -> Iterator[ast.expr]:
         yield from index_parts(index.right)
     else:
         yield index
+
+
+def is_list_of_places(asked: Asked, index: ast.expr) -> bool:
+    """`out[..., [0, 2]]` and `out[..., np.r_[:2, 4:6]]` are written as by a tensor."""
+    if isinstance(index, ast.Subscript):
+        maker = asked.inference.program.canonical(index.value)
+        return maker in ARRAYS_BY_INDEX
+    if isinstance(index, (ast.Name, ast.Attribute)):
+        values = [one for one, _ in values_of(asked, index)]
+        return bool(values) and all(isinstance(one, _LISTS) for one in values)
+    return isinstance(index, _LISTS)
 
 
 def is_stretch(asked: Asked, index: ast.expr) -> bool:

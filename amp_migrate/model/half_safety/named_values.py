@@ -56,9 +56,14 @@ class Names:
     def _unbound(
         self, expr: ast.Name | ast.Attribute, place: Place, path: Path
     ) -> Step:
-        """`x.data`, or nothing that is known."""
+        """`x.data`, or nothing that is known; `x.shape` tells nothing of the values."""
         step = place.at(place.scope)
-        if isinstance(expr, ast.Attribute) and ops.method(expr.attr):
+        read = (
+            ops.method(expr.attr) if isinstance(expr, ast.Attribute) else None
+        )
+        if read is not None and read.op.result == "number":
+            return Origin.GIVEN
+        if isinstance(expr, ast.Attribute) and read is not None:
             return expr.value, step, path
         # Nothing in sight sets it.
         return self._left(expr, place)
@@ -116,6 +121,12 @@ class Names:
                 yield Unseen(expr, why)
             else:
                 yield one, place.at(place.scope), (*step, *path[1:])
+
+    def written(
+        self, expr: ast.Name | ast.Attribute, place: Place, path: Path
+    ) -> Iterator[Step]:
+        """What is written into a part of it: `maps["out"] = p`, `p[..., 0] = q`."""
+        name = dotted_name(expr) or ""
         for one, rest in stored_in(self.program, name, place.scope, path):
             if one in self.program.module.parents:
                 home = self.program.module.scope_of(one)

@@ -27,6 +27,7 @@ from amp_migrate.model.half_safety.lost_guards import (
     lost_write,
 )
 from amp_migrate.model.half_safety.named_values import Names, Step
+from amp_migrate.model.half_safety.rounded_writes import held_by
 from amp_migrate.model.half_safety.trail import (
     Demand,
     Origin,
@@ -227,7 +228,10 @@ class Search:
         self, expr: ast.Name | ast.Attribute, place: Place, path: Path
     ) -> Trail:
         steps = self.names.behind(expr, place, path)
-        found = joined([self._follow(one) for one in steps])
+        written = map(self._follow, self.names.written(expr, place, path))
+        kept, rounded = held_by(self.asked, joined(written), expr, place.scope)
+        self.unseen += rounded
+        found = joined([*map(self._follow, steps), kept])
         if found.weak or self.whole:
             return found
         return Trail(lost_write(self.asked, expr, place.scope), found.origin)

@@ -12,6 +12,7 @@ from amp_migrate.model.half_safety.half_buffers import written_with_float
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.index_arrays import (
     index_parts,
+    is_list_of_places,
     is_output,
     is_stretch,
 )
@@ -94,6 +95,8 @@ def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
         return any(_is_by_tensor(asked, one, scope) for one in index.elts)
     if isinstance(index, (ast.Slice, ast.Constant)):
         return False
+    if is_list_of_places(asked, index):
+        return True
     dtypes = asked.fact(index, scope).dtypes
     if dtypes in (DType.NUMBER, DType.INTEGER):
         return dtypes == DType.INTEGER
