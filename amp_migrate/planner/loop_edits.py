@@ -17,6 +17,7 @@ from amp_migrate.planner.regions import Hoist, Region, Regions, receivers
 from amp_migrate.planner.scaler_placement.given import given_in
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.spelling import Spellings, loss_name
+from amp_migrate.planner.vicinity import callers_of_scope
 from amp_migrate.planner.weight_cache import loses_gradients
 from amp_migrate.rewrite.edits import (
     Edit,
@@ -176,11 +177,11 @@ class LoopEdits:
         return header
 
     def _may_lack_one(self, scope: Scope) -> bool:
-        """Whether callers may pass no scaler to a function, or to one around it: then it is off."""
-        here: Scope | None = scope
-        while here is not None and id(here.node) not in self.wiring.optional:
-            here = here.parent
-        return here is not None
+        """Whether callers may pass no scaler to a function, or to one that leads to it: then it is
+        off.
+        """
+        leading = callers_of_scope(self.program, scope)
+        return any(id(one) in self.wiring.optional for one in leading)
 
     def _scale(self, call: ast.Call, scaler: str) -> Edit:
         span = self.program.module.span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.decorators import strict_wrapper
+from amp_migrate.model.decorators import only_wraps, strict_wrapper
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Function
@@ -27,7 +27,8 @@ def registrar(program: Program, function: Function) -> str | None:
     for mark in function.decorator_list:
         maker = mark.func if isinstance(mark, ast.Call) else mark
         name = program.canonical(maker) or dotted_name(maker) or ""
-        if not name.startswith(_PLAIN_MARKS):
+        is_plain = name.startswith(_PLAIN_MARKS)
+        if not is_plain and not only_wraps(program, mark):
             return f"@{ast.unparse(maker)}"
     return None
 
