@@ -42,6 +42,8 @@ class Checkpoints:
         self.done: list[ast.Call] = []
         self.left: list[ast.Call] = []
         """States of optimizers, saved or loaded, that the scaler's goes beside, and the others."""
+        self.unsure: list[ast.Call] = []
+        """Those of optimizers that a migrated loop may step by another name."""
         self.notes: list[tuple[Module, Note]] = []
         self.company: dict[str, None] = {}
         """Other files in whose company the scaler's state might be saved."""
@@ -77,11 +79,9 @@ class Checkpoints:
         calls = [("done", one) for one in self.done] + [
             ("left", one) for one in self.left
         ]
-        return {
-            kind
-            for kind, one in calls
-            if getattr(one.func, "attr", "") == method
-        }
+        found = {kind for kind, one in calls if _method(one) == method}
+        is_unsure = any(_method(one) == method for one in self.unsure)
+        return found or ({"left"} if is_unsure else set())
 
     def _collect(self) -> None:
         for scope in list(self.program.module.scopes.values()):
@@ -105,6 +105,8 @@ class Checkpoints:
                         call.func.value, scope
                     ):
                         (self.done if is_done else self.left).append(call)
+                    else:
+                        self.unsure.append(call)
 
         for whole in saved_whole(self.program):
             if self.wiring.steps_root(
@@ -391,3 +393,8 @@ def _is_text(key: ast.expr, scope: Scope) -> bool:
         )
         return found is not None and _is_text(found, scope)
     return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
+def _method(call: ast.Call) -> str:
+    """`load_state_dict` of `optimizer.load_state_dict(state)`"""
+    return getattr(call.func, "attr", "")
