@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from amp_migrate.model.bases_abroad import method_of
 from amp_migrate.model.losses import body_of, callables
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
@@ -17,9 +18,11 @@ _HOPS = 3
 
 
 def asked_objects(
-    roots: Iterable[ast.AST], program: Program
+    roots: Iterable[ast.AST], scope: Scope, program: Program
 ) -> dict[str, ast.expr]:
-    """The objects of which a body reads attributes other than to call them, by their names."""
+    """The objects of which a body reads attributes other than to call them, or calls methods that
+    do, by their names.
+    """
     found: dict[str, ast.expr] = {}
     for root in roots:
         for node in shallow(root):
@@ -27,10 +30,42 @@ def asked_objects(
                 node.ctx, ast.Load
             ):
                 parent = program.module.parents.get(node)
-                called = parent.func if isinstance(parent, ast.Call) else 0
-                if called is not node:
+                called = parent if isinstance(parent, ast.Call) else None
+                is_read = called is None or called.func is not node
+                if is_read or _read_by(called, scope, program):
                     found[dotted_name(node.value) or ""] = node.value
     return found
+
+
+def read_by_methods(
+    roots: Iterable[ast.AST], scope: Scope, program: Program
+) -> set[str]:
+    """`model.out` and `model.target` of `model.loss()`, which are what the method asks for."""
+    calls = (
+        node
+        for root in roots
+        for node in shallow(root)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
+    return {
+        f"{dotted_name(call.func.value)}.{name}"
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        for name in _read_by(call, scope, program)
+    }
+
+
+def _read_by(call: ast.Call | None, scope: Scope, program: Program) -> set[str]:
+    """What a method of a model reads of it; methods of torch's own are not asked."""
+    func = call.func if call is not None else None
+    if call is None or not isinstance(func, ast.Attribute):
+        return set()
+    name = dotted_name(func.value)
+    if name in (None, scope.self_name):
+        return set()
+    if not program.values.is_model(func.value, scope):
+        return set()
+    return _touched(call, scope, program, ast.Load)
 
 
 def written_by_models(
@@ -47,7 +82,11 @@ def written_by_models(
         for node in shallow(root):
             if isinstance(node, ast.Call) and dotted_name(node.func):
                 names = list(_same_objects(node.func, scope, program, asked))
-                written = _written(node, scope, program) if names else set()
+                written = (
+                    _touched(node, scope, program, ast.Store)
+                    if names
+                    else set()
+                )
                 found |= {f"{name}.{one}" for name in names for one in written}
     return found
 
@@ -85,10 +124,29 @@ def _origins(
         yield from _origins(made.args[0], where, program, hops - 1)
 
 
-def _written(call: ast.Call, scope: Scope, program: Program) -> set[str]:
+def _touched(
+    call: ast.Call, scope: Scope, program: Program, how: type
+) -> set[str]:
+    behind = [(one[0], body_of(one)) for one in callables(program, call, scope)]
     found: set[str] = set()
-    for behind in callables(program, call, scope):
-        body = body_of(behind)
+    for home, body in [*behind, *_of_class(call, scope, program)]:
         if isinstance(body, FUNCTIONS):
-            found |= own_attributes(body, behind[0], ast.Store)
+            found |= own_attributes(body, home, how)
     return found
+
+
+def _of_class(
+    call: ast.Call, scope: Scope, program: Program
+) -> Iterator[tuple[Program, ast.AST]]:
+    """The `forward` of a model, or its method, by the class of it."""
+    func = call.func
+    ways = [(func, "forward")]
+    if isinstance(func, ast.Attribute):
+        ways.append((func.value, func.attr))
+    for expr, name in ways:
+        value = program.values.of(expr, scope)
+        own = (program, value.cls) if value.cls is not None else None
+        made = value.foreign or own
+        found = method_of(*made, name) if made is not None else None
+        if found is not None:
+            yield found

@@ -21,6 +21,7 @@ from amp_migrate.model.quiet_forwards import all_quiet
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
 from amp_migrate.planner.kept_by_models import (
     asked_objects,
+    read_by_methods,
     written_by_models,
 )
 from amp_migrate.planner.own_attributes import own_attributes, path_of
@@ -70,7 +71,7 @@ class Flow:
         self.scope = scope
         statements = list(_statements(scope))
         asked = asked_objects(
-            (one for s in statements for one in header(s)), program
+            (one for s in statements for one in header(s)), scope, program
         )
         self.steps = [
             _step(
@@ -78,7 +79,8 @@ class Flow:
                 i,
                 _touched_by_calls(s, scope, program, ast.Store)
                 | written_by_models(header(s), scope, program, asked),
-                _touched_by_calls(s, scope, program, ast.Load),
+                _touched_by_calls(s, scope, program, ast.Load)
+                | read_by_methods(header(s), scope, program),
             )
             for i, s in enumerate(statements)
         ]

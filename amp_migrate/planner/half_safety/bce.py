@@ -28,12 +28,17 @@ from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.naming import Nameable, Unnamed
 from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.half_safety.sigmoids import Sigmoids
+from amp_migrate.planner.kept_by_models import read_by_methods
 from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions import receivers
 
 _NAMED_IN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _DEEP = 8
+_KEPT = (
+    "it is computed by a method of the model, of what its forward keeps: compute it there with "
+    "autocast switched off, of `.float()`"
+)
 _IN_RECEIVER = (
     "the model runs in what backward is called on: give its output a name first"
 )
@@ -79,6 +84,8 @@ class ProbabilityLosses:
                     if self._within(step.statement):
                         continue
                     direct = self._effect(step.statement) & EventKind.BCE
+                    if direct and self._reads_kept(step.statement):
+                        raise self._unsafe(step.statement, _KEPT)
                     if direct or step.uses & changed:
                         if self._runs_model(step.statement):
                             if self._is_apart_inside(step.statement):
@@ -109,6 +116,11 @@ class ProbabilityLosses:
             and not self._is_loss(node)
             for node in losses
         )
+
+    def _reads_kept(self, statement: ast.stmt) -> bool:
+        """`loss = model.loss()` of what the forward has left on the model, in half precision."""
+        read = read_by_methods(header(statement), self.scope, self.program)
+        return any(read & step.defines for step in self.flow.steps)
 
     def _is_apart_inside(self, statement: ast.stmt) -> bool:
         """Whether a statement with the model in it, to which no name can be given, has all its
