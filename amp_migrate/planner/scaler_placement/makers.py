@@ -10,6 +10,7 @@ from amp_migrate.model.call_values import is_property
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import calls_in
+from amp_migrate.model.stored_attributes import stored_values
 from amp_migrate.model.syntax import (
     FUNCTIONS,
     Binding,
@@ -100,8 +101,9 @@ def attribute_makers(
             f"`{name}` is set in no class in sight (a base class elsewhere, or the caller, sets "
             "it)",
         )
-    made = [b for b in made if makes_it(program, b, attribute)] or made
-    return without_later(program, made)
+    real = [b for b in made if makes_it(program, b, attribute)]
+    nones = [b for b in made if real and is_none(b.value)]
+    return without_later(program, [*real, *nones] or made)
 
 
 def _is_in_body(program: Program, cls: ast.ClassDef, name: str) -> bool:
@@ -140,20 +142,22 @@ def _by_lineage(
         one
         for one in program.graph.heirs(owners[0])
         if one not in own
-        and not _runs_maker(program, one, owners[0], attribute)
+        and not _runs_maker(
+            program, one, owners[0], _sets(program, owners[0], attribute)
+        )
     ]
     family = dict.fromkeys([*own, *others, *owners])
     return [b for one in family for b in _sets(program, one, attribute)]
 
 
 def _runs_maker(
-    program: Program, heir: ast.ClassDef, base: ast.ClassDef, attribute: str
+    program: Program,
+    heir: ast.ClassDef,
+    base: ast.ClassDef,
+    made: list[Binding],
 ) -> bool:
-    """Whether an heir's constructor runs that of a base, which sets the attribute."""
-    makers = (
-        program.module.scope_of(one.statement).node
-        for one in _sets(program, base, attribute)
-    )
+    """Whether an heir's constructor runs that of a base, where an attribute is `made`."""
+    makers = (program.module.scope_of(one.statement).node for one in made)
     if not any(getattr(one, "name", "") == "__init__" for one in makers):
         return False
     lineage = program.graph.lineage(heir)
@@ -181,7 +185,9 @@ def _hands_on(cls: ast.ClassDef) -> bool:
 def _by_heirs(
     program: Program, cls: ast.ClassDef, attribute: str
 ) -> list[Binding]:
-    """What each of the classes sets of which objects of this one are made."""
+    """What each of the classes sets of which objects of this one are made; where the attribute is
+    None, nothing can step it.
+    """
     graph = program.graph
     heirs = [h for h in graph.heirs(cls) if h is not cls]
     leaves = [h for h in heirs if graph.heirs(h) == [h]]
@@ -190,9 +196,45 @@ def _by_heirs(
         for h in leaves
         for o in graph.lineage(h)
     }
-    if all(any(made[id(o)] for o in graph.lineage(leaf)) for leaf in leaves):
-        return [b for bindings in made.values() for b in bindings]
-    return []
+    found = [b for bindings in made.values() for b in bindings]
+    lacking = [
+        leaf
+        for leaf in leaves
+        if not any(made[id(o)] for o in graph.lineage(leaf))
+    ]
+    if not found or not lacking:
+        return found
+    return _beside_none(program, leaves, lacking, attribute, found)
+
+
+def _beside_none(
+    program: Program,
+    leaves: list[ast.ClassDef],
+    lacking: list[ast.ClassDef],
+    attribute: str,
+    found: list[Binding],
+) -> list[Binding]:
+    """What sets an attribute to None for classes that lack it, since these run what asks for the
+    scaler, too; and what sets it for those that do not run that. Empty where callers may set it.
+    """
+    scopes, lineage = program.module.scopes, program.graph.lineage
+    bases = dict.fromkeys(o for leaf in lacking for o in lineage(leaf))
+    idle = {o: scopes[o].bindings.get(attribute, []) for o in bases}
+    idle = {o: made for o, made in idle.items() if made}
+    known = {id(b.value) for b in found}
+    stored = stored_values(program, attribute.partition(".")[2])
+    settled = all(is_none(v) or id(v) in known for v, _ in stored)
+    if not settled or any(idle.keys().isdisjoint(lineage(o)) for o in lacking):
+        return []
+    shared = all(
+        any(
+            o in lineage(leaf) and _runs_maker(program, leaf, o, made)
+            for o, made in idle.items()
+        )
+        for leaf in leaves
+    )
+    nones = [b for made in idle.values() for b in made]
+    return nones if shared else [*found, *nones]
 
 
 def _behind_property(
