@@ -20,7 +20,6 @@ from amp_migrate.model.device_choices import (
 from amp_migrate.model.import_groups import beside
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Scope
 from amp_migrate.planner.device_moves import DeviceUse, Move
 from amp_migrate.planner.device_questions import DeviceQuestions, decides
@@ -293,11 +292,7 @@ class SwitchFinder:
             or self.trained.is_moved_by_owner(m, here.scope, self.use.moves)
         ):
             name = dotted_name(model) or ""
-            bound = (
-                here.is_bound(name)
-                or model in nodes_in(here.node)
-                and here.after
-            )
+            bound = here.is_bound(name) or here.has_read(model)
             says = bound and self.trained.says_its_device(model, here.scope)
             says = says and not handed_away_later(
                 self.program, model, here.scope, here.node

@@ -13,6 +13,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.reach import Reach
 from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.planner.loss_flow import header
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,13 @@ class ReadingPlace:
     def is_bound(self, text: str) -> bool:
         """Whether the dotted name has a value here on every path."""
         return self.program.reaching.is_bound(self.node, text, after=self.after)
+
+    def has_read(self, expr: ast.expr) -> bool:
+        """Whether the statement itself, that has run by then, reads it: what stands in its blocks
+        may not have run.
+        """
+        roots = header(self.node) if self.after else ()
+        return any(expr in nodes_in(root) for root in roots)
 
     def _reach(self, text: str) -> Reach:
         reaching = self.program.reaching

@@ -11,6 +11,9 @@ from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.run_ends import ends_run
 from amp_migrate.model.syntax import Module
 
+_ADDS = ("append", "insert")
+"""Methods of lists that add one thing."""
+
 
 def is_sure(module: Module, branch: ast.If, move: ast.AST) -> bool:
     """Whether each arm of a branch moves to CUDA what `move` does, or ends the run."""
@@ -80,16 +83,29 @@ def _ends(module: Module, arm: list[ast.stmt]) -> bool:
 
 
 def _moved(statement: ast.stmt) -> set[str]:
-    """What a statement moves: `model.cuda()`, `model = DataParallel(model).to("cuda")`."""
+    """What a statement moves: `model.cuda()`, `model = DataParallel(model).to("cuda")`; the list
+    of `models.append(Net().cuda())`.
+    """
     if not isinstance(statement, (ast.Expr, ast.Assign)):
         return set()
     call = statement.value
-    if not isinstance(call, ast.Call) or not _is_to_cuda(call):
+    if not isinstance(call, ast.Call):
         return set()
+    if not _is_to_cuda(call):
+        return _kept_in(call)
     assert isinstance(call.func, ast.Attribute)
     kept = statement.targets if isinstance(statement, ast.Assign) else []
     named = (dotted_name(one) for one in (call.func.value, *kept))
     return {one for one in named if one is not None}
+
+
+def _kept_in(call: ast.Call) -> set[str]:
+    func, added = call.func, call.args[-1] if call.args else None
+    if not isinstance(func, ast.Attribute) or func.attr not in _ADDS:
+        return set()
+    moved = isinstance(added, ast.Call) and _is_to_cuda(added)
+    holder = dotted_name(func.value) if moved else None
+    return {holder} if holder is not None else set()
 
 
 def _is_call(node: ast.AST) -> bool:

@@ -13,5 +13,9 @@ HAND_ON = (
     "itertools.zip_longest",
 )
 """Functions that give what they were given, and call nothing of it; `itertools.starmap` does."""
+BUILTINS_THAT_HAND_ON = frozenset(
+    {"enumerate", "list", "reversed", "tuple", "zip"}
+)
+"""Python's own."""
 MAPPING_VIEWS = frozenset({"items", "keys", "values"})
 """What a mapping is asked for, and no model or optimizer."""

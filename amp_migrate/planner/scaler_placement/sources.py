@@ -11,6 +11,7 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.torch_facts.iteration import BUILTINS_THAT_HAND_ON
 
 _DEEP = 6
 
@@ -130,21 +131,45 @@ def key_writes(
 
 def _iterated(program: Program, name: str, home: Scope) -> str | None:
     """`for optimizer in optimizers:` leads to the list."""
-    bindings = home.bindings.get(name, [])
-    if not bindings or bindings[0].how != "for" or bindings[0].value is None:
+    first = next(iter(home.bindings.get(name, ())), None)
+    if first is None or first.how != "for" or first.value is None:
         return None
-    iterable: ast.expr = bindings[0].value
-    if isinstance(iterable, ast.Call):
-        if isinstance(iterable.func, ast.Attribute):
-            iterable = iterable.func.value
-        else:
-            optimizers = [
-                a
-                for a in iterable.args
-                if program.values.kind(a, home) is Kind.OPTIMIZERS
-            ]
-            iterable = optimizers[0] if optimizers else iterable
-    return dotted_name(iterable)
+    return dotted_name(_gone_through(program, first.value, first.index, home))
+
+
+def _gone_through(
+    program: Program, iterable: ast.expr, index: int | None, home: Scope
+) -> ast.expr:
+    """`optimizers` of `optimizers[1:]`, `optimizers.values()`, `reversed(optimizers)` and, for the
+    second of a pair, `zip(models, optimizers)`.
+    """
+    if isinstance(iterable, ast.Subscript):
+        return _gone_through(program, iterable.value, None, home)
+    if not isinstance(iterable, ast.Call):
+        return iterable
+    if isinstance(iterable.func, ast.Attribute):
+        return _gone_through(program, iterable.func.value, None, home)
+    inner = _handed_on(program, iterable, index, home)
+    return (
+        iterable if inner is None else _gone_through(program, inner, None, home)
+    )
+
+
+def _handed_on(
+    program: Program, call: ast.Call, index: int | None, home: Scope
+) -> ast.expr | None:
+    """What a function goes through for the part of its turns at `index`."""
+    given, name = call.args, dotted_name(call.func) or ""
+    known = [
+        one
+        for one in given
+        if program.values.kind(one, home) is Kind.OPTIMIZERS
+    ]
+    if name not in BUILTINS_THAT_HAND_ON or home.lookup(name) is not None:
+        return known[0] if known else None
+    if name == "zip" and index is not None and index < len(given):
+        return given[index]
+    return next(iter(known or given), None)
 
 
 def _looked_up(head: str, home: Scope) -> list[str]:
