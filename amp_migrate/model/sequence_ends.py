@@ -47,7 +47,8 @@ def _of_list(
     ]
     for statement, added in reversed(before):
         yield from _last_elements(added)
-        if around.intersection(module.block_of(statement)):
+        is_sure = around.intersection(module.block_of(statement))
+        if is_sure and not _inserts(statement):
             return
     yield None
 
@@ -86,14 +87,23 @@ def _bindings(program: Program, name: str, scope: Scope) -> list[Binding]:
 
 
 def _added(call: ast.Call) -> ast.expr | None:
-    """What `layers.append(x)`, `layers.extend([x])` add, as a list."""
+    """What `layers.append(x)`, `layers.extend([x])`, `layers.insert(2, x)` add, as a list."""
     assert isinstance(call.func, ast.Attribute)
+    if call.func.attr == "insert" and len(call.args) > 1:
+        return ast.List([call.args[1]], ast.Load())
     if len(call.args) != 1 or call.keywords:
         return None
     given = call.args[0]
     if call.func.attr == "append":
         return ast.List([given], ast.Load())
     return given if call.func.attr == "extend" else None
+
+
+def _inserts(statement: ast.stmt) -> bool:
+    """`layers.insert(2, x)`, which leaves the last one there, or not."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == "insert"
 
 
 def _last_elements(added: ast.expr | None) -> Iterator[ast.expr | None]:

@@ -12,6 +12,12 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument
+from amp_migrate.model.asked_keys import (
+    SHOWN,
+    WRITTEN,
+    is_only_asked,
+    lists_to_ask,
+)
 from amp_migrate.model.checkpoint_forms import (
     is_of_tensors,
     is_other_file,
@@ -35,8 +41,6 @@ _COPIES = frozenset(
 _COUNTED = frozenset(
     "set frozenset list tuple sorted len iter next zip enumerate map filter max min vars".split()
 )
-_WRITTEN = frozenset(("print", "str", "repr"))
-_SHOWN = _WRITTEN | set("isinstance type bool id hasattr callable".split())
 _ENDS = (
     ast.Expr,
     ast.If,
@@ -213,21 +217,11 @@ class _Walk:
         if asked.attr not in _AS_WHOLE or held.path:
             return True
         around = held.program.module.parents[call]
-        if asked.attr == "keys" and self._is_only_asked(around):
+        if asked.attr == "keys" and is_only_asked(held.program, around):
             return True
         return isinstance(
             around, (ast.For, ast.comprehension)
         ) and self._is_renamed(held, around)
-
-    def _is_only_asked(self, around: ast.AST) -> bool:
-        """`"ema" in state.keys()`, `print(state.keys())`"""
-        if isinstance(around, ast.Compare):
-            return all(
-                isinstance(one, (ast.In, ast.NotIn)) for one in around.ops
-            )
-        func = around.func if isinstance(around, ast.Call) else None
-        is_shown = isinstance(func, ast.Name) and func.id in _SHOWN
-        return isinstance(around, ast.FormattedValue) or is_shown
 
     def _is_renamed(
         self, held: _Held, loop: ast.For | ast.comprehension
@@ -350,7 +344,7 @@ class _Walk:
         if name in _COPIES:
             return self._up(held, call)
         if name in _COUNTED:
-            return bool(held.path)
+            return bool(held.path) or lists_to_ask(held.program, call)
         if (
             isinstance(func, ast.Attribute)
             and func.attr == "load_state_dict"
@@ -358,11 +352,11 @@ class _Walk:
         ):
             self.weights = True
             return True
-        if self.written and name in _WRITTEN:
+        if self.written and name in WRITTEN:
             return False
         if self.loaded and is_of_tensors(name):
             return True
-        return name in _SHOWN or is_text(call) or self._followed(held, call)
+        return name in SHOWN or is_text(call) or self._followed(held, call)
 
     def _followed(self, held: _Held, call: ast.Call) -> bool:
         """Into the function that a call runs; out of sight one saves what is made, and may do

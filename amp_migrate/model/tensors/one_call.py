@@ -46,6 +46,24 @@ def given_back(
     return join(there.of(one, inner) for one in returned(function))
 
 
+def handed_on(
+    inference: Inference, forward: Function, given: Fact, region: str | None
+) -> Fact | None:
+    """What the `forward` of a layer in a sequence makes of what the layer before it gives; None
+    where it takes more, or nobody knows how it is called.
+    """
+    inner = inference.program.scope(forward)
+    names = (one.arg for one in inner.parameters())
+    taken = [one for one in names if one != inner.self_name]
+    if region is None or len(taken) != 1 or forward.decorator_list:
+        return None
+    facts = {inner.bindings[taken[0]][0]: given}
+    there = inference.given(inference.program, region, facts)
+    if there is None:
+        return None
+    return join(there.of(one, inner) for one in returned(forward))
+
+
 def _parameters(
     inference: Inference,
     function: Function,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Function, Scope, returned, yielded
 from amp_migrate.model.tensors.fact import FLOAT, DType, Fact, Origin, join
+from amp_migrate.model.tensors.one_call import handed_on
 from amp_migrate.model.tensors.results import result
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers
@@ -81,9 +82,11 @@ def _through(
     made = program.values.of(part.layer, part.scope)
     if made.cls is not None:
         forward = program.graph.method(made.cls, "forward")
-        inner = inference.called_at(call)
-        there = returns(inner, forward) if forward is not None else None
-        return there or unseen_layer(inference, call)
+        if forward is None:
+            return unseen_layer(inference, call)
+        region = inference.where(call)
+        known = handed_on(inference, forward, given, region)
+        return known or returns(inference.called_at(call), forward)
     if made.name is not None:
         return through_layer(inference, made.name, given, call)
     return unseen_layer(inference, call)

@@ -34,22 +34,9 @@ class HandedFacts:
         program = asked.inference.program
         for node, where in perhaps_reachable(program, statements, scope):
             if isinstance(node, ast.Call) and asked.inference.inside(node):
-                for inner in self._abroad(program, node, where):
-                    facts = dict(_given(asked, node, where, inner))
+                for _, inner in run_abroad(self._program, node, where, program):
+                    facts = dict(given_facts(asked, node, where, inner))
                     self._found.setdefault(inner, []).append(facts)
-
-    def _abroad(
-        self, program: Program, call: ast.Call, scope: Scope
-    ) -> Iterator[Scope]:
-        methods = methods_abroad(program, call, scope)
-        found = (
-            *run_by(program, call, scope),
-            *((home, home.scope(one)) for home, one in methods),
-        )
-        for home, inner in dict.fromkeys(found):
-            if home is not program and isinstance(inner.node, FUNCTIONS):
-                where, body = own_version(self._program, home, inner.node)
-                yield where.scope(body)
 
     def of(self, scope: Scope) -> list[Facts]:
         """Of one function: apart for calls that hand half and calls that hand float32 for the same
@@ -72,7 +59,24 @@ def _widths(facts: Facts) -> _Widths:
     return tuple((one, fact.dtypes & widths) for one, fact in facts.items())
 
 
-def _given(
+def run_abroad(
+    program: Program, call: ast.Call, scope: Scope, caller: Program
+) -> Iterator[tuple[Program, Scope]]:
+    """The functions of other files that a call in a file of `caller` runs, as `program` has
+    them.
+    """
+    methods = methods_abroad(caller, call, scope)
+    found = (
+        *run_by(caller, call, scope),
+        *((home, home.scope(one)) for home, one in methods),
+    )
+    for home, inner in dict.fromkeys(found):
+        if home is not caller and isinstance(inner.node, FUNCTIONS):
+            where, body = own_version(program, home, inner.node)
+            yield where, where.scope(body)
+
+
+def given_facts(
     asked: Asked, call: ast.Call, scope: Scope, inner: Scope
 ) -> Iterator[tuple[Binding, Fact]]:
     bound = inner.takes_receiver

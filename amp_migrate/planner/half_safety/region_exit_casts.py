@@ -12,6 +12,7 @@ from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.planner.half_safety.handed_outside import cast_handed
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.numpy_casts import array_casts
 from amp_migrate.planner.half_safety.outputs_in_float import outputs_in_float
@@ -62,6 +63,7 @@ def casts_after(
                 hazards.cast(expr)
         if isinstance(node, ast.Call) and where is scope:
             mend_second_model(program, node, scope, hazards)
+            cast_handed(program, node, scope, hazards)
     outputs_in_float(program, scope, nodes, hazards)
     _same_dtypes(program, scope, late, hazards)
 

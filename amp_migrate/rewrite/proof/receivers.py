@@ -152,23 +152,26 @@ class Receivers:
             return row.op.result not in _SEVERAL
         sequence = self.demands.sequence(call, scope)
         if sequence is not None:
-            return all(map(self._ends_in_layer, ends(self.program, sequence)))
+            last = ends(self.program, sequence)
+            return all(self._ends_in_layer(one, deep) for one in last)
         results = list(self._results(call, scope))
         return bool(results) and all(
             home.made(one, at, deep) for home, one, at in results
         )
 
-    def _ends_in_layer(self, last: ast.expr | None) -> bool:
+    def _ends_in_layer(self, last: ast.expr | None, deep: int) -> bool:
         """`nn.Sequential(..., nn.Tanh())` gives what its last layer gives."""
         if last is None:
             return False
         value = self.program.values.of(last, self.program.module.scope_of(last))
-        row = layers.layer(value.name)
-        return (
-            row is not None
-            and row.op is not None
-            and row.op.result not in _SEVERAL
-        )
+        if value.cls is not None:
+            forward = self.program.graph.method(value.cls, "forward")
+            return forward is not None and all(
+                self.made(one, self.program.scope(forward), deep)
+                for one in returned(forward)
+            )
+        op = row.op if (row := layers.layer(value.name)) is not None else None
+        return op is not None and op.result not in _SEVERAL
 
     def _method(self, call: ast.Call, scope: Scope, deep: int) -> bool:
         """`x.detach()`; `x.mean()` of a tensor."""
