@@ -71,12 +71,29 @@ def test_a_range_that_grows_is_given_up_and_the_dtype_stays() -> None:
     assert facts.of("i", counted).dtypes == DType.FLOAT
 
 
-def test_a_fact_is_forgotten_when_asked_to() -> None:
-    facts = Fixpoint()
-    assert facts.of("x", lambda: FLOAT) == FLOAT
-    assert facts.of("x", lambda: FLOAT16) == FLOAT
-    facts.forget()
-    assert facts.of("x", lambda: FLOAT16) == FLOAT16
+def test_what_rests_on_a_changed_key_is_forgotten_and_the_rest_stays() -> None:
+    facts, asked = Fixpoint(), list[str]()
+    reads = {"loss": "logits", "logits": "x", "x": "", "labels": ""}
+
+    def find(name: str) -> Fact:
+        asked.append(name)
+        if reads[name]:
+            return facts.of(("", reads[name]), lambda: find(reads[name]))
+        facts.read("region of x")
+        return FLOAT
+
+    def ask() -> list[str]:
+        asked.clear()
+        for name in ("loss", "labels"):
+            facts.of(("", name), lambda name=name: find(name))
+        return asked
+
+    assert ask() == ["loss", "logits", "x", "labels"]
+    facts.forget({"logits"})
+    assert ask() == ["loss", "logits"]
+    facts.forget({"region of x"})
+    assert ask() == ["loss", "logits", "x", "labels"]
+    assert ask() == []
 
 
 def test_graphs_of_all_kinds_have_their_least_solution() -> None:

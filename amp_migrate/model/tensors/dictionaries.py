@@ -26,6 +26,17 @@ def displays(program: Program, expr: ast.expr) -> list[ast.expr]:
     return _displays(program, expr, _DEEP) or []
 
 
+def entries(program: Program, expr: ast.Subscript, key: str) -> list[ast.expr]:
+    """What the displays that a dictionary was made by hold under a key; nothing where it is
+    stored anew.
+    """
+    dotted = dotted_name(expr.value)
+    if dotted is None or (dotted, key) in stored_keys(program):
+        return []
+    held = [under(program, one, key) for one in displays(program, expr.value)]
+    return [one for one in held if one is not None]
+
+
 def field(program: Program, expr: ast.Attribute) -> list[ast.expr]:
     """What `result.out` may be; nothing where the object may be made, or the field set, by
     something else.

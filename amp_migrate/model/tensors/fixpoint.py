@@ -3,12 +3,14 @@
 A key that is asked for while it is being computed has the value that the last round found for it,
 nothing at first. Rounds are repeated until what was assumed is what was found, for the keys that
 lead to one another alone: what rests on no key that is still open is settled at once. So each key
-costs one computation a round of its own circle, however many paths lead to it.
+costs one computation a round of its own circle, however many paths lead to it. It is noted which
+keys a fact was computed from: where one of these changes, what rests on it is forgotten, the others
+stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from amp_migrate.model.tensors.fact import UNKNOWN, DType, Fact
 
@@ -55,11 +57,14 @@ class Fixpoint:
         self._levels: list[_Level] = []
         """Of the open keys, the outermost first."""
         self._relied: set[object] = set()
+        self._readers: dict[object, set[object]] = {}
+        """Of each key, and of what else was read on the way, the keys that rest on it."""
         self._lowest = _NONE
         """The outermost open key that an answer found since has rested on."""
 
     def of(self, key: object, compute: Callable[[], Fact]) -> Fact:
         """The fact of `key`, by `compute`, which may ask for other keys and for this one."""
+        self.read(key)
         known = self._settled.get(key)
         if known is not None:
             return known
@@ -80,6 +85,12 @@ class Fixpoint:
             if not self._open:
                 self._start_over()
 
+    def read(self, key: object) -> None:
+        """What is being computed rests on `key`, which need not be one that has a fact."""
+        if self._open:
+            reader = next(reversed(self._open))
+            self._readers.setdefault(key, set()).add(reader)
+
     def settle(self, key: object, fact: Fact) -> None:
         """Say what a key is, before it is asked."""
         self._settled[key] = fact
@@ -88,10 +99,16 @@ class Fixpoint:
         """What is being computed is no answer yet: neither it nor what rests on it is settled."""
         self._lowest = _NEVER
 
-    def forget(self) -> None:
-        """Start over: what facts rest on has changed."""
-        self._settled.clear()
-        self._found.clear()
+    def forget(self, nodes: Collection[object]) -> None:
+        """Forget what rests on these nodes: on their facts, whoever asked for them, or on where
+        they run. Nothing is being computed meanwhile.
+        """
+        keys = {*self._settled, *self._readers}
+        wanted = [key for key in keys if _about(key) in nodes]
+        while wanted:
+            key = wanted.pop()
+            self._settled.pop(key, None)
+            wanted += self._readers.pop(key, ())
 
     def _solved(self, key: object, compute: Callable[[], Fact]) -> Fact:
         """Round by round, where a circle begins with `key`; else once, for who began it."""
@@ -150,6 +167,11 @@ class Fixpoint:
         self._assumed.clear()
         self._relied.clear()
         self._lowest = _NONE
+
+
+def _about(key: object) -> object:
+    """The node that a key asks about."""
+    return key[1] if isinstance(key, tuple) else key
 
 
 def _next(fact: Fact, number: int) -> Fact:

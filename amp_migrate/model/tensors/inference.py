@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import sole_number
+from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import of_operation
@@ -34,6 +35,7 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.fields import attribute
 from amp_migrate.model.tensors.fixpoint import Fixpoint
+from amp_migrate.model.tensors.given_calls import GivenCalls
 from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.iteration import listed
 from amp_migrate.model.tensors.results import result, signed
@@ -51,9 +53,6 @@ _DEEP = 40
 _PARAMETERS = ("weight", "bias", "running_mean", "running_var")  # of layers
 _DEEPEST = 160  # of all inferences of one question together
 _BUDGET = 20_000
-_HOPS = 3
-_CALLS = 200
-"""How many calls are followed, each by itself, into what they run."""
 _SMALL = 2_000
 """How many steps each of them may take."""
 
@@ -66,12 +65,12 @@ class Inference:
         written around a node in its own function.
         """
         self.program = program
-        self.where = where
-        self.own = own
+        self._where = where
+        self._own = own
         self.casts: set[ast.expr] = set()
         """Expressions that are going to be `.float()`."""
         self._abroad: dict[tuple[int, str | None], Inference] = {}
-        self._given: dict[object, Inference] = {}
+        self._given = GivenCalls()
         self._added: dict[Binding, Fact] = {}
         self._hops = 0
         self._within: Inference | None = None
@@ -137,6 +136,11 @@ class Inference:
             self._facts.leave_open()
         return UNKNOWN
 
+    def where(self, node: ast.AST) -> str | None:
+        """The dtype of the region that `node` runs in."""
+        self._facts.read(node)
+        return self._where(node)
+
     def inside(self, node: ast.AST) -> bool:
         """Whether autocast may be on where `node` runs."""
         return self.where(node) is not None
@@ -146,7 +150,7 @@ class Inference:
         if self.inside(call):
             return self._within or self
         if self.outside is None:
-            there = Inference(self.program, self.own, self.own)
+            there = Inference(self.program, self._own, self._own)
             there.casts, there._level = self.casts, self._level
             there._facts = self._facts
             self.outside = there.outside = there
@@ -176,35 +180,43 @@ class Inference:
         these; None where it was reached through too many of them.
         """
         key = (id(program), region, tuple(facts.items()))
-        if key not in self._given:
-            if self._hops >= _HOPS or len(self._given) >= _CALLS:
-                return None
-            is_own = program is self.program
-            there = Inference(
-                program,
-                self.where if is_own else lambda _: region,
-                self.own if is_own else lambda _: None,
-            )
-            there._given, there._hops = self._given, self._hops + 1
-            there._level, there._facts = self._level, self._facts
-            there.casts = self.casts if is_own else set()
-            there._steps = _BUDGET - _SMALL
-            for binding, fact in facts.items():
-                there.assume(binding, fact)
-            self._given[key] = there
-        return self._given[key]
+        return self._given.of(
+            key,
+            self._hops,
+            lambda: self._for_call(program, region, facts),
+        )
+
+    def _for_call(
+        self, program: Program, region: str, facts: dict[Binding, Fact]
+    ) -> Inference:
+        is_own = program is self.program
+        there = Inference(
+            program,
+            self._where if is_own else lambda _: region,
+            self._own if is_own else lambda _: None,
+        )
+        there._given = self._given
+        there._level, there._facts = self._level, self._facts
+        there.casts = self.casts if is_own else set()
+        for binding, fact in facts.items():
+            there.assume(binding, fact)
+        return there
+
+    def begin(self, hops: int) -> None:
+        """What is asked of one call, reached through so many others, may cost little."""
+        self._hops = hops
+        self._steps = _BUDGET - _SMALL
 
     def cast(self, expr: ast.expr) -> None:
         """`expr` is going to be `.float()`, so what is computed from it may be, too."""
         self.casts.add(expr)
-        self.forget()
-        if self.outside is not None:
-            self.outside.forget()
+        self._facts.forget({expr})
+        self._given.begin()
 
-    def forget(self) -> None:
-        """Start over, after a cast."""
-        self._facts.forget()
-        self._given.clear()
+    def left(self, statement: ast.stmt) -> None:
+        """A statement, with all in it, runs in another region from now on."""
+        self._facts.forget(set(nodes_in(statement)))
+        self._given.begin()
 
     def _infer(self, expr: ast.expr, scope: Scope) -> Fact:
         if isinstance(expr, ast.Call):
@@ -289,25 +301,10 @@ class Inference:
         if held.container or held.elements and isinstance(place, int):
             return held.element(place if isinstance(place, int) else None)
         if isinstance(place, str):
-            entries = self._entries(expr, place)
-            if entries:
-                return join(entries)
+            if entries := dictionaries.entries(self.program, expr, place):
+                return join(self._each(entries))
             return dictionaries.unseen_entry(self, expr, place, held)
         return held if held.dtypes != DType.OTHER else self.unseen(expr)
-
-    def _entries(self, expr: ast.Subscript, key: str) -> list[Fact]:
-        """What the displays that a dictionary was made by hold under a key; nothing where it is
-        stored anew.
-        """
-        dotted = dotted_name(expr.value)
-        stored = dictionaries.stored_keys(self.program)
-        if dotted is None or (dotted, key) in stored:
-            return []
-        shown = dictionaries.displays(self.program, expr.value)
-        if not shown:
-            return []
-        held = [dictionaries.under(self.program, one, key) for one in shown]
-        return self._each([one for one in held if one is not None])
 
     def _each(self, made: list[ast.expr]) -> list[Fact]:
         home = self.program.module.scope_of

@@ -72,13 +72,11 @@ class _Island:
         for call in self.losses:
             for probability in call.args[:1] or _named(call, "input"):
                 sigmoids.mend(probability, Place(self.scope))
-        hazards.inside.leave(self.statement)
-        asked.inference.forget()
+        hazards.leave(self.statement)
         for expr in self._operands():
             if asked.needs_cast(expr, self.scope):
                 hazards.cast(expr, _RULE)
         hazards.islands[self.statement] = _RULE
-        asked.inference.forget()
 
     def _criteria(self) -> list[ast.Call]:
         """Other losses of torch in the statement, which autocast would compute in float32."""

@@ -296,9 +296,8 @@ class Hazards:
 
     def _set_apart(self, statement: ast.stmt, found: list[Hazard]) -> None:
         """A statement is computed with autocast off; one of float32 casts alone needs no more."""
-        nodes = {
-            one.node: self.program.module.scope_of(one.node) for one in found
-        }
+        home = self.program.module.scope_of
+        nodes = {one.node: home(one.node) for one in found}
         lowered = {
             one: where
             for one, where in nodes.items()
@@ -311,21 +310,23 @@ class Hazards:
             raise Refusal(spoils.rule, spoils.node, spoils.message)
         if lowered and not possible:
             return
-        home = self.program.module.scope_of
         for expr, rule in (
             (expr, one.rule) for one in found for expr in one.casts
         ):
             if self.asked.needs_cast(expr, home(expr)):
                 self.cast(expr, rule)
         if lowered:
-            self.inside.leave(statement)
+            self.leave(statement)
             self.islands[statement] = rules[0]
-        self.asked.inference.forget()
         raised = raised_operands(self.asked, statement) if lowered else []
         for expr in reversed(raised):  # what is within, before what it gives
             if self.asked.needs_cast(expr, home(expr)):
                 self.cast(expr, "loses-precision")
-                self.asked.inference.forget()
+
+    def leave(self, statement: ast.stmt) -> None:
+        """A statement gets an `autocast(enabled=False)` of its own."""
+        self.inside.leave(statement)
+        self.asked.inference.left(statement)
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
         """`expr` becomes `expr.float()`, unless it is float already, or no float at all."""
