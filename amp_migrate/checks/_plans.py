@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from amp_migrate.config import Settings
+from amp_migrate.model.budget import (
+    BudgetEndedError,
+    at_most,
+    for_program,
+    given_up,
+)
 from amp_migrate.model.kinds import SCALERS
 from amp_migrate.model.linking import LinkedProgram
-from amp_migrate.model.neighbours import TooMuchError, reading_at_most
+from amp_migrate.model.neighbours import reading_at_most
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD
 from amp_migrate.project import nearby
@@ -28,6 +34,7 @@ _MOST_FILES = 24
 _MOST_TEXT = 400_000
 _MOST_READ = 160_000
 """Text of files that these lead to: a library of models may lead to all of it."""
+_TOO_MUCH = "too-many-paths"
 AMP_NAMES = (*NEW, *OLD, *SCALERS)
 _PLANS: WeakKeyDictionary[Program, tuple[Settings, Planned]] = (
     WeakKeyDictionary()
@@ -97,6 +104,8 @@ def _planned(program: Program, settings: Settings) -> Planned:
     if held is not None and held[0] == settings:
         return held[1]
     planned = _found(program, settings)
+    if any(loop.reason == _TOO_MUCH for loop in planned.loops):
+        given_up(program).append("loop-without-amp")
     _PLANS[program] = (settings, planned)
     return planned
 
@@ -141,14 +150,14 @@ def _in_company(
     if sum(map(len, texts.values())) > _MOST_TEXT:
         return []
     try:
-        with reading_at_most(_MOST_READ):
+        with reading_at_most(_MOST_READ), at_most(for_program(texts)):
             try:
                 joint = LinkedProgram(texts)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return []
             _, plans = planned(joint, settings)
             return plans[path].loops
-    except TooMuchError:
+    except BudgetEndedError:
         return []
 
 

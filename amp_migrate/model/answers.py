@@ -60,6 +60,9 @@ class Answers:
         depth = self._busy[key] = _Open.depth = _Open.depth + 1
         try:
             value = infer(expr, scope)
+        except BaseException:  # a budget ends, and others ask on
+            self._tentative.clear()
+            raise
         finally:
             _Open.depth = depth - 1
             del self._busy[key]

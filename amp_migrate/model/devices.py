@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.bases_abroad import method_of
+from amp_migrate.model.budget import spend
 from amp_migrate.model.call_values import is_property
 from amp_migrate.model.command_line import option_of
 from amp_migrate.model.device_sources import (
@@ -77,6 +78,7 @@ class Devices:
 
     def of(self, expr: ast.expr, scope: Scope) -> DeviceValue:
         """What `expr` may be where it stands."""
+        spend()
         if isinstance(expr, ast.Constant):
             return of_constant(expr.value)
         if isinstance(expr, ast.JoinedStr):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
+from amp_migrate.model.budget import spend
 from amp_migrate.model.reach import ASSUMED, UNKNOWN, Reach
 from amp_migrate.model.syntax import FUNCTIONS, Scope
 
@@ -87,6 +88,7 @@ class Entries:
 
     def of(self, scope: Scope, key: str) -> Reach:
         """What a name holds where a body begins."""
+        spend()
         question = (scope, key)
         if question in self._settled:
             return self._settled[question]

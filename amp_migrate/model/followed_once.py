@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from amp_migrate.model.budget import spend
+
 _DEEP = 60
 """Questions behind one another; what is handed on more often is not followed to its end."""
 Answer = TypeVar("Answer")
@@ -36,12 +38,16 @@ class FollowedOnce(Generic[Answer]):
         """The answer by `find`. What is found under other assumptions, by the number `assumed`,
         is not taken for it.
         """
+        spend()
         if (question, assumed) not in self._kept:
             if question in self._busy or len(self._busy) > _DEEP:
                 return self._circle()
             self._busy.add(question)
             try:
                 self._kept[question, assumed] = find()
+            except BaseException:  # a budget ends, and others ask on
+                self._kept.clear()
+                raise
             finally:
                 self._busy.discard(question)
         found = self._kept[question, assumed]

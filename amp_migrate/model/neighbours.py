@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
+from amp_migrate.model.budget import Budget
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Function
 from amp_migrate.patterns import pattern
@@ -310,15 +311,11 @@ def _load(file: str, changed: int) -> Program | None:
         return None
 
 
-class TooMuchError(Exception):
-    """More files than may be read for an answer belong to it."""
-
-
 class Reading:
     """The programs of neighbouring files; with `most`, no more than have that many characters."""
 
     def __init__(self, most: int | None = None) -> None:
-        self._left = most
+        self._budget = Budget(most) if most is not None else None
         self._loaded = lru_cache(maxsize=_HELD)(_load)
 
     def program_of(self, file: str, changed: int) -> Program | None:
@@ -326,14 +323,9 @@ class Reading:
         before = self._loaded.cache_info().misses
         found = self._loaded(file, changed)
         if found is not None and self._loaded.cache_info().misses > before:
-            self._spend(len(found.module.text))
+            if self._budget is not None:
+                self._budget.spend(len(found.module.text))
         return found
-
-    def _spend(self, size: int) -> None:
-        if self._left is not None:
-            self._left -= size
-            if self._left < 0:
-                raise TooMuchError
 
 
 _READINGS = [Reading()]
@@ -341,8 +333,8 @@ _READINGS = [Reading()]
 
 @contextmanager
 def reading_at_most(size: int) -> Iterator[None]:
-    """Files for the programs that are made within, which share nothing with others: TooMuchError
-    may leave them with half of an answer.
+    """Files for the programs that are made within, which share nothing with others: a budget that
+    ends may leave them with half of an answer.
     """
     _READINGS.append(Reading(size))
     try:

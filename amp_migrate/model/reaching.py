@@ -16,6 +16,7 @@ from amp_migrate.model.body_entry import BodyEntry
 from amp_migrate.model.body_events import Bind, Events, normal_key
 from amp_migrate.model.body_exit import Found, Left
 from amp_migrate.model.body_flow import BodyFlow
+from amp_migrate.model.budget import spend
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.definitions import (
     Called,
@@ -60,6 +61,7 @@ class Reaching:
         statement before it runs. No bindings, and not certain, for a node made on the way.
         Asked again for every loop.
         """
+        spend()
         if Open.questions:
             return self._at(node, dotted)
         known = self._known.get((node, dotted))

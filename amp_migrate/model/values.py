@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.answers import Answers
 from amp_migrate.model.attribute_values import AttributeValues
 from amp_migrate.model.binding_values import BindingValues
+from amp_migrate.model.budget import spend
 from amp_migrate.model.call_values import CallValues
 from amp_migrate.model.calls import CallGraph
 from amp_migrate.model.class_kinds import ClassKinds
@@ -74,6 +75,7 @@ class Values:
 
     def of(self, expr: ast.expr, scope: Scope) -> Value:
         """The value of `expr` evaluated in `scope`."""
+        spend()
         held = self._answers.known.get((id(expr), id(scope)))
         return held[1] if held else self._answers.of(expr, scope, self._infer)
 

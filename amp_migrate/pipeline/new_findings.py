@@ -9,6 +9,7 @@ from collections import Counter
 from amp_migrate.checks import all_checks
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
+from amp_migrate.model.budget import BudgetEndedError
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.pipeline.lint.engine import names_amp
@@ -84,6 +85,8 @@ def _errors(
         ):
             try:
                 found += list(check.run(program, plain))
+            except BudgetEndedError:
+                raise
             except Exception as error:
                 failed.append(f"{rule.name} ({type(error).__name__}: {error})")
     return found

@@ -139,6 +139,12 @@ def out_of_depth(
     return failed(path, SourceError(message))
 
 
+def too_much(path: str) -> Rewritten:
+    """A file of which the whole takes too long, though each loop by itself does not."""
+    message = "its loops lead to more than can be followed; exclude what they do not need"
+    return failed(path, SourceError(message))
+
+
 def crashed(path: str, error: BaseException) -> Rewritten:
     """A file on which the tool itself failed."""
     import traceback

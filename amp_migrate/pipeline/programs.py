@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from amp_migrate import regular_files
 from amp_migrate.config import Settings
 from amp_migrate.display import shown
+from amp_migrate.model.budget import BudgetEndedError, at_most, for_program
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.pipeline.deep_stack import with_deep_stack
 from amp_migrate.pipeline.one_file import (
@@ -25,6 +26,7 @@ from amp_migrate.pipeline.one_file import (
     settled,
     syntax_error,
     told,
+    too_much,
 )
 from amp_migrate.project.errors import SourceError, reading
 from amp_migrate.project.module_graph import Project
@@ -159,6 +161,30 @@ def _rewritten_together(
                     for p in paths
                 }
             )
+    try:
+        return _as_program(texts, related, settings, project)
+    except BudgetEndedError:
+        return _each_alone(texts, settings, project)
+
+
+def _each_alone(
+    texts: Mapping[str, _Text], settings: Settings, project: Project
+) -> Together:
+    """What becomes of files that lead to more than can be followed: a library, too."""
+    members = {
+        real: _migrated({real: text}, settings, project).members[real]
+        for real, text in texts.items()
+    }
+    return Together(members, needed=False)
+
+
+def _as_program(
+    texts: Mapping[str, _Text],
+    related: Sequence[str],
+    settings: Settings,
+    project: Project,
+) -> Together:
+    """Files with all that they need. Raises BudgetEndedError where that is too much."""
     alone = None if related else _migrated(texts, settings, project)
     grown = _grown(
         texts, related if alone is None else alone.company, settings, project
@@ -174,7 +200,7 @@ def _rewritten_together(
     if alone is None and not (locked or best.broken):
         return Together(best.members)
     alone = alone or _migrated(texts, settings, project)
-    best = _better(alone, alone if locked else best, len(paths))
+    best = _better(alone, alone if locked else best, len(texts))
     needed = any(
         best.members[real].after != one.after
         for real, one in alone.members.items()
@@ -205,6 +231,10 @@ def _grown(
     return grown
 
 
+def _texts(files: Mapping[str, _Text]) -> dict[str, str]:
+    return {file.path: file.source.text for file in files.values()}
+
+
 def _company(
     texts: Mapping[str, _Text], settings: Settings, project: Project
 ) -> tuple[str, ...]:
@@ -214,12 +244,9 @@ def _company(
     from amp_migrate.pipeline.migrate import company_of
 
     try:
-        return company_of(
-            {text.path: text.source.text for text in texts.values()},
-            settings,
-            project,
-        )
-    except (KeyboardInterrupt, SystemExit):
+        with at_most(for_program(_texts(texts))):
+            return company_of(_texts(texts), settings, project)
+    except (BudgetEndedError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:
         return ()
@@ -279,12 +306,8 @@ def _migrated(
     try:
         from amp_migrate.pipeline.migrate import migrate_texts
 
-        joint = migrate_texts(
-            {text.path: text.source.text for text in texts.values()},
-            settings,
-            project,
-            hold=hold,
-        )
+        with at_most(for_program(_texts(texts))):
+            joint = migrate_texts(_texts(texts), settings, project, hold=hold)
         if hold and joint.company:
             return _Round({}, joint.company)
         members = {
@@ -299,6 +322,10 @@ def _migrated(
     except (RecursionError, MemoryError) as error:
         read = [text.source.text for text in texts.values()]
         return _lost(texts, out_of_depth(first.path, read, error))
+    except BudgetEndedError:
+        if len(texts) > 1:
+            raise
+        return _lost(texts, too_much(first.path))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

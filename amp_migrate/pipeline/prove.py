@@ -10,6 +10,11 @@ from itertools import accumulate
 from pathlib import Path
 
 from amp_migrate.config import Settings
+from amp_migrate.model.budget import (
+    BudgetEndedError,
+    at_most,
+    for_program,
+)
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.pipeline.models import program_of
@@ -29,6 +34,10 @@ _WOULD_BREAK = (
 _UNFOLLOWED = (
     "more paths lead through the training step than can be followed, so nothing proves that each "
     "of them uses the scaler in the right order"
+)
+_TOO_MUCH = (
+    "what the rewritten program runs leads to more than can be followed, so that nothing proves it "
+    "right"
 )
 Blocked = dict[tuple[str, str], Refusal]
 """Loops that are to be left alone, by path and scope, with the reason."""
@@ -61,7 +70,6 @@ def new_mistakes(
     """Loops whose rewrite would break a rule of severity error, or the protocol, with the rule as
     the reason.
     """
-    found: Blocked = {}
     migrated = [
         (path, loop)
         for path, plan in plans.items()
@@ -73,6 +81,24 @@ def new_mistakes(
         for path, outcome in outcomes.items()
         if outcome.output
     }
+    try:
+        with at_most(for_program(outputs)):
+            return _mistakes(texts, outputs, migrated, settings, plans)
+    except BudgetEndedError:
+        return {
+            (path, loop.scope): Refusal(UNFOLLOWED, _at(loop), _TOO_MUCH)
+            for path, loop in migrated
+        }
+
+
+def _mistakes(
+    texts: Mapping[str, str],
+    outputs: Mapping[str, str],
+    migrated: Sequence[tuple[str, LoopOutcome]],
+    settings: Settings,
+    plans: Mapping[str, Plan],
+) -> Blocked:
+    found: Blocked = {}
     unproved = _unproved(texts, outputs, plans)
     for path, output in outputs.items():
         # The second run and the proof have built the model of an output that stands alone.
@@ -83,9 +109,12 @@ def new_mistakes(
         for rule, scope, message in [*mistakes, *unproved.get(path, ())]:
             for file, loop in _at_fault(path, scope, migrated, plans[path]):
                 told = message if file == path else _in_file(path, message)
-                at = ast.Pass(lineno=loop.line, col_offset=0)
-                found[file, loop.scope] = Refusal(rule, at, told)
+                found[file, loop.scope] = Refusal(rule, _at(loop), told)
     return found
+
+
+def _at(loop: LoopOutcome) -> ast.stmt:
+    return ast.Pass(lineno=loop.line, col_offset=0)
 
 
 def _at_fault(

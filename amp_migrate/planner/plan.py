@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from amp_migrate.config import Settings
+from amp_migrate.model.budget import BudgetEndedError, at_most, for_loop
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
@@ -58,6 +59,12 @@ from amp_migrate.rewrite.edits import (
 
 Blocked: TypeAlias = "Mapping[tuple[str, str], Refusal]"
 """Loops whose rewrite was judged wrong, by path and scope, with the refusal to give instead."""
+
+
+_TOO_MUCH = (
+    "what the loop runs, and what its values are made of, leads to more than can be followed: call "
+    "the model and the loss by name in it, or leave what it does not need to other files"
+)
 
 
 class Planner:
@@ -263,7 +270,11 @@ class Planner:
         scope, backwards = group.scope, group.backwards
         if blocked := self._blocked(scope, backwards[0]):
             raise blocked
-        return self.loops.plan(group)
+        try:
+            with at_most(for_loop(self.program.module.text)):
+                return self.loops.plan(group)
+        except BudgetEndedError:
+            raise Refusal("too-many-paths", backwards[0], _TOO_MUCH) from None
 
     def _collect(self, plans: dict[str, Plan]) -> None:
         own = [(loop, self.edits.of(loop)) for loop in self.planned]

@@ -8,9 +8,9 @@ import ast
 from collections.abc import Iterable
 from copy import copy
 
+from amp_migrate.model.budget import Budget, for_paths
 from amp_migrate.model.recognition import Events, Trait
 from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function
-from amp_migrate.protocol.budget import Budget
 from amp_migrate.protocol.calls import Calls
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.ends import Ends, Here, Listener
@@ -50,7 +50,7 @@ class Explorer:
         self.relevance = Relevance(events)
         self.dispatch = Dispatch(events)
         self.calls = Calls(self.evaluation, Summaries(self.relevance))
-        self.budget = Budget(events.program.module.text.count("\n"))
+        self.budget = Budget(for_paths(events.program.module.text))
         self.entered: set[ast.AST] = set()
         self.limit = LIMIT
         self.turns = 2

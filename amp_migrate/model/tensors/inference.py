@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.budget import spend
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.numbers import sole_number
@@ -88,6 +89,7 @@ class Inference:
 
     def of(self, expr: ast.expr, scope: Scope) -> Fact:
         """What `expr`, evaluated in `scope`, may be."""
+        spend()
         if expr in self.casts:
             return FLOAT
         found = self._ask(expr, scope)
@@ -104,14 +106,15 @@ class Inference:
         """
         cut, self._cut = self._cut, {}
         self._asked.add(expr)
-        for one, where in cut.items():
-            if one not in self._asked:
-                self.of(one, where)
-        self._asked.update(cut)
-        found = self._ask(expr, scope)
-        self._asked.difference_update(cut, (expr,))
-        self._cut = {}
-        return found
+        try:
+            for one, where in cut.items():
+                if one not in self._asked:
+                    self.of(one, where)
+            self._asked.update(cut)
+            return self._ask(expr, scope)
+        finally:
+            self._asked.difference_update(cut, (expr,))
+            self._cut = {}
 
     def _bounded(self, expr: ast.expr, scope: Scope) -> Fact:
         self._steps += 1

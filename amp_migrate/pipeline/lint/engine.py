@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.checks._finding import Finding, Fix, Rule
 from amp_migrate.config import Settings
+from amp_migrate.model.budget import (
+    BudgetEndedError,
+    at_most,
+    for_loop,
+    given_up,
+)
 from amp_migrate.pipeline.lint.results import Crash, Linted
 from amp_migrate.pipeline.lint.selection import selected, unknown
 from amp_migrate.project.prefilter import AMP_WORDS
@@ -120,7 +126,9 @@ def _joint(
 
 
 def _notes(program: Program) -> Iterator[str]:
-    """What no rule has looked at: the steps of a file with more paths than can be followed."""
+    """What was not looked at: the steps of a file with more paths than can be followed, and what
+    rules gave up.
+    """
     from amp_migrate.protocol.mistakes import explored
 
     if not explored(program):
@@ -128,6 +136,11 @@ def _notes(program: Program) -> Iterator[str]:
         yield (
             f"{path}: too many paths lead through its training steps; the rules about the order "
             "of backward, unscale_, step and update have not followed all of them"
+        )
+    if rules := given_up(program):
+        yield (
+            f"{program.module.path}: it leads to more than can be followed; nothing was looked for "
+            f"by {_listed(rules)}"
         )
 
 
@@ -150,9 +163,12 @@ def run(
 ) -> list[Finding]:
     """What one rule finds; where it fails, that is kept in `crashes`."""
     try:
-        return [
-            _for_target(one, settings) for one in check.run(program, settings)
-        ]
+        with at_most(for_loop(program.module.text)):
+            found = list(check.run(program, settings))
+        return [_for_target(one, settings) for one in found]
+    except BudgetEndedError:
+        given_up(program).append(check.rule.name)
+        return []
     except Exception:  # one rule's mishap must not cost the others
         import traceback
 

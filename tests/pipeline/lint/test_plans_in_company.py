@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from amp_migrate.config import Settings
-from amp_migrate.model.neighbours import Neighbours, TooMuchError, program_of, reading_at_most
+from amp_migrate.model.budget import BudgetEndedError
+from amp_migrate.model.neighbours import Neighbours, program_of, reading_at_most
 from amp_migrate.pipeline.lint.batch import lint_all
 from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.project.discovery import discover
@@ -80,6 +81,6 @@ def test_what_is_read_within_a_bound_is_kept_apart(tree: Path) -> None:
         assert within is not None
         assert within is program_of(file)  # read once, and paid for once
         assert within is not outside
-        with pytest.raises(TooMuchError):
+        with pytest.raises(BudgetEndedError):
             Neighbours(file).find("step.train")
     assert program_of(file) is outside
