@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._regions import Region, nodes, region_of, statements
+from amp_migrate.model.kinds import criterion_name
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.owners import part_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import children_of, names_in
 from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
@@ -109,9 +112,25 @@ def _parts_of_dtype(program: Program, expr: ast.expr) -> list[ast.expr]:
 
 
 def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:
-    return (
-        program.effects.is_forward(call, scope)
-        and program.values.callee(call, scope) is None
+    return program.values.callee(call, scope) is None and (
+        program.effects.is_forward(call, scope) or _is_moved(program, call.func)
+    )
+
+
+def _is_moved(program: Program, called: ast.expr) -> bool:
+    """Whether what is called was moved to a device, as only a module is: `self.net =
+    net.to(device)`.
+    """
+    name = dotted_name(called)
+    if name is None or criterion_name(name.rpartition(".")[2]):
+        return False
+    held = program.reaching.at(called, name).bindings
+    given = [part_of(one) for one in held]
+    return bool(given) and all(
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr in ("to", "cuda")
+        for one in given
     )
 
 

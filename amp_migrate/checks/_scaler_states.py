@@ -18,7 +18,8 @@ _HOPS = 4
 
 def steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether the optimizer was handed over, as an argument or to the constructor of the object,
-    by a caller that steps it with a scaler: to what is not given the scaler.
+    by a caller that steps it with a scaler: to what is not given the scaler. Or another method of
+    the object steps it, with a scaler that the object does not keep.
     """
     func = call.func
     if not isinstance(func, ast.Attribute):
@@ -27,6 +28,9 @@ def steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
         program, "state_dict"
     ):
         return False  # another object may save it
+    name = dotted_name(func.value)
+    if name is not None and _is_kept_scaled(program, func.value, scope, name):
+        return True
     return _is_given_scaled(program, func.value, scope, func.attr, _HOPS)
 
 
@@ -59,6 +63,15 @@ def _is_scaled(
         is_stepped_by_scaler(program, one, name)
         for one in program.module.scopes.values()
         if program.graph.class_around(one) is cls
+    )
+
+
+def _is_kept_scaled(
+    program: Program, optimizer: ast.expr, scope: Scope, name: str
+) -> bool:
+    """Whether another method of the object steps its optimizer, with a scaler of its own."""
+    return isinstance(optimizer, ast.Attribute) and _is_scaled(
+        program, optimizer, scope, name
     )
 
 

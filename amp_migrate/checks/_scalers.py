@@ -174,6 +174,29 @@ def _is_young(
     )
 
 
+def _is_given_new(
+    program: Program, steps: list[ast.Call], scope: Scope
+) -> bool:
+    """Whether what a step is handed holds an optimizer that a call has made for the function:
+    `optimizer, scheduler = build(model)`.
+    """
+    given = {
+        one.id
+        for step in steps
+        for one in (*step.args, *(entry.value for entry in step.keywords))
+        if isinstance(one, ast.Name)
+    }
+    return any(
+        isinstance(bound.value, ast.Call)
+        and any(
+            _makes_optimizer(program, made, program.scope(made))
+            for made in program.values.callees(bound.value, scope)
+        )
+        for name in given
+        for bound in scope.bindings.get(name, ())
+    )
+
+
 def _makes_optimizer(program: Program, node: ast.AST, scope: Scope) -> bool:
     """Whether an optimizer is made in there as well: then all of it is young."""
     inside = set(calls_in(node))
@@ -222,6 +245,7 @@ def _in_function(program: Program, call: ast.Call, scope: Scope) -> Made | None:
         or not steps
         or _loops(program, call)
         or _makes_optimizer(program, function, scope)
+        or _is_given_new(program, steps, scope)
     ):
         return None
     if _on_first_use(program, call) or function.name in {"__init__", "main"}:

@@ -14,8 +14,7 @@ from amp_migrate.model.half_safety.constants import (
     arguments,
     constant_arguments,
 )
-from amp_migrate.model.half_safety.huge_numbers import is_huge
-from amp_migrate.model.literals import number
+from amp_migrate.model.half_safety.huge_numbers import whatever_huge
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Scope, shallow
@@ -46,7 +45,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         return
     for scope in program.module.scopes.values():
         for hit in _hits(program, scope):
-            if is_huge(hit.constant, scope) and may_be_float16(
+            if whatever_huge(program, hit.constant, scope) and may_be_float16(
                 program, hit.tensor, scope
             ):
                 yield finding_at(
@@ -65,7 +64,9 @@ def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
             if not isinstance(statement, _DEFINITIONS)
             else ()
         ):
-            if isinstance(node, ast.Call) and _is_given_huge(node, scope):
+            if isinstance(node, ast.Call) and _is_given_huge(
+                program, node, scope
+            ):
                 yield from _in_call(program, node, scope)
             elif isinstance(node, ast.Assign) and isinstance(
                 node.targets[0], ast.Subscript
@@ -85,12 +86,12 @@ def _hits(program: Program, scope: Scope) -> Iterator[_Hit]:
                 )
 
 
-def _is_given_huge(call: ast.Call, scope: Scope) -> bool:
+def _is_given_huge(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether any number in a call is too large; few calls have one, whatever they run."""
     given = [*call.args, *(word.value for word in call.keywords)]
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
-    return any(is_huge(one, scope) for one in given)
+    return any(whatever_huge(program, one, scope) for one in given)
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -125,12 +126,11 @@ def _message(program: Program, hit: _Hit) -> str:
 
 
 def _fix(program: Program, hit: _Hit, scope: Scope) -> Fix | None:
-    value = number(hit.constant, scope)
+    values = whatever_huge(program, hit.constant, scope)
     torch = program.module.imports.local("torch")
     if (
         not hit.mask
-        or value is None
-        or value > 0
+        or max(values) > 0
         or torch is None
         or dotted_name(hit.tensor) is None
     ):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
-from amp_migrate.checks._finding import Finding, Rule
+from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._idle_updates import idle_updates
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.model.events import EventKind
@@ -14,6 +15,11 @@ from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 
 RULE = Rule("double-or-stray-update", severity="error", without_amp=True)
+
+_IDLE = (
+    "this scaler has neither scaled a loss nor stepped, so its update raises `Attempted update "
+    "but _scale is None`; scale the loss and step with it, or remove it"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -26,6 +32,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     yield from broken(
         program, RULE, message, _mend, "update once, after the step"
     )
+    for call in idle_updates(program):
+        yield finding_at(program, call, RULE, _IDLE)
 
 
 def _mend(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:

@@ -39,6 +39,8 @@ RULE = Rule("fp16-without-scaler", severity="error")
 _SCALES = pattern(
     r"(?i)scaler|deepspeed|colossalai|apex|ignite|mosaic|composer"
 )
+_MADE = pattern(r"GradScaler\b(?!\s*,|\s*\)?[ \t]*(?:\n|$|#))")
+"""The name of the class, but where an import ends."""
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -126,10 +128,14 @@ def _idle_scalers(program: Program, scope: Scope) -> list[tuple[Place, str]]:
 
 
 def _without_idle_scalers(program: Program) -> str:
-    """The text of the module without the scalers that are made in it and never used."""
+    """The text of the module without the scalers that are made in it and never used, or that are
+    imported and not made.
+    """
     text = program.module.text
     if "GradScaler" not in text:
         return text
+    if not _MADE.search(text):
+        return text.replace("GradScaler", "").replace("grad_scaler", "")
     names = [
         name
         for scope in program.module.scopes.values()

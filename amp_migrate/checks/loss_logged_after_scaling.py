@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._following import following
 from amp_migrate.checks._returned_losses import returned
 from amp_migrate.config import Settings
+from amp_migrate.model.decisions import are_exclusive
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import calls_in, names_in, names_stored
@@ -135,13 +137,15 @@ def _reads(
         "write `scaler.scale(loss).backward()`"
     )
     fix = _fix(code, scaled, call, target.id)
-    for statement in code.after(scaled):
+    behind = list(following(program, scaled))
+    for statement in behind:
         for node in shallow(statement):
             if (
                 isinstance(node, ast.Name)
                 and node.id == target.id
                 and _is_read(program, node)
-                and not _is_undone(program, node, code.after(scaled), scope)
+                and not are_exclusive(program, scaled, node)
+                and not _is_undone(program, node, behind, scope)
             ):
                 read = program.module.parents[node]
                 place = read if isinstance(read, ast.expr) else node

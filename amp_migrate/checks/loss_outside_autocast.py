@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._following import following
 from amp_migrate.checks._half_arithmetic import computes_in_half
 from amp_migrate.checks._layers_behind import calls_behind, gives_to_layer
 from amp_migrate.checks._loss_steps import loss_steps
@@ -48,7 +49,6 @@ _LAYER = (
     "the layer's parameters are float32 here and what it gets is half precision, so this raises; "
     "run it in an autocast block, or cast with `.float()`"
 )
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _told(
     program: Program, region: Region, node: ast.With, names: set[str]
 ) -> Iterator[Finding]:
     code = Code(program, node)
-    for statement in _behind(program, node):
+    for statement in following(program, node):
         losses = [
             *(
                 call
@@ -115,17 +115,6 @@ def _may_be_half(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """Not a part of what a model gives that it computes in float32."""
     fact = program.precision.inference.of(expr, scope)
     return fact.dtypes != DType.FLOAT
-
-
-def _behind(program: Program, node: ast.stmt) -> Iterator[ast.stmt]:
-    """What runs behind a statement: to the end of its block and, of the arm of an `if`, what comes
-    behind that.
-    """
-    block = program.module.block_of(node)
-    yield from block[next(i for i, s in enumerate(block) if s is node) + 1 :]
-    above = program.module.parents[node]
-    if isinstance(above, ast.If) and not isinstance(block[-1], _LEAVES):
-        yield from _behind(program, above)
 
 
 def _is_apart(program: Program, call: ast.Call, region: Region) -> bool:

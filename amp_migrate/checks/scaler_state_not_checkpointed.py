@@ -191,6 +191,9 @@ def _used(program: Program, call: ast.Call, scope: Scope) -> ast.expr | None:
     is_live = (
         what is EventKind.SCALER_CREATED
         and program.events.is_scaler(target, scope)
+        and program.attributes.is_read(
+            (dotted_name(target) or "").rpartition(".")[2]
+        )
     ) or (what is None and makes_stepper(program, call, scope))
     return target if is_live else None
 

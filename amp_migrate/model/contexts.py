@@ -232,34 +232,34 @@ def decorating_autocast(
         assert isinstance(decorator, ast.Call)
         return decorator
     named = decorator.func if isinstance(decorator, ast.Call) else decorator
-    function = (
-        program.graph.function_named(named.id, scope)
-        if isinstance(named, ast.Name)
-        else None
-    )
+    function = program.graph.function_at(named, scope)
     return _wraps(program, function) if function is not None else None
 
 
 def _wraps(program: Program, function: Function) -> ast.Call | None:
-    given = {one.arg for one in program.scope(function).parameters()}
     for inner in program.module.scopes:
-        if isinstance(inner, FUNCTIONS) and _is_within(
-            program, inner, function
-        ):
-            given_here = given | {
-                one.arg for one in program.scope(inner).parameters()
-            }
-            found = _region_of_call(program, inner, given_here)
+        if isinstance(inner, FUNCTIONS) and inner is not function:
+            given = _given_around(program, inner, function)
+            found = _region_of_call(program, inner, given) if given else None
             if found is not None:
                 return found
     return None
 
 
-def _is_within(program: Program, inner: Function, outer: Function) -> bool:
-    scope = program.scope(inner).parent
-    while scope is not None and scope.node is not outer:
+def _given_around(
+    program: Program, inner: Function, outer: Function
+) -> set[str]:
+    """The parameters of a function, and of those around it up to `outer`; none where it does not
+    stand in that.
+    """
+    names: set[str] = set()
+    scope: Scope | None = program.scope(inner)
+    while scope is not None:
+        names |= {one.arg for one in scope.parameters()}
+        if scope.node is outer:
+            return names
         scope = scope.parent
-    return scope is not None
+    return set()
 
 
 def _region_of_call(

@@ -164,7 +164,7 @@ class Owners:
         if expr not in self.program.module.parents:
             return None
         held = self.program.reaching.at(expr, expr.id).bindings
-        return _part(held[0]) if len(held) == 1 else None
+        return part_of(held[0]) if len(held) == 1 else None
 
     def _kept_as(self, expr: ast.expr) -> set[str]:
         """The attributes that keep what a parameter of a constructor is: `self.net = net`."""
@@ -178,7 +178,7 @@ class Owners:
             own
             for own, bound in home.bindings.items()
             for one in bound
-            if isinstance(value := _part(one), ast.Name)
+            if isinstance(value := part_of(one), ast.Name)
             and value.id == name
             and self.program.module.scope_of(value) is scope
         }
@@ -237,7 +237,7 @@ def _unwrapped(model: ast.expr) -> ast.expr:
     return model
 
 
-def _part(binding: Binding) -> ast.expr | None:
+def part_of(binding: Binding) -> ast.expr | None:
     """What a binding gives, of `self.net, self.head = net, head` as well."""
     value, index = binding.value, binding.index
     if index is None:

@@ -14,6 +14,7 @@ from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path
 from amp_migrate.protocol.relevance import HARMLESS
 from amp_migrate.protocol.values import Evaluation
+from amp_migrate.torch_facts.methods import OF_MODULES
 
 _OWN_METHODS = {"_found_inf_per_device", "_check_inf_per_device"}
 """Methods of a GradScaler that take an optimizer and change nothing about it."""
@@ -114,6 +115,8 @@ def _is_foreign_method(
     """
     holder = func.value
     if not isinstance(holder, ast.Name) or holder.id != frame.scope.self_name:
+        return False
+    if func.attr in OF_MODULES:
         return False
     program = participants.program
     cls = program.graph.class_around(frame.scope)

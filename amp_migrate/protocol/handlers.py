@@ -45,6 +45,9 @@ def on_backward(tracker: Tracker, here: Here) -> None:
     only = len(participants.backwards) == 1
     fed = participants.owners.fed(models, among, only_backward=only)
     if value.scaled is not None:
+        own = participants.sole_scaled(value.scaled)
+        if fed is not None and own.isdisjoint(fed):
+            fed = [*fed, *(name for name in among if name in own)]
         path.amp = True
         _strange(tracker, value.scaled, models, here)
     if fed is None:
@@ -114,7 +117,7 @@ def _strange(
     if (
         not fed
         and len(others) == 1
-        and not participants.scaling & {*participants.partners(*others)}
+        and not {*participants.scaling} & {*participants.partners(*others)}
     ):
         fed = others  # nothing else in sight can have made its gradients
     _plain(tracker, fed, here)

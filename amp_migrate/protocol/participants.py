@@ -26,8 +26,8 @@ class Participants:
         """Optimizers that each scaler steps or unscales."""
         self.exprs: dict[str, ast.expr] = {}
         """Scalers, as first written."""
-        self.scaling: set[str] = set()
-        """Scalers that scale something."""
+        self.scaling: dict[str, set[ast.AST]] = {}
+        """Scalers that scale something, with the calls."""
         self.backwards: set[ast.AST] = set()
         self.steps: dict[str, set[ast.AST]] = {}
         self.updates: dict[str, dict[ast.AST, tuple[ast.AST, ...]]] = {}
@@ -36,6 +36,13 @@ class Participants:
         """The function that gets its gradients from callers: no backward is in sight."""
         self.kept: dict[str, set[str]] = {}
         """Scalers and optimizers that were handed to the constructor of what a variable holds."""
+
+    def sole_scaled(self, scaler: str) -> set[str]:
+        """The optimizers of a scaler that scales in one place only: what is scaled there feeds
+        them.
+        """
+        is_one = len(self.scaling.get(scaler, ())) == 1
+        return self.pairs.get(scaler, set()) if is_one else set()
 
     def scalers(self) -> list[str]:
         """Every scaler."""
@@ -138,7 +145,7 @@ def _scaler(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
 
 def _scales(seen: Participants, name: str, node: ast.Call, here: Here) -> None:
     _scaler(seen, name, node, here)
-    seen.scaling.add(name)
+    seen.scaling.setdefault(name, set()).add(node)
 
 
 def _pair(seen: Participants, name: str, node: ast.Call, here: Here) -> None:

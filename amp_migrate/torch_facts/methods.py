@@ -13,6 +13,14 @@ HARMLESS = frozenset(
     """.split()
 )
 """Methods of tensors, containers, strings and models that do no part of a training step."""
+OF_MODULES = frozenset(
+    """
+    parameters named_parameters buffers named_buffers modules named_modules children
+    named_children get_submodule state_dict load_state_dict train eval to cuda cpu
+    requires_grad_ register_buffer register_parameter
+    """.split()
+)
+"""Methods of `torch.nn.Module` that neither go backward nor step."""
 KEEPS_DTYPE = frozenset(
     """
     squeeze unsqueeze view reshape flatten transpose permute contiguous t mean clone chunk

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.origins import values_of
@@ -19,6 +20,9 @@ from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
 _DEEP = 6
 _BOUNDS = ("min", "max", "min_val", "max_val", "posinf", "neginf", "nan")
 _VIEWS = frozenset(
@@ -26,10 +30,15 @@ _VIEWS = frozenset(
 )
 
 
-def is_huge(expr: ast.expr, scope: Scope) -> bool:
-    """Whether a number is beyond float16, and finite."""
-    value = number(expr, scope)
-    return value is not None and _is_beyond(value)
+def whatever_huge(
+    program: Program, expr: ast.expr, scope: Scope
+) -> tuple[float, ...]:
+    """The numbers that an expression may be, where all in sight are beyond float16, and finite."""
+    sole = number(expr, scope)
+    if sole is None and not any_written(program):
+        return ()
+    found = numbers(program, expr, scope) if sole is None else (sole,)
+    return found if all(map(_is_beyond, found)) else ()
 
 
 def may_be_huge(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
@@ -49,7 +58,7 @@ def carries_huge(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
 ) -> bool:
     """Whether a tensor has such numbers among its values: `(1 - mask) * -1e9`."""
-    if not _any_written(asked):
+    if not any_written(asked.inference.program):
         return False
     if may_be_huge(asked, expr, scope):
         return True
@@ -59,11 +68,10 @@ def carries_huge(
     )
 
 
-def _any_written(asked: Asked) -> bool:
+def any_written(program: Program) -> bool:
     """Whether the program writes such a number at all, or asks for a limit."""
-    program = asked.inference.program
     return program.remembered(
-        _any_written,
+        any_written,
         lambda: (
             "finfo" in program.module.text
             or any(map(_is_written, program.module.parents))
