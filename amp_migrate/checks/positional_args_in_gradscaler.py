@@ -7,8 +7,13 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.command_line import option_of
 from amp_migrate.model.literals import is_flag, number
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.numbers import numbers
 from amp_migrate.model.program import Program
+from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax import Scope
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-args-in-GradScaler", severity="error")
@@ -48,7 +53,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 _FLAG,
                 fix=_fix(program, call, ("enabled",)),
             )
-        elif number(call.args[0], scope) is not None:
+        elif _is_number(program, call.args[0], scope):
             yield finding_at(
                 program,
                 call.args[0],
@@ -61,6 +66,33 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         first = call.args[0] if call.args else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             yield finding_at(program, first, RULE, _DEVICE)
+
+
+def _is_number(program: Program, given: ast.expr, scope: Scope) -> bool:
+    """Whether a number is in sight behind an argument, or the command line makes it one, or it is
+    compared with one.
+    """
+    if numbers(program, given, scope):
+        return True
+    name = dotted_name(given)
+    option = option_of(program, given, name) if name is not None else None
+    kinds = (
+        (one.value for one in option.keywords if one.arg == "type")
+        if option
+        else ()
+    )
+    if any(
+        isinstance(one, ast.Name) and one.id in ("int", "float")
+        for one in kinds
+    ):
+        return True
+    return name is not None and any(
+        isinstance(node, ast.Compare)
+        and dotted_name(node.left) == name
+        and isinstance(node.ops[0], (ast.Gt, ast.GtE, ast.Lt, ast.LtE))
+        and number(node.comparators[0], scope) is not None
+        for node in nodes_in(scope.node)
+    )
 
 
 def _fix(

@@ -16,6 +16,7 @@ from amp_migrate.model.syntax import (
     returned,
     shallow,
 )
+from amp_migrate.model.unpacked import values_given
 from amp_migrate.torch_facts import amp_api
 
 if TYPE_CHECKING:
@@ -202,7 +203,21 @@ def _variable(program: Program, node: ast.AST, scope: Scope) -> Variable | None:
     )
     if cls is not None:
         return _keeper(program, cls, rest), f"self.{rest}"
-    return scope.lookup(head), canonical or name
+    home = scope.lookup(head)
+    return _handed_back(program, name, home) or (home, canonical or name)
+
+
+def _handed_back(
+    program: Program, name: str, home: Scope | None
+) -> Variable | None:
+    """The variable of another function that a name is given once, out of a tuple."""
+    held = home.bindings.get(name, ()) if home is not None else ()
+    if home is None or len(held) != 1 or held[0].index is None:
+        return None
+    given = values_given(program, held[0], home)
+    if given is None or len(given) != 1 or given[0][1] is home:
+        return None
+    return _variable(program, *given[0])
 
 
 def _keeper(program: Program, cls: ast.ClassDef, dotted: str) -> Scope:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.unpacked import values_given
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -173,11 +174,17 @@ def bound(
     if home is None and isinstance(expr, ast.Attribute):
         home, name = _of_class(program, expr, scope)
     bindings = home.bindings.get(name, []) if home is not None else []
-    if home is None or any(
-        b.how != "assign" or b.index is not None for b in bindings
-    ):
+    if home is None:
         return None
-    return [(b.value, home) for b in bindings if b.value is not None] or None
+    given = [
+        values_given(program, one, home)
+        for one in bindings
+        if one.how != "assign" or one.value is not None
+    ]
+    known = [one for one in given if one is not None]
+    if len(known) < len(given):
+        return None
+    return [pair for pairs in known for pair in pairs] or None
 
 
 def _of_class(
