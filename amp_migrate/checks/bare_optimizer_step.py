@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code, receiver
 from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
+from amp_migrate.checks._scaler_bindings import bindings
 from amp_migrate.config import Settings
 from amp_migrate.model.decisions import are_exclusive
 from amp_migrate.model.program import Program
@@ -44,12 +45,26 @@ def through_the_scaler(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     if mistake.optimizers > 1 and not is_updated:
         return None
     name = code.source(scaler)
+    if _may_be_missing(code, name):
+        return None
     step = code.replace(
         mistake.node, f"{name}.step($0)", receiver(mistake.node)
     )
     if is_updated:
         return (step,)
     return step, code.add_after(code.statement, f"{name}.update()")
+
+
+def _may_be_missing(code: Code, scaler: str) -> bool:
+    """Whether the scaler is made by one arm of an expression only, and no test around asks for
+    it.
+    """
+    scope = code.module.scope_of(code.statement)
+    made = [value for _, value in bindings(code.program, scope, scaler)]
+    return any(isinstance(one, ast.IfExp) for one in made) and not any(
+        isinstance(around, ast.If) and scaler in ast.unparse(around.test)
+        for around in code.module.ancestors(code.statement)
+    )
 
 
 def _follows(code: Code, update: ast.AST) -> bool:

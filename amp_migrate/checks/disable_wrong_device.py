@@ -12,11 +12,15 @@ from amp_migrate.model.program import Program
 
 RULE = Rule("disable-wrong-device", severity="error")
 
+_MESSAGE = 'autocast stays on for "{0}": each device type has its own switch; switch "{0}" off'
+
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find islands whose device type differs from that of the region around."""
     for region in regions(program):
         outer = region_of(program, region.node) if region.off else None
+        if region.off and outer is None:
+            yield from _of_callers(program, region)
         if (
             outer is None
             or outer.off
@@ -25,18 +29,25 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             or region.device == outer.device
         ):
             continue
-        message = (
-            f'autocast stays on for "{outer.device}": each device type has its own switch; '
-            f'switch "{outer.device}" off'
-        )
         yield finding_at(
             program,
             region.place,
             RULE,
-            message,
+            _MESSAGE.format(outer.device),
             related=[(outer.place, "switched on here")],
             fix=_fix(region, outer),
         )
+
+
+def _of_callers(program: Program, region: Region) -> Iterator[Finding]:
+    """An island in a function that runs in regions of one other device only."""
+    around = program.regions.around(region.node)
+    devices = {one.device for one in around if one.enabled is not False}
+    device = next(iter(devices), None)
+    if len(devices) == 1 and device and region.device not in (None, device):
+        places = [(around[0].call, "switched on here")]
+        message = _MESSAGE.format(device)
+        yield finding_at(program, region.place, RULE, message, related=places)
 
 
 def _fix(region: Region, outer: Region) -> Fix | None:

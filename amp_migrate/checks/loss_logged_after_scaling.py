@@ -216,7 +216,11 @@ def _asks_scale(call: ast.Call) -> bool:
 def _fix(
     code: Code, scaled: ast.Assign, call: ast.Call, name: str
 ) -> Fix | None:
-    """The scaled value moves into the backward pass right behind."""
+    """The scaled value moves into the backward pass right behind; of a scaler that may not be
+    there, a person decides.
+    """
+    if scaled.value is not call:
+        return None
     for statement in code.after(scaled):
         value = statement.value if isinstance(statement, ast.Expr) else None
         func = value.func if isinstance(value, ast.Call) else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Rule, finding_at
 from amp_migrate.checks._regions import without_gradients
 from amp_migrate.config import Settings
+from amp_migrate.model.dtype_choices import bound
 from amp_migrate.model.program import Program
 from amp_migrate.model.regions import NEW, OLD, Region
 from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
@@ -53,10 +54,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def _wrong(
     program: Program, region: Region, given: ast.expr, settings: Settings
 ) -> str | None:
-    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+    text = _text(program, given)
+    if text is not None:
         return (
             "a string is no type: this raises on CUDA and switches autocast off on a CPU; "
-            f"write `torch.{given.value}`"
+            f"write `torch.{text}`"
         )
     name = program.canonical(given)
     if name in _UNSUPPORTED and not (
@@ -76,6 +78,17 @@ def _wrong(
             "write torch.bfloat16"
         )
     return None
+
+
+def _text(program: Program, given: ast.expr) -> str | None:
+    """A string, or what a variable or an attribute is given that is nothing but strings."""
+    values = bound(program, given, program.module.scope_of(given))
+    texts = [
+        one.value if isinstance(one, ast.Constant) else None
+        for one in ([one for one, _ in values] if values else [given])
+    ]
+    known = [one for one in texts if isinstance(one, str)]
+    return known[0] if len(known) == len(texts) else None
 
 
 def _is_island(program: Program, region: Region) -> bool:

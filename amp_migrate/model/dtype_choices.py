@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
 from amp_migrate.model.unpacked import values_given
 
 if TYPE_CHECKING:
@@ -191,7 +192,9 @@ def _of_class(
     program: Program, expr: ast.Attribute, scope: Scope
 ) -> tuple[Scope | None, str]:
     """The class that sets an attribute of an object, where nothing else in sight does."""
-    cls = program.values.of(expr.value, scope).cls
+    cls = program.values.of(expr.value, scope).cls or _default_class(
+        program, expr.value, scope
+    )
     if cls is None:
         return None, expr.attr
     home = program.module.scopes[cls]
@@ -202,3 +205,21 @@ def _of_class(
         for name in one.bindings
     )
     return (None if set_elsewhere else home), expr.attr
+
+
+def _default_class(
+    program: Program, expr: ast.expr, scope: Scope
+) -> ast.ClassDef | None:
+    """The class that a parameter is where no caller in sight gives another: `cfg=Config`."""
+    function = scope.node
+    if not isinstance(expr, ast.Name) or not isinstance(function, FUNCTIONS):
+        return None
+    held = scope.bindings.get(expr.id, ())
+    default = default_of(function, expr.id)
+    if default is None or [one.how for one in held] != ["parameter"]:
+        return None
+    is_given = any(
+        argument(site.call, scope, expr.id, site.bound) is not None
+        for site in program.graph.sites(function)
+    )
+    return None if is_given else program.graph.class_named(default, scope)

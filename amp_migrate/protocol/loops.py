@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.arguments import argument
 from amp_migrate.model.single_elements import holds_one
 from amp_migrate.model.syntax import LOOPS, shallow
 from amp_migrate.protocol.ends import Ends
@@ -59,13 +60,13 @@ class Loops:
         ends, left = Ends(), []
         header = loop.test if isinstance(loop, ast.While) else loop.iter
         inside = frame.within(loop)
-        listed = self._listed(loop, frame)
+        listed, where = self._listed(loop, frame)
         for turn in range(len(listed) or self._turns(loop, frame)):
             if turn == 0 or isinstance(loop, ast.While):
                 paths = self.explorer.expression(header, paths, frame)
             if listed:
                 paths = [
-                    self._standing_for(loop, listed[turn], path, frame)
+                    self._standing_for(loop, listed[turn], path, frame, where)
                     for path in paths
                 ]
             elif not isinstance(loop, ast.While):
@@ -96,30 +97,55 @@ class Loops:
             return 1 if self._is_single(loop.iter, frame) else 2
         return self.explorer.turns
 
-    def _listed(self, loop: ast.stmt, frame: Frame) -> list[ast.expr]:
-        """What `for optimizer in (first, second)` goes through, one after the other."""
-        if (
-            not isinstance(loop, (ast.For, ast.AsyncFor))
-            or not isinstance(loop.target, ast.Name)
-            or not isinstance(loop.iter, (ast.Tuple, ast.List))
+    def _listed(
+        self, loop: ast.stmt, frame: Frame
+    ) -> tuple[list[ast.expr], Frame]:
+        """What `for optimizer in (first, second)` goes through, one after the other, and where that
+        is written.
+        """
+        if not isinstance(loop, (ast.For, ast.AsyncFor)) or not isinstance(
+            loop.target, ast.Name
         ):
-            return []
-        shown = loop.iter.elts
+            return [], frame
+        shown, where = self._shown(loop.iter, frame)
         are_named = all(
             isinstance(one, (ast.Name, ast.Attribute)) for one in shown
         )
-        plays = are_named and any(self._is_role(one, frame) for one in shown)
-        return shown if plays and len(shown) <= _MOST_LISTED else []
+        plays = are_named and any(self._is_role(one, where) for one in shown)
+        return (shown if plays and len(shown) <= _MOST_LISTED else []), where
+
+    def _shown(
+        self, listed: ast.expr, frame: Frame
+    ) -> tuple[list[ast.expr], Frame]:
+        """The elements of a display, be it what a caller gives for a parameter."""
+        while isinstance(listed, ast.Name):
+            held = frame.scope.bindings.get(listed.id, ())
+            is_given = len(held) == 1 and held[0].how == "parameter"
+            if not is_given or frame.call is None or frame.caller is None:
+                break
+            scope, bound = frame.scope, frame.scope.takes_receiver
+            given = argument(frame.call, scope, listed.id, bound)
+            if given is None:
+                break
+            listed, frame = given, frame.caller
+        if isinstance(listed, (ast.Tuple, ast.List)):
+            return listed.elts, frame
+        return [], frame
 
     def _standing_for(
-        self, loop: ast.stmt, listed: ast.expr, path: Path, frame: Frame
+        self,
+        loop: ast.stmt,
+        listed: ast.expr,
+        path: Path,
+        frame: Frame,
+        where: Frame,
     ) -> Path:
         """A path on which the loop's name is another name for one of several."""
         assert isinstance(loop, (ast.For, ast.AsyncFor))
         path = path.fork()
         own = place(loop.target, frame, path)
         if own is not None:
-            path.assign(own, self.explorer.evaluation.held(listed, path, frame))
+            path.assign(own, self.explorer.evaluation.held(listed, path, where))
         return path
 
     def _target(
