@@ -42,13 +42,25 @@ def makers(
     )  # rebound elsewhere under `global`: the scaler made here serves that optimizer too
     refuse_fitting(program, home, here)
     if not bindings or any(b.how not in ("assign", "with") for b in bindings):
-        raise Refusal(
-            "optimizer-not-in-sight",
-            optimizers[0],
-            f"nothing in {what_was_read(program)} makes `{name}`: name the files that "
-            "it comes from too",
-        )
+        raise _unmade(program, name, bindings, optimizers[0])
     return bindings
+
+
+def _unmade(
+    program: Program, name: str, bindings: list[Binding], node: ast.expr
+) -> Refusal:
+    """The reason where no statement makes an optimizer."""
+    why = (
+        f"nothing in {what_was_read(program)} makes `{name}`: name the files that "
+        "it comes from too"
+    )
+    loops = [b.statement for b in bindings if isinstance(b.statement, ast.For)]
+    if loops and len(loops) == len(bindings):
+        why = (
+            f"`{name}` is taken from `{ast.unparse(loops[0].iter)}`, which was not followed to "
+            "what makes it: step each optimizer by a name of its own"
+        )
+    return Refusal("optimizer-not-in-sight", node, why)
 
 
 def _reaching(
