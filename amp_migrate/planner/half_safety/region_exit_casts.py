@@ -62,10 +62,16 @@ def casts_after(
             if hazards.asked.fact(expr, where).seen_half:
                 hazards.cast(expr)
         if isinstance(node, ast.Call) and where is scope:
-            mend_second_model(program, node, scope, hazards)
-            cast_handed(program, node, scope, hazards)
+            _mend_call(program, node, scope, hazards)
     outputs_in_float(program, scope, nodes, hazards)
     _same_dtypes(program, scope, late, hazards)
+
+
+def _mend_call(
+    program: Program, call: ast.Call, scope: Scope, hazards: Hazards
+) -> None:
+    mend_second_model(program, call, scope, hazards)
+    cast_handed(program, call, scope, hazards)
 
 
 def _same_dtypes(
