@@ -7,12 +7,23 @@ from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.held_parameters import held
 from amp_migrate.model.kinds import Kind
-from amp_migrate.model.module_places import Found, Frame, Place, objects
+from amp_migrate.model.module_places import (
+    Found,
+    Frame,
+    Place,
+    objects,
+    sources,
+)
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.methods import HARMLESS
 
 _HOPS = 3
+_DEEP = 8
+_MOST = 100
+"""How many bodies are followed for one call: behind the last, anything may be."""
 
 
 class ParameterUses:
@@ -25,6 +36,7 @@ class ParameterUses:
         self.frame = Frame(program, scope)
         self.places = [p.place for o in trained for p in held(o, runs=True)]
         self._known: dict[ast.AST, bool] = {}
+        self._left = _MOST
 
     def may_be(self, expr: ast.expr) -> bool:
         """Whether a name or attribute is a module with some of the parameters, or may hold one."""
@@ -46,7 +58,8 @@ class ParameterUses:
 
     def may_run(self, call: ast.Call) -> bool:
         """Whether a call may compute with the parameters, beside what it is given in values."""
-        return self._runs(call, self.frame, _HOPS)
+        self._left = _MOST
+        return self._runs(call, self.frame, _DEEP)
 
     def _runs(self, call: ast.Call, frame: Frame, hops: int) -> bool:
         given = [*call.args, *(word.value for word in call.keywords)]
@@ -77,7 +90,10 @@ class ParameterUses:
         inner = frame.program.scope(function)
         own = _receiver(call, frame) if inner.self_name is not None else None
         run = Frame(frame.program, inner, own, call, frame)
-        if not hops or any(self._is_named(one, run) for one in function.body):
+        self._left -= 1
+        if not hops or self._left < 0:
+            return True
+        if any(self._is_named(one, run) for one in function.body):
             return True
         return any(self._runs(one, run, hops - 1) for one in inner.calls)
 
@@ -93,7 +109,11 @@ class ParameterUses:
         kind = program.values.kind(func, frame.scope)
         if kind is Kind.CRITERION or isinstance(func, ast.Call):
             return True
+        if isinstance(func, ast.Attribute) and _is_of_values(func.attr):
+            return True
         holder = func.value if isinstance(func, ast.Attribute) else func
+        if _is_of_torch(func, frame):
+            return True
         made = objects(func, frame) or objects(holder, frame)
         if made:
             return all(_is_made(one) for one in made)
@@ -115,6 +135,28 @@ def _is_object(func: ast.Attribute, frame: Frame) -> bool:
     while isinstance(root, (ast.Attribute, ast.Subscript)):
         root = root.value
     return isinstance(root, ast.Name) and root.id in (scope.self_name, "super")
+
+
+def _is_of_torch(func: ast.expr, frame: Frame, deep: int = _DEEP) -> bool:
+    """Whether a function is one of torch, also where callers pass it: `act(x)` of
+    `act=torch.sigmoid`.
+    """
+    if (frame.program.canonical(func) or "").startswith("torch."):
+        return True
+    if not deep or not isinstance(func, (ast.Name, ast.Attribute)):
+        return False
+    given = list(sources(func, frame))
+    return bool(given) and all(
+        index is None
+        and value is not func
+        and _is_of_torch(value, where, deep - 1)
+        for value, index, where in given
+    )
+
+
+def _is_of_values(method: str) -> bool:
+    """Whether a method that no class in sight has is one of tensors and containers."""
+    return method in HARMLESS or ops.method(method) is not None
 
 
 def _is_made(one: Found) -> bool:

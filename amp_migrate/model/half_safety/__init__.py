@@ -19,6 +19,7 @@ from amp_migrate.model.half_safety import (
     distributions,
     divided_sums,
     divisors,
+    encoded_places,
     finite_differences,
     given_products,
     kernels,
@@ -73,6 +74,7 @@ def apart(
         yield from positions.products(asked, node, scope)
         yield from positions.steep(asked, node, scope)
         yield from sampled_places.hazards(asked, node, scope)
+        yield from encoded_places.hazards(asked, node, scope)
         yield from given_products.hazards(asked, node, scope)
         if asked.float16:
             yield from overflow.products(asked, node, scope)

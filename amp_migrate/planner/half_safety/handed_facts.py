@@ -15,8 +15,17 @@ from amp_migrate.model.tensors.fact import DType, Fact, join
 from amp_migrate.model.unknown_models import methods_abroad
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.reach import own_version, perhaps_reachable
+from amp_migrate.records import NamedTuple
 
 Facts = dict[Binding, Fact]
+
+
+class Handed(NamedTuple):
+    """A call that leads into another file, and who may be asked about it."""
+
+    asked: Asked
+    call: ast.Call
+    scope: Scope
 
 
 class HandedFacts:
@@ -24,19 +33,34 @@ class HandedFacts:
 
     def __init__(self, program: Program) -> None:
         """`program`: whose files are asked about, whoever leads to them."""
-        self._program = program
+        self.program = program
         self._found: dict[Scope, list[Facts]] = {}
+        self._calls: dict[Scope, list[Handed]] = {}
+        self.added: list[tuple[Asked, list[ast.stmt], Scope]] = []
 
     def add(
         self, asked: Asked, statements: list[ast.stmt], scope: Scope
     ) -> None:
         """Take note of what the statements, and what they run in their file, hand to others."""
         program = asked.inference.program
+        self.added.append((asked, statements, scope))
         for node, where in perhaps_reachable(program, statements, scope):
             if isinstance(node, ast.Call) and asked.inference.inside(node):
-                for _, inner in run_abroad(self._program, node, where, program):
+                for _, inner in run_abroad(self.program, node, where, program):
                     facts = dict(given_facts(asked, node, where, inner))
                     self._found.setdefault(inner, []).append(facts)
+                    handed = Handed(asked, node, where)
+                    self._calls.setdefault(inner, []).append(handed)
+
+    def given(
+        self, name: str, scope: Scope
+    ) -> Iterator[tuple[Asked, ast.expr, Scope]]:
+        """What the calls pass for a parameter of a function."""
+        bound = scope.takes_receiver
+        for one in self._calls.get(scope, ()):
+            passed = argument(one.call, scope, name, bound)
+            if passed is not None:
+                yield one.asked, passed, one.scope
 
     def of(self, scope: Scope) -> list[Facts]:
         """Of one function: apart for calls that hand half and calls that hand float32 for the same

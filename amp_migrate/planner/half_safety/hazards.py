@@ -45,6 +45,7 @@ from amp_migrate.planner.half_safety.gradients_inside import (
     refuse_backward,
 )
 from amp_migrate.planner.half_safety.handed_facts import Facts, HandedFacts
+from amp_migrate.planner.half_safety.handed_places import sees_products
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.islands import (
     is_island,
@@ -145,6 +146,7 @@ class Hazards:
                         self.program, refusal, statements[0], program, ways
                     ) from None
                 is_wide = is_wide or other.makes_wide(function)
+        is_wide = is_wide or sees_products(handed)
         self.wanted += reached if is_wide else []
 
     def _other(self, program: Program, given: Facts) -> Hazards:
