@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_clearing import gives_nothing
 from amp_migrate.model.gradient_readers import called_reader
 from amp_migrate.model.own_gradients import is_own_change, is_own_multiple
 from amp_migrate.model.syntax import Module
@@ -107,8 +108,7 @@ def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
         if isinstance(parent, ast.AugAssign):
             scaled = isinstance(parent.op, (ast.Mult, ast.Div))
             return None if scaled else node
-        cleared = isinstance(value, ast.Constant) and value.value is None
-        multiple = cleared or is_own_multiple(module, node)
+        multiple = gives_nothing(value) or is_own_multiple(module, node)
         return None if multiple else node
     if (
         isinstance(node, ast.Call)
@@ -161,8 +161,7 @@ def _forgets(statement: ast.stmt, parameter: ast.expr) -> bool:
         and isinstance(parameter, ast.Name)
         and isinstance(target.value, ast.Name)
         and target.value.id == parameter.id
-        and isinstance(value, ast.Constant)
-        and value.value is None
+        and gives_nothing(value)
     )
 
 

@@ -8,10 +8,11 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.events import EventKind
+from amp_migrate.model.gradient_clearing import clears_by_hand
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import holds, names_in
-from amp_migrate.model.syntax import LOOPS, Scope
+from amp_migrate.model.syntax import LOOPS, Module, Scope
 from amp_migrate.planner.fed_back_norms import refuse_fed_back
 from amp_migrate.planner.gradient_hooks import BACKWARD_HOOKS, refuse_hooks
 from amp_migrate.planner.gradient_sums import refuse_sums
@@ -24,9 +25,6 @@ from amp_migrate.planner.vicinity import (
     files_near,
 )
 from amp_migrate.project.import_paths import resolved
-
-_CLEARS = ("zero_grad", ".grad = None", ".grad.zero_", "grad.data.zero_")
-"""One of these stands wherever gradients are cleared."""
 
 
 def manual_update(node: ast.AST) -> bool:
@@ -108,12 +106,11 @@ def check_gradients(
 def _refuse_kept_gradients(
     program: Program, scope: Scope, steps: list[ast.Call]
 ) -> None:
-    near = [file.text for file in files_near(program, scope)]
-    text = "".join([*near, *_texts_of_models(program, scope)])
+    files = [*files_near(program, scope), *_files_of_models(program, scope)]
     once = isinstance(scope.node, ast.Module) and not any(
         isinstance(a, LOOPS) for c in steps for a in program.module.ancestors(c)
     )
-    if not once and not any(word in text for word in _CLEARS):
+    if not once and not any(map(_clears, files)):
         raise Refusal(
             "mixed-gradients",
             steps[0],
@@ -123,14 +120,18 @@ def _refuse_kept_gradients(
         )
 
 
-def _texts_of_models(program: Program, scope: Scope) -> Iterator[str]:
+def _clears(file: Module) -> bool:
+    return "zero_grad" in file.text or clears_by_hand(file.tree)
+
+
+def _files_of_models(program: Program, scope: Scope) -> Iterator[Module]:
     """The files of the models that a scope runs: `self.zero_grad()` may stand in a forward."""
     for call in scope.calls:
         value = program.values.of(call.func, scope)
         if value.cls is not None:
-            yield program.module.scopes[value.cls].module.text
+            yield program.module.scopes[value.cls].module
         elif value.foreign is not None:
-            yield value.foreign[0].module.text
+            yield value.foreign[0].module
 
 
 def _refuse_own_hooks(program: Program, step: ast.Call, scope: Scope) -> None:

@@ -26,6 +26,19 @@ SHAPES = frozenset(
     """.split()
 )
 """Parts of a gradient that hold no values."""
+ZEROS = frozenset("zeros zeros_like new_zeros".split())
+"""Functions and methods that make zeros."""
+ZEROES = frozenset("zero_ _foreach_zero_".split())
+"""Those that turn what they are given into zeros."""
+FILLS = frozenset("fill_ mul_".split())
+"""Methods that do where they are given 0."""
+KEEPS_ZEROS = frozenset(
+    """
+    Variable Parameter to cuda cpu clone detach float type type_as contiguous view reshape
+    expand_as requires_grad_
+    """.split()
+)
+"""What gives zeros of zeros."""
 BOUNDING = frozenset(
     """
     clamp clip clamp_ clip_ clamp_min_ clamp_max_ nan_to_num
