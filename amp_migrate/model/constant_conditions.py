@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.arguments import argument, default_of
 from amp_migrate.model.decisions import arms
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.variables import imported_variable
+from amp_migrate.project.import_paths import resolved
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -22,14 +23,19 @@ Values: TypeAlias = frozenset[object] | None
 """The constants that an expression may be; None where it may be anything else."""
 
 
-def never_holds(program: Program, node: ast.AST) -> ast.expr | None:
-    """The condition around a node of which constants decide that the node never runs."""
-    return _Constants(program).against(node, _DEEP)
+def never_holds(
+    program: Program, node: ast.AST, *, everywhere: bool = False
+) -> ast.expr | None:
+    """The condition around a node of which constants decide that the node never runs, whoever
+    calls; `everywhere`: files count, too, that only use the program.
+    """
+    return _Constants(program, everywhere).against(node, _DEEP)
 
 
 class _Constants:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, everywhere: bool = False) -> None:
         self.program = program
+        self.everywhere = everywhere
 
     def against(self, node: ast.AST, deep: int) -> ast.expr | None:
         """The condition that keeps a node from running."""
@@ -84,7 +90,8 @@ class _Constants:
                 self.program,
                 (),
             )
-            return _Constants(home).bound(bindings, deep) if bindings else None
+            there = _Constants(home, self.everywhere)
+            return there.bound(bindings, deep) if bindings else None
         given = all(one.how == "parameter" for one in reach.bindings)
         whole = bool(reach.bindings) and (reach.complete or given)
         return self.bound(reach.bindings, deep) if whole else None
@@ -114,6 +121,8 @@ class _Constants:
         sites = entry.sites(scope.node)
         if not (deep and sites and entry.is_followed(scope.node)):
             return None
+        if self.everywhere and self._has_other_users(scope.node):
+            return None
         default = default_of(scope.node, parameter.arg)
         found: list[Values] = []
         for call, caller, bound in sites:
@@ -124,6 +133,16 @@ class _Constants:
                 where = scope if given is default else caller
                 found.append(self.of(given, where, deep))
         return _either(found)
+
+    def _has_other_users(self, function: Function) -> bool:
+        """Whether files outside of the program may call a function."""
+        file = self.program.module.file_of(function)
+        near = file.neighbours if file is not None else None
+        if near is None:
+            return False
+        own = {resolved(one.path) for one in self.program.module.files}
+        users = (resolved(str(one)) for one in near.users(function.name))
+        return any(one not in own for one in users)
 
 
 def _either(values: list[Values]) -> Values:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.answers import any_open
 from amp_migrate.model.called_effects import CalledEffects
+from amp_migrate.model.constant_conditions import never_holds
 from amp_migrate.model.events import EventKind
 from amp_migrate.model.forwards import Forwards
 from amp_migrate.model.gradient_effects import (
@@ -195,8 +196,17 @@ class Effects:
 
     def is_bce(self, call: ast.Call, scope: Scope) -> bool:
         """A direct binary cross-entropy on probabilities: `F.binary_cross_entropy` or a call of a
-        `nn.BCELoss`.
+        `nn.BCELoss`, unless no caller's constants lead there.
         """
+        return self.program.remembered(
+            (Effects.is_bce, call, scope),
+            lambda: (
+                self._names_bce(call, scope)
+                and never_holds(self.program, call, everywhere=True) is None
+            ),
+        )
+
+    def _names_bce(self, call: ast.Call, scope: Scope) -> bool:
         if self.module.canonical(call.func) in BCE:
             return True
         value = self.values.of(call.func, scope)

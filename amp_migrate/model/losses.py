@@ -92,7 +92,7 @@ def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 
 def _named(program: Program) -> list[Behind]:
-    """Every mention of the loss in the program."""
+    """Every mention of the loss in the program by which a variable may come to hold it."""
 
     def found() -> list[Behind]:
         nodes = [
@@ -104,9 +104,26 @@ def _named(program: Program) -> list[Behind]:
             (program, n)
             for n in nodes
             if program.canonical(n) in {*BCE, _LAYER}
+            and not _is_only_called(program, n)
         ]
 
     return program.remembered(_named, found)
+
+
+def _is_only_called(program: Program, name: ast.expr) -> bool:
+    """Whether a name stands for the function in a call, and in a function that is only called
+    itself: no variable holds either.
+    """
+    parent = program.module.parents[name]
+    is_call = isinstance(parent, ast.Call) and parent.func is name
+    if not is_call or program.canonical(name) not in BCE:
+        return False
+    scope = program.module.scope_of(name)
+    function, near = scope.node, scope.module.neighbours
+    if not isinstance(function, FUNCTIONS) or scope.self_name is not None:
+        return isinstance(function, ast.Module)
+    used = near is not None and any(near.users(function.name))
+    return not used and not program.graph.mentions(function)
 
 
 def bce_behind(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:

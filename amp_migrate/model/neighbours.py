@@ -217,20 +217,20 @@ class Neighbours:
         """A file near this one that imports the module and mentions `name`, relative to this
         file's folder.
         """
+        folder = Path(self.path).absolute().parent
+        users = (Path(os.path.relpath(one, folder)) for one in self.users(name))
+        return next((str(one) for one in users), None)
+
+    def users(self, name: str) -> Iterator[Path]:
+        """The files near this one that import the module and mention `name`."""
         here = Path(self.path).absolute()
         word, module = name.encode(), re.escape(here.stem.encode())
         imports = re.compile(
             rb"(?m)^\s*(from|import)\s[^\n]*\b" + module + rb"\b"
         )
-        users = (
-            file
-            for file, text in self._beside()
-            if word in text and imports.search(text)
-        )
-        return next(
-            (str(Path(os.path.relpath(file, here.parent))) for file in users),
-            None,
-        )
+        for file, text in self._beside():
+            if word in text and imports.search(text):
+                yield file
 
 
 class Unparsed(NamedTuple):

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.sequence_ends import ends, put_behind
+from amp_migrate.model.syntax import Binding, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -51,9 +52,9 @@ def made_of(program: Program, run: ast.expr, scope: Scope) -> list[ast.Call]:
     name = dotted_name(run) or ""
     found: list[ast.Call] = []
     for made in _made(program, run, name, scope, _DEEP):
-        if made is None or made.keywords or not made.args:
+        if made is None or made.keywords:
             return []
-        if _is_changed(program, name, made):
+        if _is_changed(program, name, made) or not ends(program, made):
             return []
         found.append(made)
     return found
@@ -70,13 +71,46 @@ def sequence_run(program: Program, call: ast.Call) -> ast.expr | None:
 
 
 def _is_changed(program: Program, name: str, made: ast.Call) -> bool:
-    """Whether layers come or go, or are listened to, once a Sequential of this name is made."""
+    """Whether layers come or go, or are listened to, once a Sequential of this name is made; but
+    for those that the body that makes it puts behind the others.
+    """
     key = "." in name, name.rpartition(".")[2]
     home = program.module.scope_of(made)
     return any(
-        scope is not home or node.lineno > made.lineno
+        scope is not home
+        and _is_of_same(program, node, scope, home)
+        or scope is home
+        and node.lineno > made.lineno
+        and not _grows(program, node)
         for node, scope in _changes(program).get(key, ())
     )
+
+
+def _grows(program: Program, change: ast.expr) -> bool:
+    """`seq.append(layer)`, told by itself or by the layer; not `seq[0].append(layer)`"""
+    for call in (change, program.module.parents.get(change)):
+        if isinstance(call, ast.Call) and put_behind(call) is not None:
+            assert isinstance(call.func, ast.Attribute)
+            return dotted_name(call.func.value) is not None
+    return False
+
+
+def _is_of_same(
+    program: Program, change: ast.expr, scope: Scope, home: Scope
+) -> bool:
+    """Whether what changes `self.main` may be of the class that `home` belongs to."""
+    func = change.func if isinstance(change, ast.Call) else None
+    root = func.value if isinstance(func, ast.Attribute) else None
+    while isinstance(root, (ast.Subscript, ast.Attribute)):
+        root = root.value
+    name = root.id if isinstance(root, ast.Name) else None
+    graph = program.graph
+    other, own = graph.class_around(scope), graph.class_around(home)
+    if other is None or own is None or name is None:
+        return True
+    if name != scope.self_name:
+        return True
+    return own in graph.lineage(other) or other in graph.lineage(own)
 
 
 def _changes(program: Program) -> _Changes:
@@ -135,6 +169,9 @@ def _made(
         return
     for binding in bindings:
         plain = binding.how == "assign" and binding.index is None
+        if binding.index is not None and binding.how == "assign":
+            yield from _one_of(program, binding, deep - 1)
+            continue
         made = _unkept(program, binding.value if plain else None)
         if isinstance(made, (ast.List, ast.Tuple)):
             continue  # what the layers stood in before
@@ -144,6 +181,29 @@ def _made(
         elif inner != name or "." not in name:  # `net = net.to(device)`
             home = program.module.scope_of(made)
             yield from _made(program, made, inner, home, deep - 1)
+
+
+def _one_of(
+    program: Program, binding: Binding, deep: int
+) -> Iterator[ast.Call | None]:
+    """What one of several names is, that a function in sight gives back together."""
+    made, index = binding.value, binding.index or 0
+    values: list[ast.expr] = []
+    if isinstance(made, ast.Call) and made in program.module.parents:
+        home = program.module.scope_of(made)
+        function = program.values.callee(made, home)
+        values = returned(function) if function is not None else []
+    if not values:
+        yield None
+    for value in values:
+        parts = value.elts if isinstance(value, ast.Tuple) else []
+        part = parts[index] if index < len(parts) else None
+        name = dotted_name(part) if part is not None else None
+        if part is None or name is None:
+            yield from _called(program, part, deep)
+        else:
+            inner = program.module.scope_of(part)
+            yield from _made(program, part, name, inner, deep)
 
 
 def _called(

@@ -1,5 +1,5 @@
-"""What the last layer of a `nn.Sequential` may be: written there, or at the end of a list that is
-made before, `layers += [nn.Sigmoid()]`.
+"""What the last layer of a `nn.Sequential` may be: written there, at the end of a list that is made
+before, `layers += [nn.Sigmoid()]`, or put behind the others by the body that makes it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import Binding, Scope
 
+_PLACES = {"add_module": 2, "append": 1}
+"""How many arguments the methods take that put a layer behind the others."""
 _ORDERED = "collections.OrderedDict"
 _Addition: TypeAlias = "tuple[ast.stmt, ast.expr | None]"
 """A statement that adds to a list, and what it adds; None where that is not told."""
@@ -19,9 +21,54 @@ _Addition: TypeAlias = "tuple[ast.stmt, ast.expr | None]"
 
 def ends(program: Program, made: ast.Call) -> list[ast.expr | None]:
     """The layers that may be the last one; None for one that is out of sight."""
-    last = made.args[-1]
     if made not in program.module.parents:
         return [None]  # a base class of another file makes it
+    found: list[ast.expr | None] = []
+    for statement, layer in reversed(list(_put_behind(program, made))):
+        found.append(layer)
+        if _surely_follows(program, statement, made):
+            return found
+    return [*found, *_written(program, made)]
+
+
+def put_behind(call: ast.Call) -> ast.expr | None:
+    """The layer of `seq.add_module("out", layer)`, of `seq.append(layer)`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    plain = not any(isinstance(one, ast.Starred) for one in call.args)
+    is_one = _PLACES.get(name) == len(call.args) and not call.keywords
+    return call.args[-1] if plain and is_one else None
+
+
+def _put_behind(
+    program: Program, made: ast.Call
+) -> Iterator[tuple[ast.stmt, ast.expr]]:
+    """In the order of the source."""
+    module, scope = program.module, program.module.scope_of(made)
+    at = module.statement_of(made)
+    targets = at.targets if isinstance(at, ast.Assign) else []
+    names = {dotted_name(one) for one in targets} - {None}
+    for call in sorted(scope.calls, key=lambda one: one.lineno):
+        layer = put_behind(call)
+        if layer is not None and call.lineno > made.lineno:
+            assert isinstance(call.func, ast.Attribute)
+            if dotted_name(call.func.value) in names:
+                yield module.statement_of(call), layer
+
+
+def _surely_follows(
+    program: Program, statement: ast.stmt, made: ast.Call
+) -> bool:
+    """Whether a statement runs wherever the body goes on from what makes a Sequential."""
+    at = program.module.statement_of(made)
+    around = {at, *program.module.ancestors(at)}
+    return bool(around.intersection(program.module.block_of(statement)))
+
+
+def _written(program: Program, made: ast.Call) -> list[ast.expr | None]:
+    """The last of the layers that a Sequential is made of."""
+    if not made.args:
+        return []
+    last = made.args[-1]
     if isinstance(last, ast.Starred):
         return list(_of_list(program, last.value, made))
     if isinstance(last, ast.Call) and program.canonical(last.func) == _ORDERED:

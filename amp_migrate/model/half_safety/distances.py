@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.hazard import Asked, Hazard, is_double
 from amp_migrate.model.half_safety.squared_lengths import (
     on_diagonals,
     root_name,
@@ -46,7 +46,7 @@ def _of_product(
     squares = dict(_summed_squares(asked, scope))
     squared_there = squares.keys() | set(on_diagonals(asked, scope))
     shown = [squared_there & shown_of(asked, one) for one in given]
-    if len(given) != 2 or not all(shown):
+    if len(given) != 2 or not all(shown) or is_double(asked, given, scope):
         return
     names = {name for found in shown for name in found}
     for square in {squares[name] for name in names & squares.keys()}:

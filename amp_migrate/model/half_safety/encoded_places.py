@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.hazard import Asked, Hazard, is_double
 from amp_migrate.model.half_safety.moved_places import products_behind
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.numbers import numbers
@@ -30,7 +30,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """The products that such places are made of, which must be computed with autocast off."""
     for place, home in turned_places(asked, node, scope):
         for product, given, where in products_behind(asked, place, home):
-            if asked.inference.inside(product):
+            is_kept = is_double(asked, given, where)
+            if asked.inference.inside(product) and not is_kept:
                 yield _kept_apart(asked, node, product, given, where)
 
 

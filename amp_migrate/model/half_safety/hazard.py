@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from amp_migrate.model.literals import number
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.fact import Fact
+from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.records import NamedTuple
 
@@ -50,3 +51,10 @@ class Asked(NamedTuple):
         return (
             self.fact(expr, scope).may_be_half and number(expr, scope) is None
         )
+
+
+def is_double(asked: Asked, given: Iterable[ast.expr], scope: Scope) -> bool:
+    """Whether an operand is of a dtype that autocast leaves alone."""
+    rounded = DType.FLOAT | DType.HALF | DType.UNKNOWN
+    facts = (asked.fact(one, scope) for one in given)
+    return any(not fact.dtypes & rounded for fact in facts)

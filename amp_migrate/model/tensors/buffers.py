@@ -36,11 +36,11 @@ def registrations(
 def registered(
     program: Program, expr: ast.Attribute, scope: Scope
 ) -> tuple[ast.expr, Scope] | None:
-    """What `self.bank` is made of, by `self.register_buffer("bank", torch.zeros(9))`."""
-    cls = program.graph.class_around(scope)
-    if cls is None or not isinstance(expr.value, ast.Name):
-        return None
-    if expr.value.id != scope.self_name:
+    """What `self.bank` is made of, by `self.register_buffer("bank", torch.zeros(9))`, and
+    `self.memory.bank` of a module of a class in sight.
+    """
+    cls = _class_of(program, expr.value, scope)
+    if cls is None:
         return None
     known = program.remembered(
         (registrations, cls), lambda: registrations(program, cls)
@@ -50,3 +50,12 @@ def registered(
         if isinstance(first, ast.Constant) and first.value == expr.attr:
             return call.args[1], where
     return None
+
+
+def _class_of(
+    program: Program, expr: ast.expr, scope: Scope
+) -> ast.ClassDef | None:
+    if isinstance(expr, ast.Name) and expr.id == scope.self_name:
+        return program.graph.class_around(scope)
+    is_named = isinstance(expr, (ast.Name, ast.Attribute))
+    return program.values.of(expr, scope).cls if is_named else None

@@ -12,7 +12,7 @@ from amp_migrate.model.half_safety.trail import (
 )
 from amp_migrate.model.half_safety.weak_places import Search
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import FUNCTIONS, Scope
 from amp_migrate.planner.half_safety.bce_refusal import (
     place_of_definition,
     unsafe,
@@ -45,10 +45,22 @@ class Sigmoids:
             raise self._out_of_sight(one)
         for weak in found.weak:
             self._mend(weak)
-        if not found.origin.is_probability:
+        is_idle = found.origin == Origin.RAW and self._is_option(expr)
+        if not (found.origin.is_probability or is_idle):
             why = "its input is no plain sigmoid"
             raise unsafe(self.program, self.scope, expr, why)
         return found.origin
+
+    def _is_option(self, probability: ast.expr) -> bool:
+        """Whether the loss is one of several: of layers' sums it raises in float32 as well, so that
+        the program is run with another.
+        """
+        for parent in self.program.module.ancestors(probability):
+            if isinstance(parent, (*FUNCTIONS, ast.Lambda)):
+                return False
+            if isinstance(parent, ast.If):
+                return True
+        return False
 
     def _mend(self, weak: WeakPlace) -> None:
         """A sigmoid, or the last layer of a sequence, gets float32."""

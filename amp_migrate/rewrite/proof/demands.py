@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.arguments import argument
 from amp_migrate.model.literals import number
+from amp_migrate.model.methods_elsewhere import method_elsewhere
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
@@ -343,12 +344,9 @@ class Demands:
                 (self, one) for one in functions if one.name != "__init__"
             )
             return
-        other, definition = program.values.abroad(call.func, scope) or (
-            None,
-            None,
-        )
-        if other is not None and isinstance(definition, FUNCTIONS):
-            yield demands_of(other), definition
+        other = method_elsewhere(program, call, scope)
+        if other is not None:
+            yield demands_of(other[0]), other[1]
             return
         value = program.values.of(call.func, scope)
         home, cls = value.foreign or (program, value.cls)
