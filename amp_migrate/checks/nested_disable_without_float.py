@@ -13,6 +13,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.kinds import criterion_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS, blocks, shallow
+from amp_migrate.model.tensors.fact import DType
 
 RULE = Rule("nested-disable-without-float", severity="error")
 
@@ -41,7 +42,11 @@ def _in_island(
     for statement in statements(region.blocks()):
         head = statement if not any(True for _ in blocks(statement)) else None
         uses = (
-            [u for u in bare_uses(head, names) if _computes(program, u)]
+            [
+                u
+                for u in bare_uses(head, names)
+                if _computes(program, u) and not _is_float(program, u)
+            ]
             if head is not None
             else []
         )
@@ -62,6 +67,12 @@ def _in_island(
                 fix=fix,
             )
         note(program, statement, region.scope, names, may_start=False)
+
+
+def _is_float(program: Program, use: ast.expr) -> bool:
+    """Whether everything that gives a value gives float32."""
+    known = program.precision.of(use, program.module.scope_of(use))
+    return known.dtypes == DType.FLOAT and not known.container
 
 
 def _half_before(program: Program, region: Region, outer: Region) -> set[str]:

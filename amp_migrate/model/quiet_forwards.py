@@ -13,6 +13,7 @@ from amp_migrate.model.gradient_flow import (
     is_no_grad,
     under_no_grad,
 )
+from amp_migrate.model.sequence_calls import sequences
 from amp_migrate.model.syntax import Function, Scope, shallow
 
 if TYPE_CHECKING:
@@ -56,10 +57,28 @@ def _is_quiet(
 ) -> bool:
     if under_no_grad(program, call):
         return True
-    functions = functions_run(program, call, scope)
+    functions = functions_run(program, call, scope) or _in_order(
+        program, call, scope
+    )
     return bool(functions) and all(
         _is_quiet_inside(home, one, seen) for home, one in functions
     )
+
+
+def _in_order(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, Function]]:
+    """What `nn.Sequential(Flip(), Noise())` runs; nothing where not each layer is of a class in
+    sight.
+    """
+    made = [one for _, one in sequences(program, call, scope)]
+    layers = [one for sequence in made for one in sequence.args]
+    found = []
+    for one in layers:
+        cls = program.values.of(one, program.module.scope_of(one)).cls
+        forward = program.graph.method(cls, "forward") if cls else None
+        found += [(program, forward)] if forward is not None else []
+    return found if len(found) == len(layers) else []
 
 
 def _is_quiet_inside(

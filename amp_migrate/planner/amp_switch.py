@@ -235,9 +235,7 @@ class SwitchFinder:
             for move in moves or self._moves_near(scope)
         ]
         moves = self.questions.leading(moves)
-        found = next(self._found(moves, here), None)
-        beside = self._of_models_beside(moves, scope)
-        found = found or next(self._found(beside, here), None)
+        found = self._first(moves, here)
         if found is not None:
             return found, None
         if scope.parameters():
@@ -262,6 +260,13 @@ class SwitchFinder:
             move, tests=tuple(t for t in move.tests if t not in around)
         )
 
+    def _first(self, moves: list[Move], here: ReadingPlace) -> Switch | None:
+        """What these moves say, else those of the models that are made beside."""
+        beside = self._of_models_beside(moves, here.scope)
+        sets = [moves, beside] if beside else [moves]
+        found = (next(self._found(one, here), None) for one in sets)
+        return next(filter(None, found), None)
+
     def _found(self, moves: list[Move], here: ReadingPlace) -> Iterator[Switch]:
         """What the program's own names for the device, and its flags, say."""
         for move in moves:
@@ -276,7 +281,8 @@ class SwitchFinder:
         kind = self.questions.unconditional(moves, here.scope)
         if kind is not None:
             yield Switch(f'"{kind}"', None)
-        yield from self.questions.held(here)
+        if not moves or not all(map(self._follows_cuda, moves)):
+            yield from self.questions.held(here)
 
     def _told_by(
         self, models: list[ast.expr], here: ReadingPlace
@@ -327,9 +333,7 @@ class SwitchFinder:
     def _moves_of(
         self, models: list[ast.expr], here: ReadingPlace
     ) -> list[Move]:
-        """The moves of a loop's own models, else of the data that it may get; those of its own
-        scope first.
-        """
+        """The moves of a loop's own models, else of its data; its own scope first."""
         around = list(self.program.module.ancestors(here.node))
         sure = [
             m

@@ -86,11 +86,25 @@ class GradientsAtStep(LaterSteps):
         end = self.flow.step(step.statement).order
         late = all(self.flow.step(s).order >= end for s in around)
         if around and not self.entered and late:
+            self._check_left_later(step)
             raise Refusal(
                 "step-without-gradients",
                 step.call,
                 "this step comes before the backward of its turn: in the first turn there are no "
                 "gradients, which GradScaler.step does not accept",
+            )
+
+    def _check_left_later(self, step: OptimizerStep) -> None:
+        """`with stepping(optimizer):`, which steps where its block ends."""
+        statement = step.statement
+        if isinstance(statement, (ast.With, ast.AsyncWith)) and any(
+            one.context_expr is step.call for one in statement.items
+        ):
+            raise Refusal(
+                "unsupported-shape",
+                step.call,
+                f"`{ast.unparse(step.call)}` runs the optimizer's step where its `with` block is "
+                "entered or left: call the step in the loop itself",
             )
 
     def _of_turn(

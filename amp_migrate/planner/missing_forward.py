@@ -103,13 +103,22 @@ class MissingForward:
         held = (
             self.program.module.scopes[cls].bindings if cls is not None else {}
         )
+        parents = self.program.module.parents
         for node in (n for expr in self.losses for n in shallow(expr)):
             if not isinstance(node, ast.Attribute):
                 continue
+            if isinstance(parents.get(node), ast.Attribute):
+                continue  # `self.config` of `self.config.weight`
             head, _, rest = (dotted_name(node) or "").partition(".")
             if head == self.scope.self_name:
                 bindings = held.get(f"self.{rest}", ())
                 home = self.program.module.scope_of
                 where = {home(one.statement) for one in bindings}
+                where = {one for one in where if not _constructs(one)}
                 if len(where) == 1 and self.scope not in where:
                     yield ast.unparse(node), where.pop()
+
+
+def _constructs(scope: Scope) -> bool:
+    """What `__init__` sets is a weight or an option: no loss of a batch."""
+    return scope.qualname.rpartition(".")[2] == "__init__"

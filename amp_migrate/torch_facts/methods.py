@@ -172,7 +172,7 @@ ONLY_OF_TENSORS = frozenset(
     sigmoid sigmoid_ softmax log_softmax tanh_ relu relu_ clamp clamp_ clamp_min clamp_min_
     clamp_max clamp_max_ masked_fill masked_fill_ masked_select gather scatter scatter_
     scatter_add scatter_add_ index_select index_add_ index_copy_ index_fill_ bmm mm baddbmm addmm
-    norm topk logsumexp narrow unbind triu tril erf rsqrt exp_ log_ sqrt_ add_ sub_ mul_ div_
+    norm topk logsumexp narrow unbind chunk triu tril erf rsqrt exp_ log_ sqrt_ add_ sub_ mul_ div_
     neg_ zero_ fill_ copy_ movedim triu_ tril_ masked_scatter masked_scatter_ t lerp
     addcmul addcmul_ addcdiv addcdiv_ bernoulli multinomial normal_ uniform_ renorm kthvalue
     """.split()

@@ -10,17 +10,10 @@ OPEN: dict[str, set[str]] = {}
 
 OPEN_ATTACKS = {
     "models_built_by_importlib": "which class the model is of",
-    "log_of_sigmoid_in_a_property": "a property that gives a function",
     "gradient_by_operator": "`attrgetter` that reads a gradient",
-    "noisy_or": "a logarithm of 1 - a product of complements",
-    "reduced_product_of_complements": "`functools.reduce` of complements",
     "generalised_iou": "the size of an image as the default of a parameter",
     "partial_method": "a method made by `functools.partialmethod`",
-    "sum_of_many_values_in_a_loop": "a sum of thousands of half values, added up in a loop",
-    "integral_by_the_trapezoid_rule": "small steps that are added to a state in half",
     "second_difference_of_a_path": "differences of neighbours, divided by a small step",
-    "forward_algorithm_of_an_hmm": "a logarithm of products of probabilities with a matrix",
-    "element_size_of_an_output": "a size of elements that the program tests",
 }
 """Attacks that still succeed, by what the analysis does not see."""
 

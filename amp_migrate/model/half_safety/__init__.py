@@ -24,11 +24,14 @@ from amp_migrate.model.half_safety import (
     given_products,
     kernels,
     layer_constants,
+    long_sums,
     loss_data,
+    mixtures,
     overflow,
     positions,
     products,
     quadrants,
+    root_squares,
     sampled_places,
     second_moments,
     singular,
@@ -77,6 +80,7 @@ def apart(
         yield from encoded_places.hazards(asked, node, scope)
         yield from given_products.hazards(asked, node, scope)
         if asked.float16:
+            yield from mixtures.hazards(asked, node, scope)
             yield from overflow.products(asked, node, scope)
             yield from distributions.spreads(asked, node, scope)
 
@@ -88,6 +92,9 @@ def hazards(
     for node, scope in nodes:
         if not isinstance(node, _DOES):
             continue
+        if asked.float16:
+            yield from root_squares.hazards(asked, node, scope)
+        yield from long_sums.hazards(asked, node, scope)
         yield from singular.hazards(asked, node, scope)
         if asked.float16:
             yield from constants.hazards(asked, node, scope)

@@ -120,6 +120,13 @@ def _demanded(
 ) -> Iterator[Hazard]:
     sides = [test.left, *test.comparators]
     canonical = asked.inference.program.canonical
+    for side in sides:
+        sized = _measured(side)
+        if sized is not None and asked.fact(sized, scope).seen_half:
+            message = f"`{ast.unparse(side)}` is 2 where autocast makes it half"
+            yield Hazard(
+                "half-outside-autocast", test, (), message, demanded=True
+            )
     if not any(canonical(side) in FLOAT32 for side in sides):
         return
     for side in sides:
@@ -132,6 +139,14 @@ def _demanded(
                 yield Hazard(
                     "half-outside-autocast", test, (), message, demanded=True
                 )
+
+
+def _measured(side: ast.expr) -> ast.expr | None:
+    """`x` of `x.element_size()`"""
+    func = side.func if isinstance(side, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr == "element_size":
+        return func.value
+    return None
 
 
 def complex_parameters(asked: Asked) -> Iterator[Hazard]:

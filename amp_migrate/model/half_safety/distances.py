@@ -20,6 +20,7 @@ from amp_migrate.model.tensors.spelling import operands, spelled
 
 _SUMS = ("sum",)
 _SQUARES = ("pow", "square")
+_LENGTHS = ("norm", "linalg.norm", "linalg.vector_norm")
 _PLUS_PRODUCTS = ("addmm", "baddbmm")
 """Of three operands, of which the last two are multiplied."""
 
@@ -77,12 +78,31 @@ def _summed_squares(
     for call in scope.calls:
         found = spelled(asked.inference, call, scope)
         if found is None or found.op.name not in _SUMS:
+            yield from _squared_length(asked, call, scope)
             continue
         for one in operands(found, call)[:1]:
             square = squared(asked, one, scope)
             name = root_name(square) if square is not None else None
             if name is not None:
                 yield name, one
+
+
+def _squared_length(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> Iterator[tuple[str, ast.expr]]:
+    """`x.norm(dim=1) ** 2`, which is the same sum."""
+    found = spelled(asked.inference, call, scope)
+    if found is None or found.op.name not in _LENGTHS:
+        return
+    above = asked.inference.program.module.parents.get(call)
+    around = (
+        asked.inference.program.module.parents.get(above) if above else None
+    )
+    wholes = (above, around) if isinstance(above, ast.Attribute) else (above,)
+    names = [root_name(one) for one in operands(found, call)[:1]]
+    for whole in wholes:
+        if isinstance(whole, ast.expr) and squared(asked, whole, scope) is call:
+            yield from ((name, call) for name in names if name is not None)
 
 
 def squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:

@@ -36,7 +36,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if found is None:
         return
     above, below = found
-    if _is_count(asked, below, scope):
+    if is_count(asked, below, scope):
         yield from _products(asked, above, below, scope, None)
         return
     lengths = set(_lengths(asked, below, scope, _DEEP))
@@ -148,7 +148,7 @@ def _is_turned(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
 # -- divisors
 
 
-def _is_count(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+def is_count(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     """A number of values: a size, a length, a sum of weights."""
     waiting = [(expr, scope, _DEEP)]
     while waiting:

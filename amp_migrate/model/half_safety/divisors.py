@@ -11,7 +11,7 @@ from amp_migrate.model.half_safety.divided_sums import division
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.products import behind
 from amp_migrate.model.half_safety.second_moments import kept_apart, origins
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax import Scope, returned
 from amp_migrate.model.tensors.spelling import operands, spelled
 
 _DEEP = 6
@@ -39,10 +39,36 @@ def factors(asked: Asked, product: ast.expr, scope: Scope) -> list[ast.expr]:
     return operands(found, product) if found is not None else []
 
 
-def _is_exponential(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+def _is_exponential(
+    asked: Asked, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> bool:
+    """Whether a value is an exponential, perhaps with something added, here or in a helper."""
+    if deep == 0:
+        return False
     for one, home in origins(asked, expr, scope, _DEEP):
+        if any(
+            _is_exponential(asked, inner, where, deep - 1)
+            for inner, where in _inside(asked, one, home)
+        ):
+            return True
         if isinstance(one, ast.Call):
             found = spelled(asked.inference, one, home)
             if found is not None and found.op.name == "exp":
                 return True
     return False
+
+
+def _inside(
+    asked: Asked, expr: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    """The terms of a sum, and what a function in sight gives back."""
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
+        return [(expr.left, scope), (expr.right, scope)]
+    if not isinstance(expr, ast.Call):
+        return []
+    program = asked.inference.program
+    return [
+        (one, program.scope(function))
+        for function in program.values.callees(expr, scope)
+        for one in returned(function)
+    ]

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.call_values import is_property
 from amp_migrate.model.half_safety.trail import Origin
 from amp_migrate.model.kinds import Value
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax import Binding, Scope, returned
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.parameters import parameter_of
 from amp_migrate.records import NamedTuple
@@ -67,10 +68,27 @@ class Activations:
         found = ops.function(self.program.canonical(expr))
         if found is not None:
             return saturates(found.op)
+        if isinstance(expr, ast.Attribute):
+            read = self._property(expr, scope)
+            if any(self.may_saturate(*one, deep - 1) for one in read):
+                return True
         return any(
             act.may_saturate(one, home, deep - 1)
             for one, home, act in self._held(expr, scope)
         )
+
+    def _property(
+        self, expr: ast.Attribute, scope: Scope
+    ) -> list[tuple[ast.expr, Scope]]:
+        """What `self.squash` gives, where that is a property."""
+        cls = self.program.values.of(expr.value, scope).cls
+        if cls is None:
+            return []
+        method = self.program.graph.method(cls, expr.attr)
+        if method is None or not is_property(method):
+            return []
+        inner = self.program.scope(method)
+        return [(one, inner) for one in returned(method)]
 
     def makes_saturating(self, cls: ast.expr, scope: Scope, deep: int) -> bool:
         """Whether a class may be `nn.Sigmoid`."""

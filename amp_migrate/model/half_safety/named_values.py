@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.arguments import argument, default_of
+from amp_migrate.model.arguments import argument, default_of, spread
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.trail import Frame, Origin, Place, Unseen
 from amp_migrate.model.half_safety.value_parts import (
@@ -21,7 +21,10 @@ from amp_migrate.model.half_safety.value_parts import (
 )
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
-from amp_migrate.model.tensors.parameters import all_arguments
+from amp_migrate.model.tensors.parameters import (
+    all_arguments,
+    spread_arguments,
+)
 from amp_migrate.torch_facts import ops
 
 Step: TypeAlias = "tuple[ast.expr, Place, Path] | Origin | Unseen"
@@ -141,7 +144,10 @@ class Names:
         if frame is None:
             callers = self._given(binding, place.scope)
             yield from ((one, place.at(home), path) for one, home in callers)
-            if not callers:
+            spreads = spread_arguments(self.program, binding)
+            for whole, index, home in spreads:
+                yield whole, place.at(home), (index, *path)
+            if not callers and not spreads:
                 yield self._left(expr, place)
             return
         packed = _packed(frame, name, path)
@@ -151,6 +157,10 @@ class Names:
             return
         bound = frame.inner.takes_receiver
         given = argument(frame.call, frame.inner, name, bound)
+        star = spread(frame.call, frame.inner, name, bound)
+        if given is None and star is not None:
+            yield star[0], place.out_of(frame), (star[1], *path)
+            return
         default = _default(frame.inner, name)
         if given is not None:
             yield given, place.out_of(frame), path

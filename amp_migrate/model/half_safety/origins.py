@@ -28,7 +28,18 @@ def values_of(
             continue  # an heir's, in a file that is only read
         elif parts or one.index is None:
             found.append((one.value, program.module.scope_of(one.value)))
+        elif (element := _element(one.value, one.index)) is not None:
+            found.append((element, program.module.scope_of(element)))
     return found
+
+
+def _element(value: ast.expr, index: int) -> ast.expr | None:
+    """`b` of `x, y = a, b`."""
+    if not isinstance(value, (ast.Tuple, ast.List)) or index < 0:
+        return None
+    before = value.elts[: index + 1]
+    is_open = any(isinstance(one, ast.Starred) for one in before)
+    return None if is_open or index >= len(value.elts) else before[-1]
 
 
 def method_name(expr: ast.expr) -> str:

@@ -35,15 +35,48 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
         yield from _differences(asked, node, scope)
     given = factors(asked, node, scope)
-    if (
-        isinstance(node, ast.expr)
-        and len(given) == 2
-        and _is_own_transpose(asked, *given)
-    ):
+    if isinstance(node, ast.Call):
+        yield from _repeated(asked, node, scope)
+    if not isinstance(node, ast.expr) or len(given) != 2:
+        return
+    if _is_own_transpose(asked, *given):
         what = (
             f"`{ast.unparse(node)}` adds up as many squares as there are values"
         )
         yield from kept_apart(asked, node, given, scope, what)
+    for one in _quadratic(asked, node, scope):
+        what = (
+            f"`{ast.unparse(node)}` adds up as many products as there are pairs"
+        )
+        sides = factors(asked, one, scope)
+        yield from kept_apart(asked, one, sides, scope, what)
+
+
+def _repeated(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
+    """`torch.einsum("ci,ij,cj->c", s, adjacency, s)`, which is a quadratic form as well."""
+    found = spelled(asked.inference, call, scope)
+    if found is None or found.op.name != "einsum":
+        return
+    given = [one for one in call.args if not isinstance(one, ast.Constant)]
+    names = {_name(one) for one in given}
+    if len(given) > 2 and len(names) < len(given) and None not in names:
+        what = (
+            f"`{ast.unparse(call)}` adds up as many products as there are pairs"
+        )
+        yield from kept_apart(asked, call, given, scope, what)
+
+
+def _quadratic(
+    asked: Asked, node: ast.expr, scope: Scope
+) -> Iterator[ast.expr]:
+    """The products of `s.t() @ adjacency @ s`."""
+    inner, right = factors(asked, node, scope)
+    within = [node]
+    while len(sides := factors(asked, inner, scope)) == 2:
+        within.append(inner)
+        inner = sides[0]
+    if len(within) > 1 and _turned(asked, inner) == (_name(right) or ""):
+        yield from within
 
 
 def kept_apart(
@@ -134,14 +167,24 @@ def _is_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
     row = layers.layer(program.values.of(call.func, scope).name)
     if row is not None and row.op is not None:
         return row.op.policy == "lower" or row.op.name in _MEANS
-    function = program.values.callee(call, scope)
-    values = returned(function) if function is not None else []
-    home = program.scope(function) if function is not None else scope
     return any(
         isinstance(one, ast.Call) and _is_library_mean(asked, one, where)
-        for value in values
+        for value, home in _given_back(asked, call, scope)
         for one, where in origins(asked, value, home, _DEEP)
     )
+
+
+def _given_back(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    """What a function in sight, or a lambda, gives back."""
+    program = asked.inference.program
+    function = program.values.callee(call, scope)
+    if function is not None:
+        return [(one, program.scope(function)) for one in returned(function)]
+    named = (one for one, _ in values_of(asked, call.func))
+    bodies = [one.body for one in named if isinstance(one, ast.Lambda)]
+    return [(one, program.module.scope_of(one)) for one in bodies]
 
 
 def _is_library_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
@@ -239,7 +282,7 @@ def _is_matrix_product(found: Spelling) -> bool:
 def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
     """`x.t() @ x` sums over the samples, `f @ f.t()` over the pixels where `f` is a flat map."""
     turned = _turned(asked, left)
-    if turned is not None and turned == _name(right):
+    if turned is not None and (turned == _name(right) or _is_flat(asked, left)):
         return True
     name = _name(left)
     if name is None or _turned(asked, right) != name:
@@ -247,6 +290,23 @@ def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
     return any(
         method_name(value) in _FLAT for value, _ in values_of(asked, left)
     )
+
+
+def _is_flat(asked: Asked, left: ast.expr) -> bool:
+    """`flat.t() @ assigned`, which sums over the pixels where `flat = x.reshape(-1, channels)`."""
+    inner = left.func if isinstance(left, ast.Call) else left
+    if not isinstance(inner, ast.Attribute):
+        return False
+    for value, home in values_of(asked, inner.value):
+        given = value.args[:1] if isinstance(value, ast.Call) else []
+        if method_name(value) not in _FLAT or not given:
+            continue
+        first = (
+            given[0].elts[0] if isinstance(given[0], ast.Tuple) else given[0]
+        )
+        if number(first, home) == -1:
+            return True
+    return False
 
 
 def _turned(asked: Asked, expr: ast.expr) -> str | None:

@@ -24,7 +24,7 @@ _OF_ONE = ("log1p", "logit", "atanh")
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """The logarithms, roots and divisions at `node`."""
-    for operand, demand in _singular(asked, node, scope):
+    for operand, demand in singular(asked, node, scope):
         search = Search(asked, demand.trait)
         for weak in search.under(demand, operand, scope):
             yield _hazard(weak, node)
@@ -40,7 +40,7 @@ def demanded(
     asked: Asked, node: ast.AST, scope: Scope
 ) -> Iterator[tuple[Binding, Demand]]:
     """The parameters behind what a logarithm, root or division at `node` gets."""
-    for operand, demand in _singular(asked, node, scope):
+    for operand, demand in singular(asked, node, scope):
         search = Search(asked, demand.trait)
         search.under(demand, operand, scope)
         yield from search.parameters
@@ -80,7 +80,7 @@ def _hazard(weak: WeakPlace, node: ast.AST) -> Hazard:
     )
 
 
-def _singular(
+def singular(
     asked: Asked, node: ast.AST, scope: Scope
 ) -> Iterator[tuple[ast.expr, Demand]]:
     """Operands that must not be zero, or not one, with what is done to them."""

@@ -23,11 +23,17 @@ from amp_migrate.model.half_safety.held_activations import (
 from amp_migrate.model.half_safety.lost_guards import (
     keeps_below_one,
     lost_bound,
-    lost_term,
     lost_write,
 )
 from amp_migrate.model.half_safety.named_values import Names, Step
+from amp_migrate.model.half_safety.passed_values import (
+    CASTS,
+    makes_anew,
+    passes,
+    taken_from,
+)
 from amp_migrate.model.half_safety.rounded_writes import held_by
+from amp_migrate.model.half_safety.sums_behind import behind_operation
 from amp_migrate.model.half_safety.trail import (
     Demand,
     Origin,
@@ -44,7 +50,6 @@ from amp_migrate.model.half_safety.value_parts import (
     stepped,
 )
 from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
 from amp_migrate.model.sequence_calls import sequences
 from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import Binding, Scope, returned
@@ -54,20 +59,11 @@ from amp_migrate.model.tensors.spelling import (
     spelled,
 )
 from amp_migrate.project.import_paths import resolved
-from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Op, Spelling, Trait
 
-_THROUGH = (
-    frozenset("abs neg mean pow square".split())
-    | {row.name for row in ops.shapes.ROWS if row.result == "same"}
-    | {row.name for row in ops.writes.ROWS if row.strict is not None}
-)
-"""What keeps a value at 0 or 1 there."""
 _BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
 _BOUNDS = (*_BOUNDS_ABOVE, "clamp_min", "maximum")
-_COPIES = ("list", "tuple", "reversed")
-_CASTS = ("cast", "float32", "double", "half")
-_ANEW = ("default", "data", "like", "int", "bool", "number", "array")
 _GIVEN = Trail(origin=Origin.GIVEN)
 _RAW = Trail(origin=Origin.RAW)
 
@@ -94,6 +90,10 @@ class Search:
         self.names = Names(asked, is_whole=whole)
         self.unseen: list[Unseen] = []
         """Where the search ended without an answer."""
+        self.products: dict[ast.expr, Scope] = {}
+        """The products of matrices at which it ended."""
+        self.shifted: set[ast.expr] = set()
+        """Those to which a number is added, or which are taken from one."""
         self.met: set[ast.expr] = set()
         """The expressions that were followed."""
         self._seen: set[tuple[ast.AST, Path, int, bool]] = set()
@@ -136,7 +136,7 @@ class Search:
             step = place.at(place.scope)
             return self.behind(expr.value, step, (*stepped(expr), *path))
         if isinstance(expr, ast.BinOp):
-            return self._operation(expr, place)
+            return behind_operation(self, expr, place)
         return self._form(expr, place, path)
 
     def _is_new(self, node: ast.AST, place: Place, path: Path) -> bool:
@@ -190,38 +190,6 @@ class Search:
         whole = joined(found)
         return whole._replace(origin=Origin.RAW) if is_raw else whole
 
-    def _operation(self, expr: ast.BinOp, place: Place) -> Trail:
-        if isinstance(expr.op, ast.MatMult):
-            return _RAW
-        step = place.at(place.scope)
-        if isinstance(expr.op, ast.Pow):
-            return self.behind(expr.left, step)
-        is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
-        if not is_plain and not self.whole:
-            return Trail()
-        left = number(expr.left, place.scope)
-        if isinstance(expr.op, ast.Sub) and left is not None:
-            return self.behind(expr.right, step._replace(complemented=True))
-        sides = ((expr.left, expr.right), (expr.right, expr.left))
-        is_sum = isinstance(expr.op, (ast.Add, ast.Sub))
-        return joined(
-            [
-                self._side(value, other if is_sum else None, step)
-                for value, other in sides
-                if number(value, place.scope) is None
-            ]
-        )
-
-    def _side(
-        self, value: ast.expr, other: ast.expr | None, place: Place
-    ) -> Trail:
-        """One operand, with what is added to it."""
-        found = self.behind(value, place)
-        if found.weak or other is None or self.whole:
-            return found
-        weak = lost_term(self.asked, value, other, place.scope)
-        return Trail(weak)
-
     # -- names
 
     def _named(
@@ -258,8 +226,9 @@ class Search:
         found = spelled(self.asked.inference, call, place.scope)
         if found is not None:
             return self._operator(found, call, place)
-        if dotted_name(call.func) in _COPIES and len(call.args) == 1:
-            return self.behind(call.args[0], place.at(place.scope), path)
+        if (taken := taken_from(self.program, call)) is not None:
+            value, step = taken
+            return self.behind(value, place.at(place.scope), (*step, *path))
         if call.args and self.activations.may_saturate(call.func, place.scope):
             return self._saturated(call, call.args[0], place)
         row = layers.layer(self.program.values.of(call.func, place.scope).name)
@@ -274,7 +243,7 @@ class Search:
         op = found.op
         if op.name in _BOUNDS and not self.whole:
             return self._clamped(call, found, place)
-        is_cast = op.result in _CASTS
+        is_cast = op.result in CASTS
         given = operands(found, call) or given_to(found, call)[:is_cast]
         return self._applied(op, call, given, place)
 
@@ -285,12 +254,10 @@ class Search:
         if saturates(op) and given:
             return self._saturated(call, given[0], place)
         if op.policy == "lower":
-            return _RAW
-        is_anew = op.policy == "fp32" and op.bounds is not None
-        if is_anew or op.result in _ANEW or not given:
+            return self.product(call, place)
+        if makes_anew(op) or not given:
             return _GIVEN
-        is_passed = op.name in _THROUGH or op.result in _CASTS
-        if not (self.whole or is_passed):
+        if not (self.whole or passes(op, self.trait)):
             return Trail()
         step = place.at(place.scope)
         found = joined([self.behind(one, step) for one in given])
@@ -322,6 +289,11 @@ class Search:
             return behind
         weak = lost_bound(self.asked, call, given, place.scope)
         return Trail(weak, behind.origin)
+
+    def product(self, node: ast.expr, place: Place) -> Trail:
+        """A product of matrices, which autocast computes in half precision."""
+        self.products[node] = place.scope
+        return _RAW
 
     # -- layers, helpers and models
 

@@ -46,6 +46,7 @@ from amp_migrate.model.tensors.sequences import (
 )
 from amp_migrate.model.tensors.sparse_results import with_sparse
 from amp_migrate.model.tensors.spelling import (
+    names_its_type,
     operands,
     operands_and_others,
     spelled,
@@ -113,6 +114,8 @@ def operator(
     if op.sequence:
         facts = [fact._replace(container=False, elements=()) for fact in facts]
     if op.result == "cast":
+        if names_its_type(call):
+            return OTHER
         made = join(facts if asked is None else [asked])
         return made._replace(origin=origin_of(facts[:1]))
     if asked is not None and (

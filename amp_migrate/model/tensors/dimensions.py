@@ -18,7 +18,9 @@ from amp_migrate.model.syntax import (
     returned,
     returned_at,
 )
+from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fact import DType, Fact, widest
+from amp_migrate.model.tensors.indexing import left_by
 from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import (
     is_method,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 _Values: TypeAlias = "list[tuple[Dimensions, ast.expr, Scope]]"
 _DEEP = 10
 _WIDE = DType.FLOAT | DType.DOUBLE
+_CASTS = ("cast", "float32", "double", "half", "int", "bool")
 _ELEMENTWISE = frozenset(ops.pointwise.ROWS)
 _DRAWS = ("rsample", "sample", "log_prob")
 
@@ -112,25 +115,34 @@ class Dimensions:
         return max(found, default=0)
 
     def _least(self, expr: ast.expr, scope: Scope, deep: int) -> int:
-        """The same, not remembered.
-
-        Products of matrices may leave none: those of two vectors do. A slice
-        leaves the dimension that it is taken of.
-        """
+        """The same, not remembered."""
         if isinstance(expr, (ast.Name, ast.Attribute)):
             return self._named(expr, scope, deep)
         if isinstance(expr, ast.BinOp):
-            is_product = isinstance(expr.op, ast.MatMult)
-            sides = () if is_product else (expr.left, expr.right)
+            sides = (expr.left, expr.right)
+            if isinstance(expr.op, ast.MatMult):
+                return self._product(sides, scope, deep)
             return self._most(sides, scope, deep)
         if isinstance(expr, ast.UnaryOp):
             return self.least(expr.operand, scope, deep)
+        if isinstance(expr, ast.Compare):
+            return self._most((expr.left, *expr.comparators), scope, deep)
         if isinstance(expr, ast.IfExp):
             arms = (expr.body, expr.orelse)
             return self._fewest([(self, one, scope) for one in arms], deep)
         if isinstance(expr, ast.Call):
             return self._called(expr, scope, deep)
-        return int(isinstance(expr, ast.Subscript) and _is_sliced(expr))
+        if isinstance(expr, ast.Subscript):
+            whole = self.least(expr.value, scope, deep)
+            return left_by(expr, whole)
+        return 0
+
+    def _product(
+        self, sides: tuple[ast.expr, ast.expr], scope: Scope, deep: int
+    ) -> int:
+        """Of a product of matrices: a vector takes away a dimension of the other side."""
+        fewer, more = sorted(self.least(one, scope, deep) for one in sides)
+        return more if fewer > 1 else max(more - 1, 0)
 
     # -- names
 
@@ -145,6 +157,10 @@ class Dimensions:
         dotted = dotted_name(name)
         if dotted is None:
             return 0
+        if isinstance(name, ast.Attribute):
+            buffer = registered(self.program, name, scope)
+            if buffer is not None:
+                return self.least(*buffer, deep)
         reach = self.program.reaching.at(name, dotted)
         if isinstance(name, ast.Attribute) and not reach.complete:
             return 0
@@ -229,6 +245,8 @@ class Dimensions:
         if op is None or not call.args:
             return 0
         given = self.least(call.args[0], scope, deep)
+        if op.name == "nn.functional.embedding":
+            return given + 1
         if op.name in MAKES_DIMENSIONS or op.name == "nn.functional.linear":
             return max(given, 1)
         keeps = is_elementwise(op) or op.name in KEEPS_SHAPE
@@ -259,8 +277,10 @@ class Dimensions:
             return int(bool(given) and isinstance(given[0], lists))
         if op.name in REDUCTIONS:
             return self._reduced(given, call, scope, deep)
-        keeps = is_elementwise(op) or op.result == "cast"
-        if keeps or op.name in KEEPS_SHAPE or op.name.endswith("_like"):
+        if op.result in _CASTS and is_method(found, call):
+            return self._most(given[:1], scope, deep)
+        keeps = is_elementwise(op) or op.name in KEEPS_SHAPE
+        if keeps or op.name.endswith("_like"):
             return self._most(operands(found, call), scope, deep)
         return 0
 
@@ -310,19 +330,6 @@ def drawn_from(
     names = row.parameters.split()
     named = [one.value for one in only.keywords if one.arg in names]
     return [(one, home) for one in (*only.args[: len(names)], *named)]
-
-
-def _is_sliced(expr: ast.Subscript) -> bool:
-    """`x[:, 0]`, `x[None]`"""
-    parts = (
-        expr.slice.elts if isinstance(expr.slice, ast.Tuple) else [expr.slice]
-    )
-    return any(
-        isinstance(one, ast.Slice)
-        or isinstance(one, ast.Constant)
-        and one.value is None
-        for one in parts
-    )
 
 
 def _sizes(given: list[ast.expr]) -> int:

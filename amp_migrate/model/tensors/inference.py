@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.budget import spend
 from amp_migrate.model.literals import number
 from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import sole_number
+from amp_migrate.model.numbers import numbers
 from amp_migrate.model.queries import nodes_in
 from amp_migrate.model.syntax import Binding, Scope
 from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
@@ -287,11 +287,15 @@ class Inference:
         self, expr: ast.expr, fact: Fact, scope: Scope
     ) -> Bounds | None:
         """The bounds of an operand: of a number, the number itself."""
-        if fact.dtypes & ~(DType.NUMBER | DType.OTHER):
+        numeric = DType.NUMBER | DType.OTHER
+        if DType.NUMBER in fact.dtypes:
+            numeric |= DType.UNKNOWN  # a default, beside what nobody sees
+        if fact.dtypes & ~numeric:
             return fact.bounds
         value = number(expr, scope)
         if value is None and isinstance(expr, (ast.Name, ast.Attribute)):
-            value = sole_number(self.program, expr)
+            known = numbers(self.program, expr, scope)
+            return (min(known), max(known)) if known else None
         return None if value is None else (value, value)
 
     def _item(self, expr: ast.Subscript, scope: Scope) -> Fact:

@@ -26,6 +26,7 @@ from amp_migrate.model.tensors.fact import (
     promoted,
     widest,
 )
+from amp_migrate.model.tensors.spelling import names_its_type
 from amp_migrate.torch_facts import amp_api
 from amp_migrate.torch_facts.ops import Kernels, Op, Policy, Trait, linalg
 
@@ -170,8 +171,14 @@ def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
         return COMPLEX
     if isinstance(expr, ast.Attribute) and expr.attr in ("dtype", "device"):
         return inference.of(expr.value, scope) if expr.attr == "dtype" else None
+    if isinstance(expr, ast.Call) and names_its_type(expr):
+        assert isinstance(expr.func, ast.Attribute)
+        return inference.of(expr.func.value, scope)
     if isinstance(expr, ast.Constant) or name.startswith("torch."):
         return None
+    handed = _handed(inference, expr) if isinstance(expr, ast.Name) else []
+    if handed:
+        return join(handed)
     value = inference.program.values.of(expr, scope)
     if value.kind in (Kind.DEVICE, Kind.DEVICE_NAME, Kind.INDEX):
         return None
@@ -180,6 +187,23 @@ def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
         # Mostly a device; a dtype that no one can follow is seldom handed on like this.
         return None if _called_device(expr) else UNKNOWN
     return fact
+
+
+def _handed(inference: Inference, name: ast.Name) -> list[Fact]:
+    """What callers pass as a `dtype`, where all of them say `x.dtype` or name one."""
+    program = inference.program
+    given: list[tuple[ast.expr, Scope]] = []
+    for one in program.reaching.at(name, name.id).bindings:
+        if one.how == "parameter":
+            given += inference.passed(one)
+        elif one.how == "assign" and one.index is None and one.value:
+            given.append((one.value, program.module.scope_of(one.value)))
+    plain = [
+        (one, home) for one, home in given if not isinstance(one, ast.Name)
+    ]
+    found = [_dtype(inference, one, home) for one, home in plain]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(given) else []
 
 
 def _called_device(expr: ast.expr) -> bool:

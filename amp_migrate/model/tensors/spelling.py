@@ -167,3 +167,9 @@ def operands_and_others(found: Spelling, call: ast.Call) -> list[ast.expr]:
         return list(call.args)
     assert isinstance(call.func, ast.Attribute)
     return [call.func.value, *call.args]
+
+
+def names_its_type(call: ast.Call) -> bool:
+    """`x.type()`, which is a string."""
+    is_type = isinstance(call.func, ast.Attribute) and call.func.attr == "type"
+    return is_type and not call.args and not call.keywords

@@ -47,11 +47,6 @@ from amp_migrate.planner.half_safety.gradients_inside import (
 from amp_migrate.planner.half_safety.handed_facts import Facts, HandedFacts
 from amp_migrate.planner.half_safety.handed_places import sees_products
 from amp_migrate.planner.half_safety.inside import Inside
-from amp_migrate.planner.half_safety.islands import (
-    is_island,
-    is_lowered,
-    raised_operands,
-)
 from amp_migrate.planner.half_safety.other_files import (
     apart_elsewhere,
     cast_elsewhere,
@@ -68,6 +63,7 @@ from amp_migrate.planner.half_safety.sequential import (
     is_sequential,
     split_call,
 )
+from amp_migrate.planner.half_safety.set_apart import set_apart
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
@@ -224,10 +220,7 @@ class Hazards:
             found.setdefault(
                 self.program.module.statement_of(hazard.node), []
             ).append(hazard)
-        for statement in sorted(
-            found, key=lambda one: one.lineno
-        ):  # what one gives, others get
-            self._set_apart(statement, found[statement])
+        set_apart(self, found)
         for hazard in hazards(self.asked, nodes):
             self.mend(hazard)
         for node, where in nodes:
@@ -295,35 +288,6 @@ class Hazards:
             )
         for expr in hazard.casts:
             self.cast(expr, hazard.rule)
-
-    def _set_apart(self, statement: ast.stmt, found: list[Hazard]) -> None:
-        """A statement is computed with autocast off; one of float32 casts alone needs no more."""
-        home = self.program.module.scope_of
-        nodes = {one.node: home(one.node) for one in found}
-        lowered = {
-            one: where
-            for one, where in nodes.items()
-            if is_lowered(self.asked, one, where)
-        }
-        rules = [one.rule for one in found if one.node in lowered]
-        possible = is_island(self.asked, statement, lowered)
-        spoils = next((one for one in found if one.spoils), None)
-        if lowered and not possible and spoils is not None:
-            raise Refusal(spoils.rule, spoils.node, spoils.message)
-        if lowered and not possible:
-            return
-        for expr, rule in (
-            (expr, one.rule) for one in found for expr in one.casts
-        ):
-            if self.asked.needs_cast(expr, home(expr)):
-                self.cast(expr, rule)
-        if lowered:
-            self.leave(statement)
-            self.islands[statement] = rules[0]
-        raised = raised_operands(self.asked, statement) if lowered else []
-        for expr in reversed(raised):  # what is within, before what it gives
-            if self.asked.needs_cast(expr, home(expr)):
-                self.cast(expr, "loses-precision")
 
     def leave(self, statement: ast.stmt) -> None:
         """A statement gets an `autocast(enabled=False)` of its own."""

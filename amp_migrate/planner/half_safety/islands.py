@@ -16,7 +16,7 @@ _PLAIN = frozenset(
 )
 _NUMBERS = frozenset(("len", "int", "float", "range", "round", "abs"))
 """Builtins that run nothing that they are given."""
-_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
 def is_island(

@@ -101,7 +101,9 @@ class Penalties:
             self._refuse_hidden(site, halves)
 
     def _why_all(self) -> str:
-        site = self.sites[0]
+        runs = self.program.effects.is_forward
+        forwards = [s for s in self.sites if runs(s.call, self.scope)]
+        site = (*forwards, *self.sites)[0]
         left = "so nothing is left to put under autocast"
         if site.call is site.leaf or site.outputs:
             return f"all of the loss depends on them, {left}"

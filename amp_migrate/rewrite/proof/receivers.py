@@ -16,10 +16,12 @@ from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.sequence_ends import ends
 from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fields import given_to_field
 from amp_migrate.model.tensors.parameters import arguments, spread_arguments
 from amp_migrate.rewrite.proof.asserted import is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
+from amp_migrate.rewrite.proof.layer_inputs import layers_before
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS
 
@@ -266,8 +268,12 @@ class Receivers:
         ):
             return None
         found = ops.method(func.attr)
-        is_tensor = found is not None and self.made(func.value, scope, deep)
-        return found.op if found is not None and is_tensor else None
+        if found is None or self.program.values.callee(call, scope) is not None:
+            return None
+        is_tensor = func.attr in ONLY_OF_TENSORS or self.made(
+            func.value, scope, deep
+        )
+        return found.op if is_tensor else None
 
     def _named(
         self, expr: ast.Name | ast.Attribute, scope: Scope, deep: int
@@ -286,11 +292,7 @@ class Receivers:
             return True
         if bindings:
             return all(self._bound(one, deep) for one in bindings)
-        given = (
-            given_to_field(self.program, expr, scope)
-            if isinstance(expr, ast.Attribute)
-            else []
-        )
+        given = self._stored(expr, scope)
         if given:
             return all(self.made(one, home, deep) for one, home in given)
         if isinstance(expr, ast.Attribute) and expr.attr in _ATTRIBUTES:
@@ -300,12 +302,25 @@ class Receivers:
             )
         return False
 
+    def _stored(
+        self, expr: ast.Name | ast.Attribute, scope: Scope
+    ) -> list[tuple[ast.expr, Scope]]:
+        """What a field of an object, or a buffer of the class, is given."""
+        if not isinstance(expr, ast.Attribute):
+            return []
+        given = given_to_field(self.program, expr, scope)
+        kept = registered(self.program, expr, scope)
+        return given or ([kept] if kept is not None else [])
+
     def _bound(self, binding: Binding, deep: int) -> bool:
         """Whether one binding gives a tensor; a parameter by what the callers pass."""
         value, module = binding.value, self.program.module
         if binding.how == "parameter":
             given = arguments(self.program, binding)
             spread = spread_arguments(self.program, binding)
+            before = layers_before(self.program, binding)
+            if before and not given and not spread:
+                return all(self._ends_in_layer(one, deep) for one in before)
             return bool(given or spread) and all(
                 (
                     *(self.made(one, where, deep) for one, where in given),

@@ -1,0 +1,49 @@
+"""Which operators let a 0 or a 1 through, and which make something else of it."""
+
+from __future__ import annotations
+
+import ast
+
+from amp_migrate.model.half_safety.value_parts import Path
+from amp_migrate.model.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops import Op, Trait
+
+_KEPT = (
+    frozenset("abs neg mean pow square".split())
+    | {one.name for one in ops.shapes.ROWS if one.result in ("same", "tuple")}
+    | {row.name for row in ops.writes.ROWS if row.strict is not None}
+)
+_ADDED_UP = frozenset(("sum", "prod", "cumsum", "cumprod"))
+"""Whose logarithm is infinite where all, or one, of what they take are 0."""
+CASTS = ("cast", "float32", "double", "half")
+_COPIES = ("list", "tuple", "reversed")
+_FOLDS = {"sum": 0, "max": 0, "min": 0, "functools.reduce": 1}
+"""What makes one value of a list, by the place of the list."""
+_ANEW = ("default", "data", "like", "int", "bool", "number", "array")
+
+
+def passes(op: Op, trait: Trait) -> bool:
+    """Whether an operator keeps a value at 0 or 1 there."""
+    is_sum = trait is Trait.LOG and op.name in _ADDED_UP
+    return is_sum or op.name in _KEPT or op.result in CASTS
+
+
+def makes_anew(op: Op) -> bool:
+    """Whether what comes out is computed in float32 between bounds, or of no tensor at all."""
+    is_bounded = op.policy == "fp32" and op.bounds is not None
+    return is_bounded or op.result in _ANEW
+
+
+def taken_from(
+    program: Program, call: ast.Call
+) -> tuple[ast.expr, Path] | None:
+    """The list that `list(...)` copies, and the one of which `sum(...)` makes one value."""
+    named = dotted_name(call.func) or ""
+    if named in _COPIES and len(call.args) == 1:
+        return call.args[0], ()
+    place = _FOLDS.get(program.canonical(call.func) or named)
+    if place is None or len(call.args) <= place:
+        return None
+    return call.args[place], (None,)

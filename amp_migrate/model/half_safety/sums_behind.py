@@ -1,0 +1,76 @@
+"""What is behind a sum, a product or a quotient that a logarithm, root or division gets."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.half_safety.lost_guards import lost_term
+from amp_migrate.model.half_safety.trail import Place, Trail, joined
+from amp_migrate.model.literals import number
+from amp_migrate.torch_facts.ops import Trait
+
+if TYPE_CHECKING:
+    from amp_migrate.model.half_safety.weak_places import Search
+
+_FAR = 0.1
+"""Where that much is added to what is never negative, nothing is near 0."""
+
+
+def behind_operation(search: Search, expr: ast.BinOp, place: Place) -> Trail:
+    """What is behind an operation of two values."""
+    if isinstance(expr.op, ast.MatMult):
+        return search.product(expr, place)
+    step = place.at(place.scope)
+    if isinstance(expr.op, ast.Pow):
+        return search.behind(expr.left, step)
+    is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
+    if not is_plain and not search.whole and search.trait is not Trait.LOG:
+        return Trail()
+    left = number(expr.left, place.scope)
+    if isinstance(expr.op, ast.Sub) and left is not None:
+        return _shifted(
+            search, expr.right, step._replace(complemented=True), left
+        )
+    sides = ((expr.left, expr.right), (expr.right, expr.left))
+    is_sum = isinstance(expr.op, (ast.Add, ast.Sub))
+    return joined(
+        [
+            _side(search, expr.op, value, other if is_sum else None, step)
+            for value, other in sides
+            if number(value, place.scope) is None
+        ]
+    )
+
+
+def _side(
+    search: Search,
+    op: ast.operator,
+    value: ast.expr,
+    other: ast.expr | None,
+    place: Place,
+) -> Trail:
+    """One operand, with what is added to it."""
+    added = number(other, place.scope) if other is not None else None
+    met = len(search.names.parameters)
+    found = _shifted(search, value, place, added or 0.0)
+    if other is None or search.whole:
+        return found
+    is_guarded = isinstance(op, ast.Add) and (added or 0.0) >= _FAR
+    if is_guarded and not place.complemented:
+        del search.names.parameters[met:]  # nothing is asked of what they hold
+        return Trail(origin=found.origin)
+    if found.weak:
+        return found
+    return Trail(lost_term(search.asked, value, other, place.scope))
+
+
+def _shifted(
+    search: Search, value: ast.expr, place: Place, added: float
+) -> Trail:
+    """What is behind a value to which a number is added."""
+    before = set(search.products)
+    found = search.behind(value, place)
+    if abs(added) >= _FAR:
+        search.shifted |= search.products.keys() - before
+    return found
