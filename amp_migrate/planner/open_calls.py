@@ -13,6 +13,7 @@ from amp_migrate.model.kinds import Kind, criterion_name
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.sources import held
 from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
 from amp_migrate.model.targets import makers, targets
 from amp_migrate.model.unknown_models import (
@@ -82,8 +83,18 @@ def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
         return False
     return not (
         targets(program, call, scope)
+        or _is_lambda(program, call.func, scope)
         or any(leads_to(program, call, scope))
         or _is_of_library(program, call.func, scope)
+    )
+
+
+def _is_lambda(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """Whether all that a variable may hold is written where it is set."""
+    found = held(program, func, scope)
+    return bool(found) and all(
+        home is program and isinstance(value, ast.Lambda)
+        for home, value, _ in found
     )
 
 

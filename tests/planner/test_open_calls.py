@@ -69,3 +69,13 @@ def test_a_model_that_is_loaded_whole_is_told(tmp_path: Path, imports: str, mode
 )
 def test_a_model_of_a_library_or_in_sight_is_not(tmp_path: Path, imports: str, model: str) -> None:
     assert notes(tmp_path, imports, model) == []
+
+
+def test_what_a_lambda_in_sight_runs_is_shown(tmp_path: Path) -> None:
+    shown = "shaded = lambda raw, far: 1 - torch.exp(-F.relu(raw) * far)"
+    main = tmp_path / "main.py"
+    text = PROGRAM.format(imports=NET, model="Net()").replace("F.mse_loss", "shaded")
+    main.write_text(text.replace("    for x, y", f"    {shown}\n    for x, y"), encoding="utf-8")
+    outcome = rewrite_program([main], Settings())[main].outcome
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert not [note.message for note in outcome.notes if "in sight" in note.message]
