@@ -4,15 +4,12 @@ and kept together.
 
 from __future__ import annotations
 
-import ast
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amp_migrate import regular_files
 from amp_migrate.config import Settings
 from amp_migrate.display import shown
 from amp_migrate.model.budget import BudgetEndedError, at_most, for_program
@@ -28,14 +25,19 @@ from amp_migrate.pipeline.one_file import (
     told,
     too_much,
 )
-from amp_migrate.project.errors import SourceError, reading
+from amp_migrate.pipeline.program_texts import (
+    ProgramText,
+    read_text,
+    readable,
+    resolved_name,
+)
+from amp_migrate.project.errors import SourceError
 from amp_migrate.project.module_graph import Project
-from amp_migrate.project.text import Decoded, decode
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_floor import target_for
 
 if TYPE_CHECKING:
-    from amp_migrate.project.notebook import Notebook
+    pass
 
 # A program of more files than this is no program but a library: its loops are planned by
 # themselves.
@@ -95,7 +97,7 @@ def _first_look(
 ) -> Together | tuple[str, ...]:
     path = project.writable.get(real, real)
     try:
-        texts = {real: _read(path)}
+        texts = {real: read_text(path)}
     except SourceError as error:
         return Together({real: failed(path, error)})
     look = _migrated(
@@ -108,13 +110,6 @@ def rewrite_task(task: Task, settings: Settings, project: Project) -> Together:
     """Plan and rewrite the files of a task; see `rewrite_together`."""
     paths = [project.writable.get(real, real) for real in task.paths]
     return rewrite_together(paths, settings, project, task.related)
-
-
-@dataclass(frozen=True)
-class _Text:
-    path: str
-    data: bytes
-    source: Decoded | Notebook
 
 
 def rewrite_together(
@@ -150,14 +145,16 @@ def _rewritten_together(
     related: Sequence[str],
 ) -> Together:
     settings = _for_program(paths, settings, project)
-    texts: dict[str, _Text] = {}
+    texts: dict[str, ProgramText] = {}
     for path in paths:
         try:
-            texts[_real(path)] = _read(path)
+            texts[resolved_name(path)] = read_text(path)
         except SourceError as error:
             return Together(
                 {
-                    _real(p): failed(p, error) if p == path else _unchanged(p)
+                    resolved_name(p): failed(p, error)
+                    if p == path
+                    else _unchanged(p)
                     for p in paths
                 }
             )
@@ -168,7 +165,7 @@ def _rewritten_together(
 
 
 def _each_alone(
-    texts: Mapping[str, _Text], settings: Settings, project: Project
+    texts: Mapping[str, ProgramText], settings: Settings, project: Project
 ) -> Together:
     """What becomes of files that lead to more than can be followed: a library, too."""
     members = {
@@ -179,7 +176,7 @@ def _each_alone(
 
 
 def _as_program(
-    texts: Mapping[str, _Text],
+    texts: Mapping[str, ProgramText],
     related: Sequence[str],
     settings: Settings,
     project: Project,
@@ -209,11 +206,11 @@ def _as_program(
 
 
 def _grown(
-    texts: Mapping[str, _Text],
+    texts: Mapping[str, ProgramText],
     company: Sequence[str],
     settings: Settings,
     project: Project,
-) -> dict[str, _Text]:
+) -> dict[str, ProgramText]:
     """The files with those that they ask for, and those that these ask for, as long as it is a
     program and no library.
     """
@@ -222,7 +219,7 @@ def _grown(
         more = {
             real: text
             for real in company
-            if real not in grown and (text := _readable(real, project))
+            if real not in grown and (text := readable(real, project))
         }
         if not more or len(grown) + len(more) > MOST_FILES:
             break
@@ -231,12 +228,12 @@ def _grown(
     return grown
 
 
-def _texts(files: Mapping[str, _Text]) -> dict[str, str]:
+def _texts(files: Mapping[str, ProgramText]) -> dict[str, str]:
     return {file.path: file.source.text for file in files.values()}
 
 
 def _company(
-    texts: Mapping[str, _Text], settings: Settings, project: Project
+    texts: Mapping[str, ProgramText], settings: Settings, project: Project
 ) -> tuple[str, ...]:
     """The files that those at hand ask for; none where planning them fails, which the rewrite will
     tell of.
@@ -260,7 +257,7 @@ def _for_program(
     """
     if settings.target_torch is not None:
         return settings
-    folders = [Path(_real(path)).parent for path in paths]
+    folders = [Path(resolved_name(path)).parent for path in paths]
     found = (target_for(folder, project.top or folder) for folder in folders)
     bounds = [
         bound
@@ -295,7 +292,7 @@ class _Round:
 
 
 def _migrated(
-    texts: Mapping[str, _Text],
+    texts: Mapping[str, ProgramText],
     settings: Settings,
     project: Project,
     *,
@@ -334,7 +331,7 @@ def _migrated(
     return _Round(members, joint.company)
 
 
-def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
+def _placed(text: ProgramText, outcome: FileOutcome) -> Rewritten:
     """The outcome of a text as that of its file."""
     try:
         placed = settled(text.source.placed(outcome))
@@ -350,7 +347,7 @@ def _placed(text: _Text, outcome: FileOutcome) -> Rewritten:
         return failed(text.path, error)
 
 
-def _lost(texts: Mapping[str, _Text], first: Rewritten) -> _Round:
+def _lost(texts: Mapping[str, ProgramText], first: Rewritten) -> _Round:
     reals = list(texts)
     return _Round(
         {
@@ -377,32 +374,5 @@ def _better(alone: _Round, joint: _Round, asked: int) -> _Round:
     return _Round(members)
 
 
-def _read(path: str) -> _Text:
-    try:
-        data = regular_files.read(path)
-    except OSError as error:
-        raise reading(error) from None
-    return _Text(shown(path), data, decode(data, path))
-
-
-def _readable(real: str, project: Project) -> _Text | None:
-    """A file that joins; None where it cannot be read, which is told where it is asked
-    for itself.
-    """
-    try:
-        text = _read(project.writable.get(real, real))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text.source.text)
-    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return text
-
-
 def _unchanged(path: str) -> Rewritten:
     return Rewritten(FileOutcome(shown(path), "unchanged"))
-
-
-def _real(path: str) -> str:
-    """One name for a file, whichever links lead to it."""
-    return str(Path(path).resolve())

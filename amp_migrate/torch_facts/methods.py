@@ -204,3 +204,9 @@ LEAVES_MODULE = frozenset(
     """.split()
 )
 """What may be asked of a module that stays where it is; where `to` moves it is asked apart."""
+
+TENSOR_ATTRIBUTES = ("data", "grad", "real", "imag", "T", "H", "mT", "mH")
+"""Attributes of a tensor that are tensors."""
+
+KEEP_MAGNITUDE = frozenset("sum mean clamp clamp_min maximum add sqrt".split())
+"""Operators of squares behind which a square that is too large, or too small, still shows."""

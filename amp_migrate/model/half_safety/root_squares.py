@@ -15,11 +15,10 @@ from amp_migrate.model.numbers import numbers
 from amp_migrate.model.syntax import Scope
 from amp_migrate.model.tensors.dimensions import Dimensions
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts.methods import KEEP_MAGNITUDE
 from amp_migrate.torch_facts.ops import Trait
 
 _DEEP = 6
-_KEEPS = frozenset("sum mean clamp clamp_min maximum add sqrt".split())
-"""What a square is as large, or as small, behind."""
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -71,5 +70,5 @@ def _sides(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
     if not isinstance(expr, ast.Call):
         return []
     found = spelled(asked.inference, expr, scope)
-    is_kept = found is not None and found.op.name in _KEEPS
+    is_kept = found is not None and found.op.name in KEEP_MAGNITUDE
     return operands(found, expr)[:1] if found is not None and is_kept else []

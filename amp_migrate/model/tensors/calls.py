@@ -387,11 +387,9 @@ def _module(
     if value.cls is not None:
         forward = program.graph.method(value.cls, "forward")
         inner = inference.called_at(call)
-        return (
-            returns(inner, forward)
-            if forward is not None
-            else unseen_layer(inference, call)
-        )
+        if forward is None:
+            return unseen_layer(inference, call)
+        return returns(inner, forward)
     if value.foreign is not None:
         return of_model_elsewhere(inference, *value.foreign, call)
     given = inference.of(call.args[0], scope) if call.args else UNKNOWN

@@ -23,14 +23,13 @@ from amp_migrate.rewrite.proof.asserted import is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
 from amp_migrate.torch_facts import layers, ops
-from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS
+from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS, TENSOR_ATTRIBUTES
 
 _DEEP = 16
 _BUDGET = 4_000
 _SEVERAL = ("tuple", "values")
 _MODULES = (Kind.MODEL, Kind.CRITERION)
 _CASTS = ("cast", "float32", "double", "half", "int", "bool")
-_ATTRIBUTES = ("data", "grad", "real", "imag", "T", "H", "mT", "mH")
 _NO_SINGLE = ("number", "array", *_SEVERAL)
 
 
@@ -295,7 +294,7 @@ class Receivers:
         given = self._stored(expr, scope)
         if given:
             return all(self.made(one, home, deep) for one, home in given)
-        if isinstance(expr, ast.Attribute) and expr.attr in _ATTRIBUTES:
+        if isinstance(expr, ast.Attribute) and expr.attr in TENSOR_ATTRIBUTES:
             # Of what a module gives, only a tensor has them.
             return self.made(expr.value, scope, deep) or self._is_output(
                 expr.value, scope
