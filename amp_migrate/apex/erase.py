@@ -60,6 +60,7 @@ def proved(original: str, output: str) -> str | None:
 
 
 def _drop_import(tree: ast.Module) -> None:
+    """Take the first plain `import torch` out of a tree."""
     for statement in tree.body:
         if isinstance(statement, ast.Import) and [
             (a.name, a.asname) for a in statement.names

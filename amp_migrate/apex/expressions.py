@@ -230,6 +230,7 @@ def same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
 
 
 def _alike(one: object, other: object) -> bool:
+    """Whether two parts of trees are the same, wherever they stand."""
     if getattr(one, "masters", False) and _names_parameters(other):
         return True
     if isinstance(one, ast.AST):

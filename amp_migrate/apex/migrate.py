@@ -157,6 +157,7 @@ def _company(
 
 
 def _names_apex(file: str) -> bool:
+    """Whether the text of a file holds the word."""
     return b"apex" in (nearby.text_of(file) or b"")
 
 
@@ -208,6 +209,7 @@ def _form(line: int, message: str, scope: str = "<module>") -> LoopOutcome:
 
 
 def _line(plain: Unapexed) -> int:
+    """Where the first scaled loss stands, 1-based."""
     return plain.scaled[0][1] if plain.scaled else 1
 
 
@@ -277,6 +279,7 @@ def _unmigrated(
 
 
 def _is_done(loop: LoopOutcome | None) -> bool:
+    """Whether a loop was migrated."""
     return loop is not None and loop.status == "migrated"
 
 

@@ -178,6 +178,7 @@ class ApexNames:
 
     @cached_property
     def _star(self) -> bool:
+        """Whether all names of `apex.fp16_utils` are imported."""
         return "apex.fp16_utils" in self.module.imports.stars
 
     def _is_placeholder(self, binding: Binding) -> bool:
@@ -193,6 +194,7 @@ class ApexNames:
         )
 
     def _in_handler(self, statement: ast.AST) -> bool:
+        """Whether a statement handles a missing import of apex."""
         above = self.module.parents.get(statement)
         return isinstance(above, ast.ExceptHandler) and is_guard(
             self.module.parents[above]

@@ -267,6 +267,7 @@ def _equal(one: object, other: object) -> bool:
 
 
 def _cannot_fail(statement: ast.stmt) -> bool:
+    """Whether a statement raises nothing that a `try` around it would catch."""
     if isinstance(statement, ast.ImportFrom):
         return (statement.module or "").startswith("torch.")
     if isinstance(statement, ast.Expr) and isinstance(

@@ -96,6 +96,7 @@ class Replacements:
         return self._text(CLASSES[name])
 
     def _text(self, rest: str) -> Template:
+        """A name of torch, as the file calls torch."""
         self.used_torch = True
         return Template(f"{self.torch}.{rest}")
 
@@ -153,6 +154,7 @@ class Replacements:
         )
 
     def _start(self, key: ast.expr | None, value: ast.expr) -> int:
+        """Where an entry of a dict begins, with the stars of one that is spread."""
         if key is not None:
             return self._span(key).start
         return self.module.text.encode().rindex(

@@ -76,6 +76,7 @@ class ScaledLosses:
         )
 
     def _stored(self, name: str, node: ast.With) -> bool:
+        """Whether a name is set, or deleted, within a block."""
         stores = (ast.Store, ast.Del)
         inner = (n for s in node.body for n in nodes_in(s))
         return any(

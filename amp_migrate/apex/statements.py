@@ -112,6 +112,7 @@ class Statements:
         return kept(self._span(node), self._rebuilt(node, edits), edits)
 
     def _rebuilt(self, node: Any, edits: list[Edit]) -> Any:
+        """The node with edited fields, at the same place."""
         fields = {
             name: self._field(getattr(node, name, None), edits)
             for name in node._fields
@@ -222,6 +223,7 @@ class Statements:
         )
 
     def _is_dropped_name(self, name: str, node: ast.stmt) -> bool:
+        """Whether a name came from an import that is dropped."""
         probe = ast.Name(name, ast.Load())
         self.module.parents[probe] = node
         return (
@@ -296,6 +298,7 @@ class Statements:
         )
 
     def _call(self, node: ast.Expr, call: ast.Call) -> Result:
+        """What becomes of a call that stands by itself."""
         name = self.names.canonical(call.func)
         if name == "apex.amp.load_state_dict":
             return gone(self._span(node))

@@ -74,6 +74,7 @@ def _is_loaded(call: ast.Call) -> bool:
 
 
 def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a method of a model is called."""
     func = call.func
     return isinstance(func, ast.Attribute) and program.values.is_model(
         func.value, scope

@@ -205,6 +205,7 @@ def _casts(program: Program, call: ast.Call, scope: Scope) -> bool:
 def _feeds_backward(
     program: Program, statement: ast.stmt, scope: Scope
 ) -> bool:
+    """Whether a statement is a step of a loss that is differentiated."""
     for call in scope.calls:
         if program.events.what(call, scope) is not EventKind.BACKWARD:
             continue

@@ -30,6 +30,7 @@ def only_computes(program: Program, function: Function) -> bool:
 
 
 def _only_computes(program: Program, function: Function) -> bool:
+    """Whether a function, with the helpers of its file, calls nothing but operators."""
     waiting, seen = [function], {function}
     for one in waiting:  # grows while it is read
         scope = program.scope(one)

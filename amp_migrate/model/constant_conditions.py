@@ -101,6 +101,7 @@ class _Constants:
         return _either([self._given(one, deep) for one in bindings])
 
     def _given(self, binding: Binding, deep: int) -> Values:
+        """The values that one binding may give; None where they are not known."""
         if binding.how == "parameter" and isinstance(
             binding.statement, ast.arg
         ):

@@ -237,6 +237,7 @@ def decorating_autocast(
 
 
 def _wraps(program: Program, function: Function) -> ast.Call | None:
+    """The region that a function is called under by what it is wrapped in."""
     for inner in program.module.scopes:
         if isinstance(inner, FUNCTIONS) and inner is not function:
             given = _given_around(program, inner, function)

@@ -69,6 +69,7 @@ def _called_by(graph: CallGraph, name: str, home: Scope) -> Iterator[CallSite]:
 
 
 def _is_only_called(graph: CallGraph, node: ast.expr) -> bool:
+    """Whether who is handed a function does nothing but call it."""
     holder = graph.module.parents[node]
     if isinstance(holder, ast.Return):
         return _is_given_to_callers(graph, graph.module.scope_of(node))

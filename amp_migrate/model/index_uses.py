@@ -74,6 +74,7 @@ def _counting(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _parts(index: ast.expr | None) -> Iterator[ast.expr]:
+    """The single indices and bounds of an index."""
     if isinstance(index, ast.Tuple):
         for one in index.elts:
             yield from _parts(one)

@@ -132,6 +132,7 @@ def objects(
 def _named(
     expr: ast.Name | ast.Attribute, frame: Frame, deep: int
 ) -> list[Found]:
+    """What the module that a name holds is called, where it came from."""
     known = list(sources(expr, frame, deep))
     made: list[Found] = []
     for value, index, where in known:

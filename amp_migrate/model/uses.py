@@ -74,6 +74,7 @@ class Uses:
     def _use(
         self, whole: ast.Attribute | ast.Name, root: ast.Name
     ) -> Use | None:
+        """A name of a library with the call around it; None for names of the project."""
         name = self.module.canonical(whole)
         if name is None or not self._is_ours(name):
             return None

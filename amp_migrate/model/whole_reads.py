@@ -198,6 +198,7 @@ class _Walk:
         return isinstance(parent, _ENDS) or self._kept(held, parent)
 
     def _entry(self, held: _Held, read: ast.expr, key: ast.expr | None) -> bool:
+        """Whether reading one entry shows no other key."""
         if (
             held.path
             and held.path[0] in (_ANY, literal(key))

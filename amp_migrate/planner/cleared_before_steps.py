@@ -52,6 +52,7 @@ def _is_cleared(program: Program, call: ast.Call, step: StepCall) -> bool:
 
 
 def _clears(statement: ast.stmt, optimizer: str) -> bool:
+    """Whether a statement clears the gradients of an optimizer."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     func = call.func if isinstance(call, ast.Call) else None
     return (

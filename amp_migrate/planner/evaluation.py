@@ -107,6 +107,7 @@ def _forward(program: Program, scope: Scope, statement: ast.stmt) -> bool:
 
 
 def _loss(program: Program, scope: Scope, statement: ast.stmt) -> bool:
+    """Whether a statement computes a loss."""
     calls = [
         n
         for root in header(statement)

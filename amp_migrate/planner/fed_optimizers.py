@@ -228,6 +228,7 @@ class Feeding:
     def _assign(
         self, one: ast.Assign | ast.AnnAssign | ast.AugAssign, state: State
     ) -> None:
+        """Follow an assignment."""
         if one.value is None:
             return
         given = self.values.of(one.value, state)

@@ -347,6 +347,7 @@ class LoopPlanner:
             )
 
     def _cycle(self, stepper: Stepper) -> list[Edit]:
+        """The edits of unscale_, step and update."""
         optimizers = [step.optimizer for step in stepper.steps]
         scaler = self.wiring.provide(
             optimizers, stepper.scope, stepper.backwards

@@ -36,6 +36,7 @@ def settled(uses: list[StateUse], wiring: Wiring) -> list[Edit]:
 
 
 def _asks(scope: Scope, wiring: Wiring) -> bool:
+    """Whether a function asks for a scaler that callers may leave out."""
     found = wiring.optional.get(id(scope.node))
     if found is None:
         return False

@@ -71,6 +71,7 @@ _VIEWS = 4
 
 
 def _fresh(asked: Asked, bindings: tuple[Binding, ...], views: int) -> bool:
+    """Whether each binding makes a tensor anew."""
     return bool(bindings) and all(
         one.how == "assign"
         and one.index is None

@@ -34,6 +34,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 
 def _hazard(asked: Asked, product: ast.expr, scope: Scope) -> Hazard:
+    """The product as a hazard, with the casts that mend it."""
     sides = factors(asked, product, scope)
     casts = tuple(one for one in sides if asked.needs_cast(one, scope))
     message = (
