@@ -133,7 +133,7 @@ def _fix(program: Program, region: Region) -> Fix | None:
 
 
 def _wraps(program: Program, region: Region) -> list[Edit] | None:
-    """The edits that put the forward before the one backward under autocast; None where it has no one place."""
+    """The edits that put the forward of the one backward under autocast; None without one."""
     code = Code(program, region.node.body[0])
     header = code.source(region.call)
     backwards = [
