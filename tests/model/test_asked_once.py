@@ -22,6 +22,8 @@ from amp_migrate.model.half_safety import Asked, products
 from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.tensors import spelling
+from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.whole_files import all_in
 from amp_migrate.project import nearby
 from tests.cost import growth
@@ -260,3 +262,21 @@ def call_of_many(many: int) -> Callable[[], object]:
 
 def test_a_signature_is_read_once() -> None:
     assert growth(call_of_many, 64) < 2.4  # 4 where each parameter reads all of it
+
+
+def test_the_operator_behind_a_name_is_found_once_for_all_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = Program(
+        "from torch import nn\n\ndef run(x, f=nn.functional.relu):\n    f(x)\n", "a.py"
+    )
+    [call] = [one for one in program.module.parents if isinstance(one, ast.Call)]
+    asked = list[ast.expr]()
+    kept = spelling._kept
+    monkeypatch.setattr(spelling, "_kept", lambda p, e, d: (asked.append(e), *kept(p, e, d))[1:])
+    scope = program.module.scope_of(call)
+    for _ in range(3):
+        inference = Inference(program, lambda _: "float16", lambda _: None)
+        found = spelling.spelled(inference, call, scope)
+        assert found is not None
+    assert asked.count(call.func) == 1

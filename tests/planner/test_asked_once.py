@@ -117,6 +117,17 @@ def test_what_is_put_into_holders_is_read_once(monkeypatch: pytest.MonkeyPatch) 
     assert [asked[id(one)] for one in holders] == [1] * 3 + [0] * 6
 
 
+def test_many_reads_of_what_much_is_put_into_cost_no_more_than_both() -> None:
+    def asked(size: int) -> Callable[[], object]:
+        puts = "".join(f"seen[k] = f({one})\n" for one in range(size))
+        program = Program(f"seen = {{}}\n{puts}" + "show(seen[k])\n" * size, "train.py")
+        inference = Inference(program, lambda _: None, lambda _: None)
+        reads = [one.value for one in program.module.tree.body if isinstance(one, ast.Expr)]
+        return lambda: [held.held_half(inference, read.args[0]) for read in reads]  # type: ignore[attr-defined]
+
+    assert growth(asked, 40) < 2.5
+
+
 def test_ways_of_a_value_through_calls_are_followed_once_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.names import dotted_name
 from amp_migrate.model.syntax import Scope
-from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -59,16 +59,22 @@ def held_half(
     if not isinstance(node, ast.expr):
         return DType.NONE
     read = _place(node)
-    program, found = inference.program, DType.NONE
+    program = inference.program
     known = program.remembered("what is put", lambda: _entries(program))
     entries = known.get(read.name)
     if not entries:
-        return found
+        return DType.NONE
     variable = _variable(program, read.name, node)
-    for one in entries:
-        if _is_read(one, read, whole) and one.variable is variable:
-            found |= inference.of(one.value, one.scope).dtypes & DType.HALF
-    return found
+
+    def joined() -> Fact:
+        half = DType.NONE
+        for one in entries:
+            if _is_read(one, read, whole) and one.variable is variable:
+                half |= inference.of(one.value, one.scope).dtypes & DType.HALF
+        return Fact(half)
+
+    # Many expressions read of the same things, into which much may be put.
+    return inference.shared((read, whole, variable), joined).dtypes
 
 
 def _is_read(entry: Entry, read: Place, whole: bool) -> bool:

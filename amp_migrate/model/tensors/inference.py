@@ -100,6 +100,10 @@ class Inference:
     def _ask(self, expr: ast.expr, scope: Scope) -> Fact:
         return self._facts.of((self, expr), lambda: self._bounded(expr, scope))
 
+    def shared(self, key: object, find: Callable[[], Fact]) -> Fact:
+        """The same of what several expressions share, by a key of its own."""
+        return self._facts.of((self, key), find)
+
     def _whole(self, expr: ast.expr, scope: Scope) -> Fact:
         """The answer anew, where some of it lay too deep: that is asked by itself first. What comes
         back to itself there stays unknown.

@@ -35,9 +35,7 @@ def spelled(
         return kept_operator(program, func)
     found = ops.method(func.attr)
     if found is None and isinstance(func.value, ast.Name):
-        return program.remembered(
-            (kept_operator, func), lambda: kept_operator(program, func)
-        )
+        return kept_operator(program, func)
     if found is None or program.values.callee(call, scope) is not None:
         return None
     held = inference.of(func.value, scope)
@@ -56,8 +54,14 @@ def spelled(
 def kept_operator(program: Program, func: ast.expr) -> Spelling | None:
     """The operator that `convolve = F.conv2d`, or `getattr(F, f"conv{n}d")`, stands for, or what an
     object is given as `transform=torch.fft.fft2`; of several the one with the fewest kernels, where
-    autocast treats them alike.
+    autocast treats them alike. Asked of each call of each loop, and found once.
     """
+    return program.remembered(
+        (kept_operator, func), lambda: _operator_kept(program, func)
+    )
+
+
+def _operator_kept(program: Program, func: ast.expr) -> Spelling | None:
     found = list(_kept(program, func, _DEEP))
     known = [one for one in found if one is not None]
     alike = len({one.policy for one in known}) == 1
