@@ -9,7 +9,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.protocol.machine import Event, OptimizerState, State, advance, at_end
 
 SHORT: dict[str, EventKind] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.span import Span
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import Template
 
 

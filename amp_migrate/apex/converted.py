@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.torch_facts.optimizers import optimizer
 
 _GIVES = ("parameters", "named_parameters")

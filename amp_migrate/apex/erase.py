@@ -15,8 +15,8 @@ from typing import Any
 
 from amp_migrate.apex.normal import Normal
 from amp_migrate.apex.original import Facts, dotted, facts_of
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.substitution import with_names
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.substitution import with_names
 from amp_migrate.rewrite.proof.compare import compare
 from amp_migrate.torch_facts.methods import HALF_ANYWAY
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from amp_migrate.apex.names import ApexNames
 from amp_migrate.apex.refused import Refused
 from amp_migrate.apex.replacements import Replacements
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.substitution import with_names
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.substitution import with_names
 from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
 _Node = TypeVar("_Node", bound=ast.AST)

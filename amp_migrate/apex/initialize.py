@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
-from amp_migrate.model.uses import argument_of
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.uses import argument_of
+from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 _ORDER = {"models": 0, "optimizers": 1, "enabled": 2, "opt_level": 3}
 _CHANGES = {

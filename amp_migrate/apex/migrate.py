@@ -14,8 +14,8 @@ from typing import Protocol
 from amp_migrate.apex.erase import proved
 from amp_migrate.apex.unapex import Unapexed, unapex
 from amp_migrate.config import Settings
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.substitution import without_imports
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.substitution import without_imports
 from amp_migrate.outcome import FileOutcome, Joint, LoopOutcome, Note
 from amp_migrate.project import nearby
 from amp_migrate.project.module_graph import Project

@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Binding, Module, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Binding, Module, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 REMOVED = (
     "apex.amp",

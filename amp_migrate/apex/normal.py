@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from amp_migrate.apex.original import Facts, dotted, guards, is_pure, of_apex
-from amp_migrate.model.queries import fields_of, nodes_in
+from amp_migrate.model.syntax.queries import fields_of, nodes_in
 
 _ROUNDS = 10
 

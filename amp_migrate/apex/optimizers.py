@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from amp_migrate.apex.call_text import CallText
 from amp_migrate.apex.refused import Refused
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.rewrite.edits import Template
 
 _ADAM_DROPPED = {

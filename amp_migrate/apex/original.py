@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from amp_migrate.model.queries import children_of, names_in, nodes_in
+from amp_migrate.model.syntax.queries import children_of, names_in, nodes_in
 
 _SHORTER = {
     "apex.parallel.distributed.DistributedDataParallel": "apex.parallel.DistributedDataParallel",

@@ -15,10 +15,10 @@ from amp_migrate.apex.optimizers import (
     parameters_of,
 )
 from amp_migrate.apex.refused import Refused
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import any_in, nodes_in
-from amp_migrate.model.span import Span
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.queries import any_in, nodes_in
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import Template
 from amp_migrate.torch_facts.methods import HALF_ANYWAY
 

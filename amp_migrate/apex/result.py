@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import Edit, ReplaceStatement, Template
 
 _HOLE = re.compile(r"\$(\d+)")

@@ -14,7 +14,7 @@ from amp_migrate.apex.result import (
     plain_of,
     templates_of,
 )
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.edits import Edit, Template
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from amp_migrate.apex.result import (
     plain_of,
 )
 from amp_migrate.apex.scaled_loss import ScaledLosses
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
 from amp_migrate.rewrite.edits import Edit, Template
 
 

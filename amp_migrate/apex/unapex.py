@@ -22,8 +22,8 @@ from amp_migrate.apex.refused import Refused
 from amp_migrate.apex.replacements import CLASSES, Replacements
 from amp_migrate.apex.result import Result, edits_of, plain_of
 from amp_migrate.apex.statements import Needed, Seen, Statements
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.model.syntax.module import Module, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.rewrite.edits import AddImport, Edit
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_in
-from amp_migrate.model.recognition import Events
-from amp_migrate.model.span import Span
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Events
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import names_in
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     Edit,
     InsertAfter,

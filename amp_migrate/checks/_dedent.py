@@ -15,8 +15,8 @@ from amp_migrate.checks._regions import (
     regions,
 )
 from amp_migrate.checks.loop_inside_autocast import spanned_step
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.rewrite.edits import Edit, InsertAfter, Template
 
 _TAIL = (

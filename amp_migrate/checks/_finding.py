@@ -10,8 +10,8 @@ from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
-    from amp_migrate.model.span import Span
-    from amp_migrate.model.syntax import Module
+    from amp_migrate.model.syntax.module import Module
+    from amp_migrate.model.syntax.span import Span
     from amp_migrate.rewrite.edits import Edit
 
 Severity: TypeAlias = Literal["error", "warning", "info"]

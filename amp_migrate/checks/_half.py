@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from amp_migrate.checks._finding import Fix
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 

@@ -8,10 +8,10 @@ import ast
 
 from amp_migrate.checks._region_values import is_half, note
 from amp_migrate.checks._regions import statements
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.torch_facts.methods import LEAVES_RANGE
 
 

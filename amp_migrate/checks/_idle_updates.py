@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.scalers import is_disabled
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.scalers import is_disabled
+from amp_migrate.model.syntax.module import Scope
 
 _IDLE = frozenset(
     "update get_scale state_dict load_state_dict is_enabled".split()

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._region_values import is_half
 from amp_migrate.checks._regions import region_of
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.layers import layer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 
 
 def loss_steps(
@@ -14,7 +14,7 @@ def loss_steps(
     """The statements above `statement` that `loss`, written in it, was computed in. The planner
     takes long to import, and few files come here.
     """
-    from amp_migrate.planner.loss_flow import Flow
+    from amp_migrate.planner.regions.loss_flow import Flow
 
     steps = Flow(scope, program).slice(loss, statement)
     return [step.statement for step in steps]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from amp_migrate.config import Settings
+from amp_migrate.model.autocast.regions import NEW, OLD
 from amp_migrate.model.budget import (
     BudgetEndedError,
     at_most,
     for_program,
     given_up,
 )
-from amp_migrate.model.kinds import SCALERS
-from amp_migrate.model.linking import LinkedProgram
-from amp_migrate.model.neighbours import reading_at_most
+from amp_migrate.model.files.linking import LinkedProgram
+from amp_migrate.model.files.neighbours import reading_at_most
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import NEW, OLD
+from amp_migrate.model.values.kinds import SCALERS
 from amp_migrate.project import nearby
 from amp_migrate.project.errors import SourceError
 from amp_migrate.project.text import decode
@@ -28,7 +28,7 @@ from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.outcome import LoopOutcome
-    from amp_migrate.planner.file_plan import Plan
+    from amp_migrate.planner.files.file_plan import Plan
 
 _MOST_FILES = 24
 _MOST_TEXT = 400_000

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._regions import Region, nodes, region_of, statements
-from amp_migrate.model.kinds import criterion_name
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.owners import part_of
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import children_of, names_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope, returned, shallow
+from amp_migrate.model.steps.owners import part_of
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned, shallow
+from amp_migrate.model.syntax.queries import children_of, names_in
+from amp_migrate.model.values.kinds import criterion_name
 from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
 _KEEPING = (ast.Add, ast.Sub, ast.Mult, ast.Div)

@@ -7,19 +7,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.contexts import (
+from amp_migrate.model.autocast.contexts import (
     SWITCH,
     is_autocast,
     is_partial,
     opened,
 )
-from amp_migrate.model.decisions import runs_where_false
-from amp_migrate.model.devices import Devices
-from amp_migrate.model.dtype_choices import dtype_choices
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.autocast.dtype_choices import dtype_choices
+from amp_migrate.model.autocast.regions import DEFAULTS
+from amp_migrate.model.conditions.decisions import runs_where_false
+from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import DEFAULTS
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, blocks, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    blocks,
+    shallow,
+)
 from amp_migrate.records import NamedTuple
 
 _POSITIONS = {

@@ -8,10 +8,10 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.checks._finding import Fix
+from amp_migrate.model.naming.uses import Use
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import constants_in
-from amp_migrate.model.span import Span
-from amp_migrate.model.uses import Use
+from amp_migrate.model.syntax.queries import constants_in
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddImport,
     Edit,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 _HOPS = 3
 IsRead = Callable[[Program, ast.Name], bool]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import LOOPS, Scope
+from amp_migrate.model.syntax.module import LOOPS, Scope
 
 _NOT_ALWAYS_ONE = (
     ast.IfExp,

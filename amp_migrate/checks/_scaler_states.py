@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.checks._states import handed_over, is_stepped_by_scaler
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 _HOPS = 4
 

@@ -7,27 +7,27 @@ from collections.abc import Iterator
 from typing import Literal
 
 from amp_migrate.checks._scaler_states import makes_stepper
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import (
-    asks_for_absence,
-    calls_in,
-    names_in,
-    names_stored,
-)
-from amp_migrate.model.recognition import Trait
-from amp_migrate.model.scalers import is_disabled
-from amp_migrate.model.syntax import (
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Trait
+from amp_migrate.model.steps.scalers import is_disabled
+from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     LOOPS,
     Function,
     Scope,
     returned,
 )
+from amp_migrate.model.syntax.queries import (
+    asks_for_absence,
+    calls_in,
+    names_in,
+    names_stored,
+)
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.patterns import pattern
 from amp_migrate.records import NamedTuple
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.contexts import AUTOCAST
+from amp_migrate.model.autocast.contexts import AUTOCAST
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax.module import FUNCTIONS
 
 RULE = Rule("autocast-not-called", severity="error")
 

@@ -9,7 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._regions import Region, nodes, regions
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax.module import FUNCTIONS
 
 RULE = Rule("autocast-on-generator-or-async", severity="error")
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.losses import callables, is_library_bce, is_told
-from amp_migrate.model.precision import says_float
+from amp_migrate.model.autocast.precision import says_float
+from amp_migrate.model.autocast.regions import Region
+from amp_migrate.model.forwards.losses import callables, is_library_bce, is_told
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
-from amp_migrate.model.regions import Region
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import calls_in
 from amp_migrate.rewrite.edits import (
     ReplaceExpression,
     Template,

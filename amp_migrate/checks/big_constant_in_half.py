@@ -15,9 +15,9 @@ from amp_migrate.model.half_safety.constants import (
     constant_arguments,
 )
 from amp_migrate.model.half_safety.huge_numbers import whatever_huge
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import ReplaceExpression, Template

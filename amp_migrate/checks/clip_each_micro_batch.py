@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import any_in
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
+from amp_migrate.model.syntax.queries import any_in
 
 RULE = Rule("clip-each-micro-batch", severity="error")
 

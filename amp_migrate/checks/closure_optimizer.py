@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.arguments import argument, default_of
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument, default_of
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.step_signatures import takes_no_closure
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.step_signatures import takes_no_closure
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.values.kinds import Kind
 
 RULE = Rule("closure-optimizer", severity="error")
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.steps.recognition import Trait
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 
 RULE = Rule("compile-with-scaler", severity="warning", without_amp=True)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._renames import torch_name
 from amp_migrate.config import Settings
-from amp_migrate.model.kinds import SCALERS
+from amp_migrate.model.autocast.regions import NEW
+from amp_migrate.model.naming.uses import argument_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import NEW
-from amp_migrate.model.uses import argument_of
+from amp_migrate.model.values.kinds import SCALERS
 from amp_migrate.rewrite.edits import AddArgument
 
 RULE = Rule("cpu-default-dtype", severity="info", default=False)

@@ -14,7 +14,7 @@ from amp_migrate.checks._finding import (
 from amp_migrate.checks._regions import is_autocast
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import holds
+from amp_migrate.model.syntax.queries import holds
 from amp_migrate.planner.half_safety.autograd_functions import (
     BACKWARD,
     FORWARD,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._renames import is_decorator
 from amp_migrate.config import Settings
+from amp_migrate.model.naming.uses import Use
 from amp_migrate.model.program import Program
-from amp_migrate.model.uses import Use
 from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
 RULE = Rule("custom_fwd-missing-device_type", severity="error")

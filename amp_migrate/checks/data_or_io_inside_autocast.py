@@ -10,7 +10,7 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, regions
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
+from amp_migrate.model.syntax.queries import calls_in
 
 RULE = Rule("data-or-io-inside-autocast", severity="info", default=False)
 _MOVES = {"to", "cuda", "cpu", "pin_memory"}

@@ -9,7 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._regions import Region, nodes, regions
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax.module import FUNCTIONS
 
 RULE = Rule("dataparallel-bf16", severity="error")
 _WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}

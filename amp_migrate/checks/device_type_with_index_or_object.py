@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._renames import torch_name
 from amp_migrate.config import Settings
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.literals import held_as
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.autocast.regions import NEW
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.uses import argument_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import NEW
-from amp_migrate.model.syntax import Scope, returned_at, shallow
-from amp_migrate.model.uses import argument_of
+from amp_migrate.model.syntax.module import Scope, returned_at, shallow
+from amp_migrate.model.values.kinds import Kind
+from amp_migrate.model.values.literals import held_as
 from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
 
 RULE = Rule("device_type-with-index-or-object", severity="error")

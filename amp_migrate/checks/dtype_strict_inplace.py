@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.buffers import is_tensor_index
+from amp_migrate.model.forwards.buffers import is_tensor_index
 from amp_migrate.model.half_safety.writes import written
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.rewrite.edits import ReplaceExpression, Template

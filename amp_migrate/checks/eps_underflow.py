@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._half import may_be_float16, to_float
 from amp_migrate.config import Settings
-from amp_migrate.model.literals import number
+from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.program import Program
-from amp_migrate.model.sources import held
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax.module import Scope, shallow
+from amp_migrate.model.values.literals import number
 
 RULE = Rule("eps-underflow", severity="warning", default=False)
 # Half of float16's smallest number is 2 ** -25; the page says 3e-8.

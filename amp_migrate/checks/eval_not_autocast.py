@@ -14,10 +14,10 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
 
 RULE = Rule("eval-not-autocast", severity="info", default=False)
 

@@ -9,7 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._half import half_arguments, to_float
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait

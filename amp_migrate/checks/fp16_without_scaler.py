@@ -23,13 +23,13 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_in
-from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Trait
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax.queries import names_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.patterns import pattern
 from amp_migrate.rewrite.edits import Edit
 

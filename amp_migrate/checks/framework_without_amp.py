@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.frameworks import Setting, framework_settings
+from amp_migrate.model.autocast.frameworks import Setting, framework_settings
 from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import AddImport, Edit
 
@@ -38,7 +38,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 
 
 def _fix(program: Program, setting: Setting, settings: Settings) -> Fix | None:
-    from amp_migrate.planner.frameworks import setting_edits
+    from amp_migrate.planner.preconditions.frameworks import setting_edits
 
     known = program.module.imports.local("torch")
     edits: tuple[Edit, ...] = setting_edits(setting, settings, known or "torch")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.kinds import SCALERS
 from amp_migrate.model.program import Program
-from amp_migrate.model.scalers import is_disabled
+from amp_migrate.model.steps.scalers import is_disabled
+from amp_migrate.model.values.kinds import SCALERS
 
 RULE = Rule("fsdp-plain-gradscaler", severity="error")
 

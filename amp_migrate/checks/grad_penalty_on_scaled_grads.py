@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_in, nodes_in
-from amp_migrate.model.recognition import Events
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Events
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import names_in, nodes_in
 from amp_migrate.model.tensors.parameters import all_arguments
 
 RULE = Rule("grad-penalty-on-scaled-grads", severity="error")

@@ -9,12 +9,12 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._half_parts import half_parts
 from amp_migrate.checks._half_weights import bound_name, converts, half_models
 from amp_migrate.config import Settings
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.kinds import SCALERS, Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.kinds import SCALERS, Kind
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("half-model-or-inputs", severity="error")

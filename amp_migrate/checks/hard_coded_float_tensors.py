@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax.module import FUNCTIONS
 
 RULE = Rule("hard-coded-float-tensors", severity="info", default=False)
 _MESSAGE = (

@@ -17,9 +17,9 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import LOOPS
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import LOOPS
 from amp_migrate.rewrite.edits import (
     Edit,
     ReplaceStatement,

@@ -10,12 +10,12 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._following import following
 from amp_migrate.checks._returned_losses import returned
 from amp_migrate.config import Settings
-from amp_migrate.model.decisions import are_exclusive
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.conditions.decisions import are_exclusive
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in, names_in, names_stored
-from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Trait
+from amp_migrate.model.syntax.module import Scope, shallow
+from amp_migrate.model.syntax.queries import calls_in, names_in, names_stored
 
 RULE = Rule("loss-logged-after-scaling", severity="warning")
 _READS = {"item", "detach", "cpu", "tolist", "numpy"}

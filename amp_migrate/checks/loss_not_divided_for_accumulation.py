@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import LOOPS, shallow
 
 RULE = Rule(
     "loss-not-divided-for-accumulation", severity="warning", default=False

@@ -19,15 +19,15 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.config import Settings
-from amp_migrate.model.decisions import are_exclusive
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.losses import callables
+from amp_migrate.model.calls.targets import targets
+from amp_migrate.model.conditions.decisions import are_exclusive
+from amp_migrate.model.forwards.losses import callables
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
-from amp_migrate.model.targets import targets
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, shallow
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.edits import InsertAfter, Template
 
 RULE = Rule("loss-outside-autocast", severity="warning")

@@ -9,10 +9,10 @@ from amp_migrate.checks._code import Code, receiver
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 

@@ -9,10 +9,10 @@ from amp_migrate.checks._code import Code, receiver
 from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import LOOPS
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Trait
+from amp_migrate.model.syntax.module import LOOPS
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 

@@ -10,10 +10,10 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, statements
 from amp_migrate.config import Settings
-from amp_migrate.model.kinds import criterion_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, blocks, shallow
+from amp_migrate.model.syntax.module import FUNCTIONS, blocks, shallow
 from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.values.kinds import criterion_name
 
 RULE = Rule("nested-disable-without-float", severity="error")
 

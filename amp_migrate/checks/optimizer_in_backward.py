@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import calls_in
 
 RULE = Rule("optimizer-in-backward", severity="error")
 _HOOK = "register_post_accumulate_grad_hook"

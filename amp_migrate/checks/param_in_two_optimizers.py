@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.held_parameters import in_both, optimized
-from amp_migrate.model.module_places import Found, found
+from amp_migrate.model.forwards.module_places import Found, found
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.held_parameters import in_both, optimized
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.records import NamedTuple
 
 RULE = Rule("param-in-two-optimizers", severity="error")

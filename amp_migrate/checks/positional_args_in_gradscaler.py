@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.command_line import option_of
-from amp_migrate.model.literals import is_flag, number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import numbers
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.settings.command_line import option_of
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.literals import is_flag, number
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-args-in-GradScaler", severity="error")

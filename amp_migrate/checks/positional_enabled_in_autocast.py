@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._plans import AMP_NAMES
 from amp_migrate.config import Settings
-from amp_migrate.model.dtype_choices import dtype_choices
-from amp_migrate.model.literals import is_flag
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.autocast.dtype_choices import dtype_choices
+from amp_migrate.model.autocast.regions import NEW
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import NEW
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.values.literals import is_flag
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-enabled-in-autocast", severity="error")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._renames import renaming
 from amp_migrate.config import Settings
+from amp_migrate.model.naming.uses import argument_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.uses import argument_of
 
 RULE = Rule("rename-changes-nested-dtype", severity="info")
 

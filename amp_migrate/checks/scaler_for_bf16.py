@@ -9,19 +9,19 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
-from amp_migrate.model.assumptions import cases, runs_in
-from amp_migrate.model.decisions import (
+from amp_migrate.model.autocast.dtype_choices import keys_of
+from amp_migrate.model.conditions.assumptions import cases, runs_in
+from amp_migrate.model.conditions.decisions import (
     arms,
     conditions_of,
     grounds,
     is_one_variable,
     share_a_cause,
 )
-from amp_migrate.model.dtype_choices import keys_of
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.rewrite.edits import AddArgument
 
 RULE = Rule("scaler-for-bf16", severity="info")

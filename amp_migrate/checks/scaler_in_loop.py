@@ -9,8 +9,8 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scalers import Made, repeated
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_in, names_stored
-from amp_migrate.model.syntax import LOOPS
+from amp_migrate.model.syntax.module import LOOPS
+from amp_migrate.model.syntax.queries import names_in, names_stored
 
 RULE = Rule("scaler-in-loop", severity="error")
 

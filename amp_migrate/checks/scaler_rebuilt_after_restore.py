@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 
 RULE = Rule("scaler-rebuilt-after-restore", severity="warning")
 

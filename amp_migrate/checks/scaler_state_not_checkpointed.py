@@ -28,15 +28,15 @@ from amp_migrate.checks._states import (
     whole_value,
 )
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
-from amp_migrate.model.whole_reads import (
+from amp_migrate.model.checkpoints.whole_reads import (
     reader_of,
     reader_of_files,
     saved_places,
 )
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.program import Program
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
 RULE = Rule("scaler-state-not-checkpointed", severity="warning")

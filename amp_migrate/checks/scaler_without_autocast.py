@@ -7,10 +7,10 @@ from pathlib import Path
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.scalers import is_disabled
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.scalers import is_disabled
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.project import nearby
 
 RULE = Rule("scaler-without-autocast", severity="info", default=False)

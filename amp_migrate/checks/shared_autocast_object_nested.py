@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._regions import is_autocast
 from amp_migrate.config import Settings
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 
 RULE = Rule("shared-autocast-object-nested", severity="error")
 Object = tuple[int, str]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from amp_migrate.checks._dedent import belongs_behind, tail_calls
 from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.steps.events import EventKind
 
 RULE = Rule("step-inside-autocast", severity="warning")
 _KINDS = frozenset({EventKind.BARE_STEP, EventKind.SCALER_STEP})

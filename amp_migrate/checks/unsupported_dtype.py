@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import CURRENT_TORCH, Finding, Rule, finding_at
 from amp_migrate.checks._regions import without_gradients
 from amp_migrate.config import Settings
-from amp_migrate.model.dtype_choices import bound
+from amp_migrate.model.autocast.dtype_choices import bound
+from amp_migrate.model.autocast.regions import NEW, OLD, Region
+from amp_migrate.model.naming.uses import argument_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import NEW, OLD, Region
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
-from amp_migrate.model.uses import argument_of
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, shallow
 
 RULE = Rule("unsupported-dtype", severity="warning")
 _TYPES = (

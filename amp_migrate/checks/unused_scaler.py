@@ -9,13 +9,13 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import regions
 from amp_migrate.config import Settings
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.scalers import is_disabled
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.scalers import is_disabled
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 RULE = Rule("unused-scaler", severity="warning")
 _MESSAGE = (

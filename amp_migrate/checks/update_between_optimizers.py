@@ -8,8 +8,8 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit
 

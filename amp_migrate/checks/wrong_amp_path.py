@@ -16,8 +16,8 @@ from amp_migrate.checks._finding import (
 )
 from amp_migrate.checks._renames import root_of
 from amp_migrate.config import Settings
+from amp_migrate.model.autocast.regions import NEW
 from amp_migrate.model.program import Program
-from amp_migrate.model.regions import NEW
 
 RULE = Rule("wrong-amp-path", severity="error")
 

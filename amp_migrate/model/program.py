@@ -7,19 +7,19 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from amp_migrate.model.attributes import Attributes
-from amp_migrate.model.calls import CallGraph
-from amp_migrate.model.effects import Effects
-from amp_migrate.model.precision import Precision
-from amp_migrate.model.reaching import Reaching
-from amp_migrate.model.recognition import Events
-from amp_migrate.model.regions import RegionIndex
-from amp_migrate.model.syntax import Function, Module, Scope
-from amp_migrate.model.uses import Uses
-from amp_migrate.model.values import Values
+from amp_migrate.model.autocast.precision import Precision
+from amp_migrate.model.autocast.regions import RegionIndex
+from amp_migrate.model.calls.call_graph import CallGraph
+from amp_migrate.model.dataflow.reaching import Reaching
+from amp_migrate.model.naming.uses import Uses
+from amp_migrate.model.steps.effects import Effects
+from amp_migrate.model.steps.recognition import Events
+from amp_migrate.model.syntax.module import Function, Module, Scope
+from amp_migrate.model.values.attributes import Attributes
+from amp_migrate.model.values.value_kinds import Values
 
 if TYPE_CHECKING:
-    from amp_migrate.model.neighbours import Neighbours
+    from amp_migrate.model.files.neighbours import Neighbours
     from amp_migrate.project.module_graph import Project
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.pipeline.one_file import Rewritten
 from amp_migrate.pipeline.programs import MOST_FILES, Task, Together
 from amp_migrate.project.module_graph import Project

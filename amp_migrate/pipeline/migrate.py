@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from amp_migrate.apex import migrate_apex
 from amp_migrate.config import Settings
-from amp_migrate.model.frameworks import names_framework
+from amp_migrate.model.autocast.frameworks import names_framework
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, Joint, LoopOutcome
 from amp_migrate.pipeline.existing_amp import repaired
@@ -16,7 +16,7 @@ from amp_migrate.pipeline.models import forget, program_of
 from amp_migrate.pipeline.naming import Named, declared, named
 from amp_migrate.pipeline.prove import Blocked, new_mistakes, unstable
 from amp_migrate.pipeline.write import all_or_none, written
-from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.plan import Planner, planned
 from amp_migrate.project.module_graph import Project

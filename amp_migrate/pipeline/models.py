@@ -7,8 +7,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from amp_migrate.model.linking import LinkedProgram
-from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.files.linking import LinkedProgram
+from amp_migrate.model.files.neighbours import Neighbours
 from amp_migrate.model.program import Program
 
 

@@ -11,11 +11,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, pairwise
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.span import Span
-from amp_migrate.model.syntax import Module
-from amp_migrate.planner.file_plan import Plan
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.span import Span
+from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.half_safety.naming import Operand, Unnamed
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import Edit, InsertAfter

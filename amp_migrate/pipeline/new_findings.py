@@ -10,7 +10,7 @@ from amp_migrate.checks import all_checks
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
 from amp_migrate.model.budget import BudgetEndedError
-from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.files.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.pipeline.lint.engine import names_amp
 

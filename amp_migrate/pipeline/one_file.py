@@ -10,7 +10,7 @@ from pathlib import Path
 from amp_migrate import regular_files
 from amp_migrate.config import Settings
 from amp_migrate.display import shown
-from amp_migrate.model.nesting import is_nested_too_deeply
+from amp_migrate.model.syntax.nesting import is_nested_too_deeply
 from amp_migrate.outcome import FileOutcome
 from amp_migrate.pipeline.annotate import annotated
 from amp_migrate.pipeline.changes import changes

@@ -20,7 +20,7 @@ from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.pipeline.models import program_of
 from amp_migrate.pipeline.new_findings import brought_in
 from amp_migrate.pipeline.write import guarded
-from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.rewrite.proof.additions import unproved
 from amp_migrate.rewrite.proof.check import stable

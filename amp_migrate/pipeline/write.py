@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
 from amp_migrate.outcome import FileOutcome, FileStatus
-from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.rewrite.proof import check
 
 

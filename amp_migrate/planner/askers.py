@@ -8,8 +8,8 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.span import Span
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.planner.loop_edits import LoopPlan
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.rewrite.edits import Edit, place

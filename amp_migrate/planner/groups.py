@@ -8,13 +8,13 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
-from amp_migrate.planner.cleared_before_steps import all_cleared
-from amp_migrate.planner.loss_flow import flow_of, header
-from amp_migrate.planner.regions import receivers
-from amp_migrate.planner.step_calls import StepCall, step_calls
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
+from amp_migrate.planner.gradients.cleared_before_steps import all_cleared
+from amp_migrate.planner.regions.loss_flow import flow_of, header
+from amp_migrate.planner.regions.statement_runs import receivers
+from amp_migrate.planner.steps.step_calls import StepCall, step_calls
 
 
 @dataclass(frozen=True, eq=False)

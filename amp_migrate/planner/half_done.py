@@ -8,19 +8,19 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
-from amp_migrate.model.kinds import SCALERS, Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.values.kinds import SCALERS, Kind
 from amp_migrate.outcome import COMPLETED
-from amp_migrate.planner.forward_regions import RegionFinder
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
-from amp_migrate.planner.preconditions import screen_training
+from amp_migrate.planner.preconditions.checks import screen_training
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.regions import Region
+from amp_migrate.planner.regions.forward_regions import RegionFinder
+from amp_migrate.planner.regions.statement_runs import Region
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.rewrite.edits import ReplaceExpression
 

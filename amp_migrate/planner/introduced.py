@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
 from amp_migrate.planner.loop_edits import LoopEdits
 from amp_migrate.planner.spelling import BF16
 from amp_migrate.rewrite.edits import (

@@ -7,21 +7,21 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import (
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     Function,
     Scope,
     is_abstract,
 )
-from amp_migrate.planner.cleared_before_steps import all_cleared
+from amp_migrate.planner.gradients.cleared_before_steps import all_cleared
 from amp_migrate.planner.groups import Group, groups
-from amp_migrate.planner.optimizers import no_step
-from amp_migrate.planner.preconditions import two_pass_steps
+from amp_migrate.planner.optimizers.refusals import no_step
+from amp_migrate.planner.preconditions.checks import two_pass_steps
 from amp_migrate.planner.refusal import Refusal, Skip
-from amp_migrate.planner.step_calls import StepCall, step_calls
+from amp_migrate.planner.steps.step_calls import StepCall, step_calls
 
 _HOPS = 3
 

@@ -7,18 +7,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
-from amp_migrate.planner.amp_switch import SwitchFinder
-from amp_migrate.planner.evaluation import evaluation_regions
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.planner.files.notebook_cells import spans_cells
+from amp_migrate.planner.files.vicinity import callers_of_scope
 from amp_migrate.planner.half_safety.autograd_functions import Custom
 from amp_migrate.planner.loop import Loop
-from amp_migrate.planner.notebook_cells import spans_cells
-from amp_migrate.planner.regions import Hoist, Region, Regions, receivers
+from amp_migrate.planner.regions.evaluation import evaluation_regions
+from amp_migrate.planner.regions.statement_runs import (
+    Hoist,
+    Region,
+    Regions,
+    receivers,
+)
+from amp_migrate.planner.regions.weight_cache import loses_gradients
 from amp_migrate.planner.scaler_placement.given import given_in
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.planner.spelling import Spellings, loss_name
-from amp_migrate.planner.vicinity import callers_of_scope
-from amp_migrate.planner.weight_cache import loses_gradients
+from amp_migrate.planner.switch.amp_switch import SwitchFinder
 from amp_migrate.rewrite.edits import (
     Edit,
     InsertAfter,

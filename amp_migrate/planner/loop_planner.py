@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
-from amp_migrate.planner import optimizers
-from amp_migrate.planner import preconditions as screen
-from amp_migrate.planner.amp_switch import SwitchFinder
-from amp_migrate.planner.clipped_parts import refuse_clipped_parts
-from amp_migrate.planner.files_first import refuse_without_files
-from amp_migrate.planner.forward_regions import RegionFinder
-from amp_migrate.planner.gradient_uses import check_gradients
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.planner.files.files_first import refuse_without_files
+from amp_migrate.planner.files.notebook_cells import check_cells
+from amp_migrate.planner.gradients.clipped_parts import refuse_clipped_parts
+from amp_migrate.planner.gradients.read_below import refuse_read_below
+from amp_migrate.planner.gradients.second_order import keeps_graph
+from amp_migrate.planner.gradients.uses import check_gradients
 from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.autograd_functions import unprotected
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
@@ -25,30 +24,38 @@ from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
 from amp_migrate.planner.half_safety.running_sums import sums_in_float
-from amp_migrate.planner.handed_losses import Above, is_handed, regions_above
-from amp_migrate.planner.helper_steps import HelperSteps, updates_inside
-from amp_migrate.planner.left_to_heirs import refuse_unlinked_heirs
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
 from amp_migrate.planner.loop_edits import LoopPlan
-from amp_migrate.planner.loss_flow import flow_of
-from amp_migrate.planner.notebook_cells import check_cells
-from amp_migrate.planner.old_torch import refuse_old_loop, refuse_old_torch
-from amp_migrate.planner.order import check_order
-from amp_migrate.planner.read_below import refuse_read_below
+from amp_migrate.planner.optimizers import refusals as optimizers
+from amp_migrate.planner.preconditions import checks as screen
+from amp_migrate.planner.preconditions.old_torch import (
+    refuse_old_loop,
+    refuse_old_torch,
+)
 from amp_migrate.planner.refusal import Refusal, place_of
-from amp_migrate.planner.regions import (
+from amp_migrate.planner.regions.forward_regions import RegionFinder
+from amp_migrate.planner.regions.handed_losses import (
+    Above,
+    is_handed,
+    regions_above,
+)
+from amp_migrate.planner.regions.left_to_heirs import refuse_unlinked_heirs
+from amp_migrate.planner.regions.loss_flow import flow_of
+from amp_migrate.planner.regions.statement_runs import (
     Region,
     Regions,
     forwards_before,
     joined,
 )
+from amp_migrate.planner.regions.weight_cache import refuse_cached
 from amp_migrate.planner.scaler_placement.helpers import reach
 from amp_migrate.planner.scaler_placement.placement import Wiring
-from amp_migrate.planner.scheduler import guard_edits
-from amp_migrate.planner.second_order import keeps_graph
 from amp_migrate.planner.spelling import Spellings
-from amp_migrate.planner.step_sequence import Cycle
-from amp_migrate.planner.weight_cache import refuse_cached
+from amp_migrate.planner.steps.helper_steps import HelperSteps, updates_inside
+from amp_migrate.planner.steps.order import check_order
+from amp_migrate.planner.steps.scheduler import guard_edits
+from amp_migrate.planner.steps.step_sequence import Cycle
+from amp_migrate.planner.switch.amp_switch import SwitchFinder
 from amp_migrate.rewrite.edits import Edit
 
 _ALL_FLOAT = (
@@ -300,9 +307,7 @@ class LoopPlanner:
             above = _regions_above(self.program, group, refusal)
             if not above:
                 raise
-        return Regions((), (), frozenset()), [
-            (scope, region) for scope, region, _ in above
-        ]
+        return Regions((), (), frozenset()), [one[:2] for one in above]
 
     def _check_stepper(
         self, loop: Loop, stepper: Stepper, *, asks_order: bool
@@ -349,12 +354,9 @@ class LoopPlanner:
     def _cycle(self, stepper: Stepper) -> list[Edit]:
         """The edits of unscale_, step and update."""
         optimizers = [step.optimizer for step in stepper.steps]
-        scaler = self.wiring.provide(
-            optimizers, stepper.scope, stepper.backwards
-        )
-        cycle = Cycle(
-            self.program, stepper.scope, stepper.backwards, stepper.steps
-        )
+        scope, backwards = stepper.scope, stepper.backwards
+        scaler = self.wiring.provide(optimizers, scope, backwards)
+        cycle = Cycle(self.program, scope, backwards, stepper.steps)
         helpers = HelperSteps(self.program, self.wiring, stepper.scope, scaler)
         edits = [
             *cycle.unscale_edits(scaler),

@@ -11,44 +11,48 @@ from typing import TypeAlias
 from amp_migrate.config import Settings
 from amp_migrate.model.budget import BudgetEndedError, at_most, for_loop
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.model.syntax.module import Module, Scope
 from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.planner import half_done as halfdone
-from amp_migrate.planner.amp_switch import SwitchFinder
-from amp_migrate.planner.anomaly_detection import files_that_may_switch
 from amp_migrate.planner.askers import askers
-from amp_migrate.planner.caught_steps import caught_steps
-from amp_migrate.planner.checkpoints import Checkpoints
-from amp_migrate.planner.clipped_parts import clipped_parts
-from amp_migrate.planner.file_additions import FileAdditions
-from amp_migrate.planner.file_plan import Plan
-from amp_migrate.planner.finite_guards import finite_guards
-from amp_migrate.planner.frameworks import framework_loops
-from amp_migrate.planner.groups import Group, groups
-from amp_migrate.planner.half_safety.naming import Unnamed
-from amp_migrate.planner.introduced import introduced
-from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
-from amp_migrate.planner.loop_planner import LoopPlanner
-from amp_migrate.planner.open_calls import (
-    OpenCall,
-    is_guessed,
-    open_calls,
-    waits_for,
-)
-from amp_migrate.planner.options_of_callers import files_with_switches
-from amp_migrate.planner.refusal import Refusal, Skip, place_of
-from amp_migrate.planner.related_files import (
+from amp_migrate.planner.checkpoints.saved_states import Checkpoints
+from amp_migrate.planner.files.file_additions import FileAdditions
+from amp_migrate.planner.files.file_plan import Plan
+from amp_migrate.planner.files.related_files import (
     callers,
     company,
     makers,
     savers,
     that_show,
 )
+from amp_migrate.planner.gradients.clipped_parts import clipped_parts
+from amp_migrate.planner.groups import Group, groups
+from amp_migrate.planner.half_safety.naming import Unnamed
+from amp_migrate.planner.introduced import introduced
+from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
+from amp_migrate.planner.loop_planner import LoopPlanner
+from amp_migrate.planner.preconditions.anomaly_detection import (
+    files_that_may_switch,
+)
+from amp_migrate.planner.preconditions.frameworks import framework_loops
+from amp_migrate.planner.preconditions.unparsed_imports import (
+    refuse_unparsed_imports,
+)
+from amp_migrate.planner.refusal import Refusal, Skip, place_of
+from amp_migrate.planner.regions.open_calls import (
+    OpenCall,
+    is_guessed,
+    open_calls,
+    waits_for,
+)
+from amp_migrate.planner.regions.shared_forwards import shared
 from amp_migrate.planner.scaler_placement.placement import Wiring
-from amp_migrate.planner.shared_forwards import shared
-from amp_migrate.planner.shared_steps import shared_step
 from amp_migrate.planner.spelling import Spellings, free_name
-from amp_migrate.planner.unparsed_imports import refuse_unparsed_imports
+from amp_migrate.planner.steps.caught_steps import caught_steps
+from amp_migrate.planner.steps.finite_guards import finite_guards
+from amp_migrate.planner.steps.shared_steps import shared_step
+from amp_migrate.planner.switch.amp_switch import SwitchFinder
+from amp_migrate.planner.switch.options_of_callers import files_with_switches
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import (
     AddImport,

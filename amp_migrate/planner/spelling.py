@@ -8,8 +8,8 @@ import ast
 from dataclasses import dataclass
 
 from amp_migrate.config import Settings
-from amp_migrate.model.old_calls import removed_in
-from amp_migrate.model.syntax import Module, Scope
+from amp_migrate.model.files.old_calls import removed_in
+from amp_migrate.model.syntax.module import Module, Scope
 from amp_migrate.torch_facts.devices import DEVICES
 
 NEW_API = (2, 4)

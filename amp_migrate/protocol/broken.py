@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.machine import State, Violation
 from amp_migrate.protocol.paths import Mark, Path, Witnesses

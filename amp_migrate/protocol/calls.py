@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.methods_by_name import name_asked, text_of
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.methods_by_name import name_asked, text_of
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import NOTHING, Path, Val
 from amp_migrate.protocol.summaries import RETURN, Aside, Summaries

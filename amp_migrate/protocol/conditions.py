@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.recognition import Events, Trait
-from amp_migrate.model.syntax import FUNCTIONS, Scope, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import Events, Trait
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, shallow
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import (
     Frame,

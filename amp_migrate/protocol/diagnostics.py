@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.queries import names_in, names_stored, nodes_in
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.queries import names_in, names_stored, nodes_in
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol import messages
 from amp_migrate.protocol.broken import Broken, Mistake

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from copy import copy
 
 from amp_migrate.model.budget import Budget, for_paths
-from amp_migrate.model.recognition import Events, Trait
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function
+from amp_migrate.model.steps.recognition import Events, Trait
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function
 from amp_migrate.protocol.calls import Calls
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.ends import Ends, Here, Listener

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.bases_abroad import inherited_method
-from amp_migrate.model.kinds import scheduler_name
+from amp_migrate.model.classes.bases_abroad import inherited_method
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.syntax.module import Function
+from amp_migrate.model.values.kinds import scheduler_name
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.participants import Participants

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from amp_migrate.model.queries import fields_of
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import fields_of
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.paths import Path
 from amp_migrate.records import NamedTuple

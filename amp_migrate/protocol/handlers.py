@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.syntax import FUNCTIONS, shallow
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, shallow
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.single_elements import holds_one
-from amp_migrate.model.syntax import LOOPS, shallow
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.syntax.module import LOOPS, shallow
+from amp_migrate.model.values.single_elements import holds_one
 from amp_migrate.protocol.ends import Ends
 from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val

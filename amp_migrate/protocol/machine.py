@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.records import NamedTuple
 
 Stage = Literal["ready", "unscaled", "stepped"]

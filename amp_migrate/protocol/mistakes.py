@@ -7,11 +7,11 @@ import re
 from functools import cached_property
 
 from amp_migrate.model.budget import BudgetEndedError
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.owners import Owners
 from amp_migrate.model.program import Program
-from amp_migrate.model.recognition import Trait
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.owners import Owners
+from amp_migrate.model.steps.recognition import Trait
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.diagnostics import Diagnostics, Key
 from amp_migrate.protocol.ends import Here

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.attributes import self_calls
-from amp_migrate.model.neighbours import Neighbours
-from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.model.files.neighbours import Neighbours
+from amp_migrate.model.syntax.module import FUNCTIONS, Function
+from amp_migrate.model.values.attributes import self_calls
 from amp_migrate.patterns import pattern
 from amp_migrate.project import nearby
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.recognition import Events
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.steps.recognition import Events
+from amp_migrate.model.syntax.module import Function, Scope
 
 
 def overriding(

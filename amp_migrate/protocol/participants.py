@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from functools import cached_property
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.owners import Owners
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.owners import Owners
+from amp_migrate.model.syntax.module import Function
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import Path

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.gradient_uses import is_gradient
+from amp_migrate.model.gradients.uses import is_gradient
 from amp_migrate.protocol.calls import mentioned
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.tracking import Tracker

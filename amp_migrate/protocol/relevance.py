@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from amp_migrate.model.evaluation_order import evaluated
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.recognition import EVENTS, Events, Trait
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.steps.recognition import EVENTS, Events, Trait
+from amp_migrate.model.syntax.evaluation_order import evaluated
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import Frame, canonical, positive
 from amp_migrate.protocol.overriding import overriding

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.syntax.module import Function
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.paths import DECISIVE, Mark, Path, Val, Witnesses

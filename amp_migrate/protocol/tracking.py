@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.protocol.broken import Broken
 from amp_migrate.protocol.diagnostics import Diagnostics
 from amp_migrate.protocol.ends import Here

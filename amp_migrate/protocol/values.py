@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.queries import children_of
-from amp_migrate.model.recognition import Events
-from amp_migrate.model.syntax import blocks, shallow
+from amp_migrate.model.steps.recognition import Events
+from amp_migrate.model.syntax.module import blocks, shallow
+from amp_migrate.model.syntax.queries import children_of
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val, joined

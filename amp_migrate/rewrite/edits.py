@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.records import NamedTuple
 
 # Named tuples, which cost a tenth of a frozen dataclass to define: every start of `lint` defines

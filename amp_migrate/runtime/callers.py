@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.runtime.call_site import OURS, TORCH
 from amp_migrate.runtime.sources import source
 from amp_migrate.runtime.trace import Place

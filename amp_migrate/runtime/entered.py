@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 
 _NAME = "__amp_migrate_entered__"
 _COMPOUND = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 
 VANISHES = 2.0**-25
 """Half of the smallest positive float16: this and less is rounded to zero."""

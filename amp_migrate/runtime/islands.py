@@ -9,8 +9,8 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.edits import (
     AddImport,
     Edit,

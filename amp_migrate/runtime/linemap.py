@@ -8,7 +8,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.project.line_diff import opcodes
 
 _WORD = re.compile(r"\w+")

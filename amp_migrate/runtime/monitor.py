@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.protocol import machine as protocol
 from amp_migrate.runtime.events import Event, Site
 from amp_migrate.runtime.trace import Violation

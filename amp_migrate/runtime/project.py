@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.runtime.sources import source
 
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", "node_modules"}

@@ -12,7 +12,7 @@ import ast
 import functools
 from collections.abc import Iterator
 
-from amp_migrate.model.queries import nodes_in, parents_in
+from amp_migrate.model.syntax.queries import nodes_in, parents_in
 from amp_migrate.runtime.sources import source
 from amp_migrate.torch_facts.gradients import SAME_VALUES, SIZES
 

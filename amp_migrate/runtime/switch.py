@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.names import imports_of
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.naming.names import imports_of
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.runtime.linemap import LineMap
 
 _MAKERS = ("GradScaler", "autocast")

@@ -6,7 +6,7 @@ import ast
 import textwrap
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 
 HEAD = "import torch\nfrom torch import nn, optim\nimport torch.nn.functional as F\n"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.model.ancestry import ancestry
-from amp_migrate.model.devices import Devices
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.neighbours import program_of
+from amp_migrate.model.classes.ancestry import ancestry
+from amp_migrate.model.devices.expressions import Devices
+from amp_migrate.model.files.neighbours import program_of
 from amp_migrate.model.program import Program
+from amp_migrate.model.values.kinds import Kind
 
 HEAD = "import torch\nimport {other}\n\n\nclass Base({other}.Base):\n    def {method}(self):\n        self.{method}_done = 1\n\n\nplace = {other}.place\n"
 MAIN = """import torch

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from amp_migrate.model.answers import Answers
-from amp_migrate.model.kinds import UNKNOWN, Kind, Value
+from amp_migrate.model.dataflow.answers import Answers
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.values.kinds import UNKNOWN, Kind, Value
 
 MODEL = Value(Kind.MODEL)
 SCOPE = Program("", "a.py").module.root

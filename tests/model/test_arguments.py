@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amp_migrate.model.arguments import fits, gives_self
+from amp_migrate.model.calls.arguments import fits, gives_self
 
 
 def asked(signature: str, call: str, *, bound: bool = False) -> bool:

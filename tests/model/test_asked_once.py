@@ -9,19 +9,15 @@ from typing import Any
 
 import pytest
 
-from amp_migrate.model import (
-    classes_by_text,
-    construction_sites,
-    neighbours,
-    object_calls,
-    targets,
-)
-from amp_migrate.model.arguments import fits
-from amp_migrate.model.factories import _decorated
+from amp_migrate.model.calls import object_calls, targets
+from amp_migrate.model.calls.arguments import fits
+from amp_migrate.model.classes import classes_by_text, construction_sites
+from amp_migrate.model.classes.factories import _decorated
+from amp_migrate.model.files import neighbours
+from amp_migrate.model.files.neighbours import Neighbours
 from amp_migrate.model.half_safety import Asked, products
-from amp_migrate.model.neighbours import Neighbours
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS
+from amp_migrate.model.syntax.module import FUNCTIONS
 from amp_migrate.model.tensors import spelling
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.whole_files import all_in

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from amp_migrate.model.budget import BudgetEndedError, at_most, for_loop, for_program, spend
-from amp_migrate.model.devices import Devices
+from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.program import Program
 from amp_migrate.model.tensors.inference import Inference
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from amp_migrate.model import losses
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.forwards import losses
 from amp_migrate.model.program import Program
 from tests.model.questions import asked
 

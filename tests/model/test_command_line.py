@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.model.command_line import Followed
-from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.files.neighbours import Neighbours
 from amp_migrate.model.program import Program
+from amp_migrate.model.settings.command_line import Followed
 
 BASE = "class Base:\n    def __init__(self):\n        self.best = 0\n"
 HEIR = """\

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amp_migrate.model.computing_functions import only_computes
+from amp_migrate.model.calls.computing_functions import only_computes
 from amp_migrate.model.program import Program
 
 FILE = """

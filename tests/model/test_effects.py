@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.steps.events import EventKind
 from tests.model.questions import asked
 
 MADE = "model = nn.Linear(1, 1)\noptimizer = optim.SGD(model.parameters(), lr=0.1)\n"

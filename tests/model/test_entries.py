@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from amp_migrate.model.dataflow.reach import Reach
 from amp_migrate.model.program import Program
-from amp_migrate.model.reach import Reach
 from tests.cost import growth
 
 Calls = dict[int, list[int]]

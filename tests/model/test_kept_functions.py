@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from amp_migrate.model.calls.targets import kept_functions
 from amp_migrate.model.program import Program
-from amp_migrate.model.targets import kept_functions
 from tests.cost import growth
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amp_migrate.model.model_layers import layers
+from amp_migrate.model.forwards.model_layers import layers
 from amp_migrate.model.program import Program
 
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 
 FORMS = {

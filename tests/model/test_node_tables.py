@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from amp_migrate.model.substitution import made_call
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
+from amp_migrate.model.syntax.substitution import made_call
 
 OTHER = "def run(rank):\n    if rank:\n        train(rank)\n"
 

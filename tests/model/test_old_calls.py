@@ -1,7 +1,7 @@
 """Which files run on an older torch, told from their own calls."""
 
-from amp_migrate.model.linking import LinkedProgram
-from amp_migrate.model.old_calls import removed_in
+from amp_migrate.model.files.linking import LinkedProgram
+from amp_migrate.model.files.old_calls import removed_in
 
 OLD = "import torch\n\nbatches = iter(loader)\nx, y = batches.next()\n"
 PLAIN = "import torch\n\n\ndef train(batches):\n    return next(batches)\n"

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amp_migrate.model.opposites import holds_otherwise, negated
+from amp_migrate.model.syntax.opposites import holds_otherwise, negated
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.model.linking import LinkedProgram
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.dataflow.reach import Reach
+from amp_migrate.model.files.linking import LinkedProgram
+from amp_migrate.model.files.neighbours import Neighbours
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.reach import Reach
-from amp_migrate.model.syntax import Binding, Module
+from amp_migrate.model.syntax.module import Binding, Module
 from tests.cost import growth
 from tests.model.questions import asked
 

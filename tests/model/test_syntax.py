@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
 
 BINDINGS = {
     "assign": ("x = 1", "assign"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.values.kinds import Kind
 from tests.model.questions import asked
 
 KINDS = {

@@ -10,7 +10,7 @@ from amp_migrate.config import Settings
 from amp_migrate.pipeline.batch import _Run
 from amp_migrate.pipeline.programs import Task, Together, first_look
 from amp_migrate.planner.half_safety.hazards import Hazards
-from amp_migrate.planner.updates import Updates
+from amp_migrate.planner.steps.updates import Updates
 from amp_migrate.project.discovery import discover
 
 STEP = """\

@@ -6,7 +6,7 @@ import pytest
 
 from amp_migrate.config import Settings
 from amp_migrate.pipeline import migrate
-from amp_migrate.planner.file_plan import Plan
+from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.plan import Planner
 from amp_migrate.project.module_graph import Project
 

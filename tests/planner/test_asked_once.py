@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from amp_migrate.config import Settings
-from amp_migrate.model import origins
-from amp_migrate.model.neighbours import Neighbours
+from amp_migrate.model.dataflow import origins
+from amp_migrate.model.files.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.model.tensors import held
 from amp_migrate.model.tensors.inference import Inference
-from amp_migrate.planner import gradient_hooks
+from amp_migrate.planner.gradients import hooks as gradient_hooks
 from amp_migrate.planner.half_safety import gradients_inside, saturated_arguments
 from amp_migrate.planner.half_safety.reach import abroad
 from amp_migrate.planner.plan import Planner

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from amp_migrate.model.program import Program
-from amp_migrate.planner.missing_models import may_be_missing
+from amp_migrate.planner.regions.missing_models import may_be_missing
 
 PROGRAM = """
 import torch.nn.functional as F

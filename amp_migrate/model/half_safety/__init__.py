@@ -39,7 +39,7 @@ from amp_migrate.model.half_safety import (
     writes,
 )
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import spelled
 
 __all__ = ["Asked", "Hazard", "apart", "hazards"]

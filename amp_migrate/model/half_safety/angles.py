@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
-from amp_migrate.model.literals import number
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 from typing import TypeAlias
 
-from amp_migrate.model.bodies_abroad import body_abroad
+from amp_migrate.model.calls.bodies_abroad import body_abroad
+from amp_migrate.model.forwards.losses import Behind, body_of, callables
 from amp_migrate.model.half_safety.trail import Unseen
-from amp_migrate.model.losses import Behind, body_of, callables
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers
 

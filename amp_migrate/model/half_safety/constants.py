@@ -11,8 +11,8 @@ from amp_migrate.model.half_safety.huge_numbers import (
     carries_huge,
     may_be_huge,
 )
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.torch_facts.ops import Spelling, creation
 

@@ -11,7 +11,7 @@ from amp_migrate.model.half_safety.divisors import factors
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.products import behind
 from amp_migrate.model.half_safety.second_moments import kept_apart
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import ops
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import constants_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import constants_in
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.torch_facts.amp_api import (
     FLOAT32,

@@ -13,10 +13,10 @@ from amp_migrate.model.half_safety.squared_lengths import (
     root_name,
     shown_of,
 )
-from amp_migrate.model.literals import number
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
 
 _SUMS = ("sum",)
 _SQUARES = ("pow", "square")

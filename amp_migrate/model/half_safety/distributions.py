@@ -17,9 +17,9 @@ from amp_migrate.model.half_safety.given_values import (
 )
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.weak_places import Search
-from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.distributions import (
     Distribution,

@@ -17,9 +17,9 @@ from amp_migrate.model.half_safety.second_moments import (
     origins,
 )
 from amp_migrate.model.half_safety.squared_lengths import root_name
-from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Spelling
 
 _COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})

@@ -11,7 +11,7 @@ from amp_migrate.model.half_safety.divided_sums import division
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.products import behind
 from amp_migrate.model.half_safety.second_moments import kept_apart, origins
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.model.tensors.spelling import operands, spelled
 
 _DEEP = 6

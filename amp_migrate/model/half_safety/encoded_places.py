@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.hazard import Asked, Hazard, is_double
 from amp_migrate.model.half_safety.moved_places import products_behind
 from amp_migrate.model.half_safety.origins import values_of
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import INFINITY
 

@@ -10,20 +10,20 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.half_safety.given_values import (
     values_of,
     values_returned,
 )
 from amp_migrate.model.half_safety.hazard import Asked
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Function, Scope, returned
+from amp_migrate.model.syntax.module import Binding, Function, Scope, returned
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import operands
 from amp_migrate.model.tensors.whole_files import all_in
+from amp_migrate.model.values.literals import number
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.layers import PARAMETERS

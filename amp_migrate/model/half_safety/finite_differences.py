@@ -11,10 +11,10 @@ from amp_migrate.model.half_safety.divided_sums import division, summands
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.second_moments import origins
-from amp_migrate.model.literals import number
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.model.values.literals import number
 
 _DEEP = 6
 _STEP = 0.1

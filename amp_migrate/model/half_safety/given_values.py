@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.model.tensors.inference import Inference
 
 

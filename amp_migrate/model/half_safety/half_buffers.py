@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.shared_dtypes import share_dtype
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import LOOPS, Binding, Module, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import LOOPS, Binding, Module, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.torch_facts import layers

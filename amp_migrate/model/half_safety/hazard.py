@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.model.values.literals import number
 from amp_migrate.records import NamedTuple
 
 

@@ -8,15 +8,15 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.arguments import argument, default_of
-from amp_migrate.model.call_values import is_property
+from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.half_safety.trail import Origin
-from amp_migrate.model.kinds import Value
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.parameters import parameter_of
+from amp_migrate.model.values.call_values import is_property
+from amp_migrate.model.values.kinds import Value
+from amp_migrate.model.values.literals import number
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.ops import Op, Trait

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.origins import values_of
-from amp_migrate.model.literals import limited, number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import given_to, spelled
+from amp_migrate.model.values.literals import limited, number
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 

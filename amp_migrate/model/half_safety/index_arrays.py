@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.origins import method_name, values_of
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.torch_facts.methods import ARRAYS_BY_INDEX
 
 _DEEP = 4

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts.ops import Kernels, Spelling, Trait

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.huge_numbers import may_be_huge
-from amp_migrate.model.kinds import Value
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.values.kinds import Value
 from amp_migrate.torch_facts import layers
 
 _DEEP = 4

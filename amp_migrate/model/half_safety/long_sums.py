@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.divided_sums import is_count
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.model.values.numbers import numbers
 
 _MANY = 64
 """Turns from which on the rounding errors add up to a percent."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.forwards.loss_modules import holds_nothing
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.second_moments import factors, kept_apart
-from amp_migrate.model.loss_modules import holds_nothing
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Binding, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import spelled
 
 _DEEP = 3

@@ -6,10 +6,10 @@ import ast
 
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.trail import WeakPlace
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope, shallow
+from amp_migrate.model.values.literals import number
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.amp_api import BFLOAT16_EPSILON, HALF_EPSILON
 
 _SMALLEST = 2.0**-24

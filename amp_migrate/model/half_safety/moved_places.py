@@ -13,9 +13,9 @@ from amp_migrate.model.half_safety.given_values import (
 )
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.products import product_factors
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Spelling

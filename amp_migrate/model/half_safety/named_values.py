@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.arguments import argument, default_of, spread
+from amp_migrate.model.calls.arguments import argument, default_of, spread
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.trail import Frame, Origin, Place, Unseen
 from amp_migrate.model.half_safety.value_parts import (
@@ -19,8 +19,8 @@ from amp_migrate.model.half_safety.value_parts import (
     stored_in,
     value_of,
 )
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.parameters import (
     all_arguments,
     spread_arguments,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.half_safety.hazard import Asked
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 
 
 def values_of(

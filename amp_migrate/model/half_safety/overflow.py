@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.second_moments import factors, kept_apart
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.bounds import reach
 from amp_migrate.model.tensors.spelling import given_to, spelled
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.amp_api import HALF_MAX, HALF_TINY
 from amp_migrate.torch_facts.ops.row import INFINITY
 

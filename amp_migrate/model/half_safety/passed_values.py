@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.half_safety.value_parts import Path
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait

@@ -22,13 +22,13 @@ from amp_migrate.model.half_safety.products import (
     behind,
     product_factors,
 )
-from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import (
     operands,
     operands_and_others,
     spelled,
 )
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling, Trait
 from amp_migrate.torch_facts.ops.row import INFINITY

@@ -9,7 +9,7 @@ from amp_migrate.model.half_safety.extents import extent, operator_of
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.huge_numbers import carries_huge
 from amp_migrate.model.half_safety.origins import values_of
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.amp_api import HALF_MAX

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.second_moments import roots
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands
 from amp_migrate.torch_facts.ops import Spelling, Trait
 

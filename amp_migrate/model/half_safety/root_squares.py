@@ -11,10 +11,10 @@ from amp_migrate.model.half_safety.distances import squared
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.second_moments import origins
 from amp_migrate.model.half_safety.singular import singular
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.dimensions import Dimensions
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.methods import KEEP_MAGNITUDE
 from amp_migrate.torch_facts.ops import Trait
 

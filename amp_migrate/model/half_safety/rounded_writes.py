@@ -15,7 +15,7 @@ from amp_migrate.model.half_safety.trail import (
     Unseen,
     WeakPlace,
 )
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 
 
 def held_by(

@@ -15,7 +15,7 @@ from amp_migrate.model.half_safety.moved_places import (
     products_behind,
     sampled_at,
 )
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 
 _GRID = "nn.functional.affine_grid"

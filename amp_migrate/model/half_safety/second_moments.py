@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import method_name, values_of
-from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Spelling, products
 

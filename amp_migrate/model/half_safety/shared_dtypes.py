@@ -10,10 +10,10 @@ import ast
 from typing import TypeGuard
 
 from amp_migrate.model.half_safety.hazard import Asked
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Binding
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Binding
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
 
 _DEEP = 16
 _VIEWS = ("data", "T", "mT")

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.trail import Demand, WeakPlace
 from amp_migrate.model.half_safety.weak_places import Search
-from amp_migrate.model.literals import number
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Spelling, Trait
 
 _OF_ONE = ("log1p", "logit", "atanh")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.program import Program
-from amp_migrate.model.sources import held
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.torch_facts.float_libraries import SPECTRA
 
 

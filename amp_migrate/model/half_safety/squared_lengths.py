@@ -7,15 +7,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.conditions.truth_values import keyword_of
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.origins import method_name, values_of
 from amp_migrate.model.half_safety.products import product_factors
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
-from amp_migrate.model.truth_values import keyword_of
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import ops
 
 _DEEP = 3

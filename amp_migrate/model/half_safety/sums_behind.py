@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.half_safety.lost_guards import lost_term
 from amp_migrate.model.half_safety.trail import Place, Trail, joined
-from amp_migrate.model.literals import number
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Trait
 
 if TYPE_CHECKING:

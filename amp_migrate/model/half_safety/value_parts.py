@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax.module import Binding, Scope
 
 Path: TypeAlias = "tuple[int | str | None, ...]"
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.decisions import never_runs
+from amp_migrate.model.conditions.decisions import never_runs
+from amp_migrate.model.forwards.sequence_calls import sequences
+from amp_migrate.model.forwards.sequence_ends import ends
 from amp_migrate.model.half_safety.code_run import Foreign, code_run
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.held_activations import (
@@ -49,15 +51,13 @@ from amp_migrate.model.half_safety.value_parts import (
     entries,
     stepped,
 )
-from amp_migrate.model.literals import number
-from amp_migrate.model.sequence_calls import sequences
-from amp_migrate.model.sequence_ends import ends
-from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.model.tensors.spelling import (
     given_to,
     operands,
     spelled,
 )
+from amp_migrate.model.values.literals import number
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Op, Spelling, Trait

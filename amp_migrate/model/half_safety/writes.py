@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.buffers import is_tensor_index
+from amp_migrate.model.forwards.buffers import is_tensor_index
 from amp_migrate.model.half_safety.half_buffers import written_with_float
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.index_arrays import (
@@ -17,7 +17,7 @@ from amp_migrate.model.half_safety.index_arrays import (
     is_stretch,
 )
 from amp_migrate.model.half_safety.shared_dtypes import share_dtype
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import given_to, operands
 from amp_migrate.torch_facts import layers

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.stored_attributes import stored_values
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors import parameters
 from amp_migrate.model.tensors.fact import (
     OTHER,
@@ -21,6 +20,7 @@ from amp_migrate.model.tensors.fact import (
     promoted,
 )
 from amp_migrate.model.tensors.iteration import iterated
+from amp_migrate.model.values.stored_attributes import stored_values
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

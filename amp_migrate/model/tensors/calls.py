@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.gradient_flow import functions_run
-from amp_migrate.model.kinds import Kind, Value
-from amp_migrate.model.literals import number
-from amp_migrate.model.methods_elsewhere import method_elsewhere
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.calls.methods_elsewhere import method_elsewhere
+from amp_migrate.model.gradients.flow import functions_run
+from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.tensors.array_dtypes import of_array
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.dimensions import drawn_from, settled
@@ -51,6 +49,8 @@ from amp_migrate.model.tensors.spelling import (
     operands_and_others,
     spelled,
 )
+from amp_migrate.model.values.kinds import Kind, Value
+from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 from amp_migrate.torch_facts.ops import Op, Policy, Spelling, Trait

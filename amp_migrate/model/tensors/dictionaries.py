@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.stored_attributes import stored_values
-from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Function, Scope, returned
 from amp_migrate.model.tensors.fact import ANY_BUT_HALF
 from amp_migrate.model.tensors.parameters import all_arguments
+from amp_migrate.model.values.stored_attributes import stored_values
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

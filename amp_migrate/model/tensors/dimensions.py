@@ -8,10 +8,9 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.methods_elsewhere import method_elsewhere
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import (
+from amp_migrate.model.calls.methods_elsewhere import method_elsewhere
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import (
     Binding,
     Function,
     Scope,
@@ -28,6 +27,7 @@ from amp_migrate.model.tensors.spelling import (
     operands_and_others,
     spelled,
 )
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.distributions import distribution
 from amp_migrate.torch_facts.methods import (

@@ -8,9 +8,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.stored_attributes import stored_values
-from amp_migrate.model.syntax import Scope, returned
+from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.model.tensors.fact import UNKNOWN, DType, Fact, join
+from amp_migrate.model.values.stored_attributes import stored_values
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program

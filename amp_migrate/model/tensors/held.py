@@ -8,8 +8,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.records import NamedTuple
 

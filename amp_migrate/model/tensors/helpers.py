@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import Function, returned
+from amp_migrate.model.syntax.module import Function, returned
 from amp_migrate.model.tensors.fact import FLOAT16
 from amp_migrate.model.tensors.inference import Inference
 

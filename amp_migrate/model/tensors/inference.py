@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.budget import spend
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.numbers import numbers
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.variables import imported_variable
+from amp_migrate.model.syntax.module import Binding, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import of_operation
 from amp_migrate.model.tensors.buffers import registered
@@ -41,7 +40,8 @@ from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.iteration import listed
 from amp_migrate.model.tensors.results import result, signed
 from amp_migrate.model.tensors.use import asked_as_tensor, set_by_others
-from amp_migrate.model.variables import imported_variable
+from amp_migrate.model.values.literals import number
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import Bounds
 
@@ -354,9 +354,8 @@ class Inference:
         found = imported_variable(self.program, dotted, scope)
         if found is None or not found[1]:
             return None
-        home, made = found
-        there = self.abroad(home, None)
-        return join(there.bound(one) for one in made)
+        there = self.abroad(found[0], None)
+        return join(there.bound(one) for one in found[1])
 
     def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
         buffer = registered(self.program, expr, scope)
@@ -366,20 +365,17 @@ class Inference:
         held = self.of(expr.value, scope)
         if held.is_array:
             return ARRAY
-        if spelling is not None and spelling.op.result in (
-            "number",
-            "same",
-            "real",
-        ):
-            if spelling.op.result == "number":
-                return NUMBER
+        given = spelling.op.result if spelling is not None else None
+        if given == "number":
+            return NUMBER
+        if given in ("same", "real"):
             return OTHER if held.dtypes == DType.OTHER else held
         if self.program.canonical(expr) is not None:
             return NUMBER
         if expr.attr in _PARAMETERS:
             return FLOAT
-        if given := dictionaries.field(self.program, expr):
-            return join(self._each(given))
+        if fields := dictionaries.field(self.program, expr):
+            return join(self._each(fields))
         return attribute(self, expr, scope) or self.unseen(expr)
 
     def assume(self, binding: Binding, fact: Fact) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.fact import (
     NUMBER,
     UNKNOWN,

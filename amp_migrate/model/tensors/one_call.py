@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import argument, default_of
-from amp_migrate.model.syntax import Function, Scope, returned
+from amp_migrate.model.calls.arguments import argument, default_of
+from amp_migrate.model.syntax.module import Function, Scope, returned
 from amp_migrate.model.tensors.fact import Fact, join
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.syntax.module import Function
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.results import in_region
 from amp_migrate.model.tensors.sequences import returns, unseen_layer

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import FLOAT, NUMBER, DType, Fact
 from amp_migrate.torch_facts.layers import PARAMETER_LISTS
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import argument, spread
-from amp_migrate.model.model_runs import model_runs
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.calls.arguments import argument, spread
+from amp_migrate.model.forwards.model_runs import model_runs
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     OTHER,

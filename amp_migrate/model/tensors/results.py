@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.kinds import Kind
 from amp_migrate.model.tensors.bounds import negated
 from amp_migrate.model.tensors.fact import (
     ARRAY,
@@ -27,11 +26,12 @@ from amp_migrate.model.tensors.fact import (
     widest,
 )
 from amp_migrate.model.tensors.spelling import names_its_type
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.torch_facts import amp_api
 from amp_migrate.torch_facts.ops import Kernels, Op, Policy, Trait, linalg
 
 if TYPE_CHECKING:
-    from amp_migrate.model.syntax import Scope
+    from amp_migrate.model.syntax.module import Scope
     from amp_migrate.model.tensors.inference import Inference
 
 _FIXED = {

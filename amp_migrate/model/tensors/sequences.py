@@ -8,8 +8,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Function, Scope, returned, yielded
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Function, Scope, returned, yielded
 from amp_migrate.model.tensors.fact import FLOAT, DType, Fact, Origin, join
 from amp_migrate.model.tensors.one_call import handed_on
 from amp_migrate.model.tensors.results import result

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.bodies_abroad import body_abroad
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.calls.bodies_abroad import body_abroad
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import Fact
 from amp_migrate.model.tensors.sequences import returns
 

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.arguments import default_of
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.looked_up import module_searched, name_searched
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.calls.arguments import default_of
+from amp_migrate.model.classes.looked_up import module_searched, name_searched
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.parameters import arguments, parameter_of
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import EVERY, Kernels, Op, Spelling, Trait
 

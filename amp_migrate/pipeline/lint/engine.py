@@ -51,7 +51,7 @@ def concerns(text: str) -> bool:
 
 
 def _makes_trainer(text: str) -> bool:
-    from amp_migrate.model.frameworks import names_framework
+    from amp_migrate.model.autocast.frameworks import names_framework
 
     return names_framework(text)
 

@@ -50,7 +50,7 @@ def lint_together(texts: Mapping[str, str], settings: Settings) -> Company:
     """Lint the files of a program, by path, the first one foremost. Those that do not parse are
     left out.
     """
-    from amp_migrate.model.linking import LinkedProgram
+    from amp_migrate.model.files.linking import LinkedProgram
     from amp_migrate.protocol.mistakes import explored
 
     company, readable = Company(dict(texts)), dict(texts)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from amp_migrate.checks._finding import Finding
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 
 _IGNORE = re.compile(
     r"#\s*amp-migrate:\s*ignore(?:\[(?P<rules>[^\]]*)\])?(?:(?!\s#\s).)*"

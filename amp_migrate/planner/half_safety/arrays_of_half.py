@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import FLOATING
 from amp_migrate.planner.half_safety.exposed_values import Consumers
 from amp_migrate.rewrite.proof.receivers import receivers_of

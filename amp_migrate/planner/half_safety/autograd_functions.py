@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Function
+from amp_migrate.model.syntax.module import FUNCTIONS, Function
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.spelling import Spelling
 from amp_migrate.project.import_paths import resolved

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from amp_migrate.model.events import EventKind
+from amp_migrate.model.forwards.losses import Behind, bce_behind, body_of
 from amp_migrate.model.half_safety.trail import Origin, Place
-from amp_migrate.model.losses import Behind, bce_behind, body_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import (
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import (
     Function,
     Scope,
     shallow,
@@ -28,10 +28,10 @@ from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.naming import Nameable, Unnamed
 from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.half_safety.sigmoids import Sigmoids
-from amp_migrate.planner.kept_by_models import read_by_methods
-from amp_migrate.planner.loss_flow import flow_of, header
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.regions import receivers
+from amp_migrate.planner.regions.kept_by_models import read_by_methods
+from amp_migrate.planner.regions.loss_flow import flow_of, header
+from amp_migrate.planner.regions.statement_runs import receivers
 
 _NAMED_IN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _DEEP = 8

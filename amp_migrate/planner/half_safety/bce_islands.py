@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.trail import Place
-from amp_migrate.model.queries import calls_in, nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import calls_in, nodes_in
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.planner.half_safety.bce_refusal import refuse_handed, unsafe
 from amp_migrate.planner.half_safety.hazards import Hazards

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.losses import Behind, body_of, is_bce_given
+from amp_migrate.model.forwards.losses import Behind, body_of, is_bce_given
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
 from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.project.import_paths import resolved

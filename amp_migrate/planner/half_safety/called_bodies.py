@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.bases_abroad import called_of_base, constructor
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.calls.targets import makers, own_forwards
+from amp_migrate.model.classes.bases_abroad import called_of_base, constructor
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
-from amp_migrate.model.targets import makers, own_forwards
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
+from amp_migrate.model.values.kinds import Kind
 
 _HOPS = 3
 _OPEN = (Kind.UNKNOWN, Kind.OBJECT)

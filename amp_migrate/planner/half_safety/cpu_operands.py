@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.devices import Devices
+from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.half_safety import Asked
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.parameters import all_arguments
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.model.uses import viewed
 from amp_migrate.planner.half_safety.exposed_values import Consumers
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.torch_facts.methods import VIEWS

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 
-from amp_migrate.model.bounded_backwards import bound_in
+from amp_migrate.model.gradients.bounded_backwards import bound_in
 from amp_migrate.model.half_safety.demands import is_raw_pointer
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_in, nodes_in
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.syntax.queries import names_in, nodes_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.half_safety.autograd_functions import (
     BACKWARD,
     FORWARD,

@@ -10,16 +10,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.half_safety import Asked
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
-from amp_migrate.model.uses import viewed
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.half_safety.methods_of_makers import (
     methods_of_makers,
 )

@@ -10,9 +10,9 @@ import ast
 import sys
 
 from amp_migrate.model.half_safety import Asked
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.torch_facts.float_libraries import OF_OPERATORS
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES

@@ -8,10 +8,10 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.regions import Region
+from amp_migrate.planner.regions.statement_runs import Region
 
 GRAD = "torch.autograd.grad"
 

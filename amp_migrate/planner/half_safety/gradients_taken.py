@@ -10,19 +10,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind, criterion_name
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope
-from amp_migrate.planner.evaluation import computes_loss
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.values.kinds import Kind, criterion_name
 from amp_migrate.planner.half_safety.gradients_inside import (
     must_be_float,
     refuse_backward,
 )
 from amp_migrate.planner.half_safety.reach import reachable
-from amp_migrate.planner.regions import Region
+from amp_migrate.planner.regions.evaluation import computes_loss
+from amp_migrate.planner.regions.statement_runs import Region
 
 _RUNS = EventKind.FORWARD | EventKind.CALLABLE
 

@@ -5,7 +5,7 @@ their forward gave.
 from __future__ import annotations
 
 from amp_migrate.model.half_safety import Asked, hazards
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.planner.half_safety.autograd_functions import Custom

@@ -6,16 +6,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from amp_migrate.model.effects import inner_statements
-from amp_migrate.model.gradient_flow import functions_run
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.gradients.flow import functions_run
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Module, Scope, shallow
+from amp_migrate.model.steps.effects import inner_statements
+from amp_migrate.model.syntax.module import Module, Scope, shallow
 from amp_migrate.model.tensors.helpers import keeps_half
-from amp_migrate.model.uses import viewed
-from amp_migrate.planner.loss_flow import Step, flow_of, header
-from amp_migrate.planner.regions import Regions
+from amp_migrate.model.values.kinds import Kind
+from amp_migrate.planner.regions.loss_flow import Step, flow_of, header
+from amp_migrate.planner.regions.statement_runs import Regions
 from amp_migrate.torch_facts.methods import ASKS, FOLLOWED, FRESH, PICKS, VIEWS
 
 _COUNTS = re.compile(

@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument, rest_arguments
+from amp_migrate.model.calls.arguments import argument, rest_arguments
+from amp_migrate.model.forwards.unknown_models import methods_abroad
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact, join
-from amp_migrate.model.unknown_models import methods_abroad
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.reach import own_version, perhaps_reachable
 from amp_migrate.records import NamedTuple

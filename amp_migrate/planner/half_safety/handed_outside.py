@@ -8,7 +8,7 @@ import ast
 
 from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.planner.half_safety.handed_facts import (
     Facts,
     given_facts,

@@ -12,7 +12,7 @@ from amp_migrate.model.half_safety.encoded_places import turned_places
 from amp_migrate.model.half_safety.moved_places import made_of
 from amp_migrate.model.half_safety.products import product_factors
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope, returned
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
 from amp_migrate.planner.half_safety.handed_facts import HandedFacts, run_abroad
 from amp_migrate.planner.half_safety.reach import reachable
 

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterable
 from functools import partial
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.autocast.precision import says_float
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.half_safety import (
     Asked,
     Hazard,
@@ -20,12 +21,12 @@ from amp_migrate.model.half_safety import (
     overflow,
 )
 from amp_migrate.model.half_safety.weak_places import Search
-from amp_migrate.model.index_uses import counts
-from amp_migrate.model.precision import says_float
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.model.values.index_uses import counts
+from amp_migrate.planner.gradients.second_order import grad_keeps_graph
 from amp_migrate.planner.half_safety.arrays_of_half import array_of_half
 from amp_migrate.planner.half_safety.autograd_functions import (
     Custom,
@@ -65,7 +66,6 @@ from amp_migrate.planner.half_safety.sequential import (
 )
 from amp_migrate.planner.half_safety.set_apart import set_apart
 from amp_migrate.planner.refusal import Refusal, place_of
-from amp_migrate.planner.second_order import grad_keeps_graph
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.torch_facts.ops import Trait

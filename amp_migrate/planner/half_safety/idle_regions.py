@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from amp_migrate.model.half_safety import Asked
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.planner.regions import Regions
+from amp_migrate.planner.regions.statement_runs import Regions
 from amp_migrate.torch_facts.ops import Spelling
 
 _HOPS = 3

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.bodies_abroad import body_abroad
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.bodies_abroad import body_abroad
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.syntax.module import Function
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.half_safety.autograd_functions import Custom
 
 _HOPS = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from amp_migrate.model.effects import inner_statements
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.steps.effects import inner_statements
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.planner.half_safety.reach import perhaps_reachable
 
 

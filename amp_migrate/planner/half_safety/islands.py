@@ -6,8 +6,8 @@ import ast
 from collections.abc import Collection
 
 from amp_migrate.model.half_safety import Asked
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers, ops
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.kinds import Kind
+from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.tensors.spelling import spelled
-from amp_migrate.model.uses import viewed
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.half_safety.hazards import Hazards
 
 _OF_TENSORS = frozenset({"detach", "detach_", "data", "clone", "cpu", "numpy"})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.bases_abroad import Class, method_of, with_bases
+from amp_migrate.model.calls.targets import makers
+from amp_migrate.model.classes.bases_abroad import Class, method_of, with_bases
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope
-from amp_migrate.model.targets import makers
+from amp_migrate.model.syntax.module import Function, Scope
 
 _PLAIN = ("object", "torch.nn.Module", "abc.ABC")
 

@@ -11,8 +11,13 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import any_in, calls_in, names_in, nodes_in
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.queries import (
+    any_in,
+    calls_in,
+    names_in,
+    nodes_in,
+)
 from amp_migrate.records import NamedTuple
 
 Asked = Callable[[ast.Call], bool]

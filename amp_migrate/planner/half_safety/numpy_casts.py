@@ -7,14 +7,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope, shallow
+from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.planner.half_safety.arrays_of_half import made_array
 from amp_migrate.planner.half_safety.half_values import bare
 from amp_migrate.planner.half_safety.hazards import Hazards
-from amp_migrate.planner.loss_flow import flow_of, header
+from amp_migrate.planner.regions.loss_flow import flow_of, header
 
 _RULE = "bf16-to-numpy"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
-from amp_migrate.model.uses import viewed
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.planner.half_safety.exposed_values import Consumers
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.rewrite.proof.receivers import receivers_of

@@ -13,10 +13,10 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.gradients_inside import (
     GRAD,
@@ -25,8 +25,8 @@ from amp_migrate.planner.half_safety.gradients_inside import (
 )
 from amp_migrate.planner.half_safety.half_values import Halves, runs_forward
 from amp_migrate.planner.half_safety.hazards import Hazards
-from amp_migrate.planner.loss_flow import Step, flow_of, header, tokens
-from amp_migrate.planner.regions import Regions
+from amp_migrate.planner.regions.loss_flow import Step, flow_of, header, tokens
+from amp_migrate.planner.regions.statement_runs import Regions
 
 _HOPS = 3
 """How many calls deep a helper may take gradients."""

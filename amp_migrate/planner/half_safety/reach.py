@@ -8,28 +8,28 @@ import ast
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 
-from amp_migrate.model.bases_abroad import (
-    constructor,
-    method_of,
-    with_bases,
-)
-from amp_migrate.model.factories import behind
-from amp_migrate.model.kept_code import Code
-from amp_migrate.model.kinds import Kind, Value
-from amp_migrate.model.may_run import may_run, properties
-from amp_migrate.model.model_layers import layers, layers_made
-from amp_migrate.model.neighbours import Definition
-from amp_migrate.model.program import Program
-from amp_migrate.model.sources import held
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
-from amp_migrate.model.targets import (
+from amp_migrate.model.calls.kept_code import Code
+from amp_migrate.model.calls.may_run import may_run, properties
+from amp_migrate.model.calls.targets import (
     kept_functions,
     kept_lambdas,
     makers,
     own_forwards,
     targets,
 )
-from amp_migrate.model.unknown_models import methods_abroad, possible
+from amp_migrate.model.classes.bases_abroad import (
+    constructor,
+    method_of,
+    with_bases,
+)
+from amp_migrate.model.classes.factories import behind
+from amp_migrate.model.dataflow.sources import held
+from amp_migrate.model.files.neighbours import Definition
+from amp_migrate.model.forwards.model_layers import layers, layers_made
+from amp_migrate.model.forwards.unknown_models import methods_abroad, possible
+from amp_migrate.model.program import Program
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.values.kinds import Kind, Value
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
 

@@ -10,7 +10,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.half_safety import apart
 from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.planner.half_safety.handed_outside import cast_handed
 from amp_migrate.planner.half_safety.hazards import Hazards
@@ -18,7 +18,7 @@ from amp_migrate.planner.half_safety.numpy_casts import array_casts
 from amp_migrate.planner.half_safety.outputs_in_float import outputs_in_float
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.half_safety.second_models import mend_second_model
-from amp_migrate.planner.loss_flow import flow_of
+from amp_migrate.planner.regions.loss_flow import flow_of
 from amp_migrate.torch_facts.ops import Trait
 
 _JUDGED = (ast.Assign, ast.AugAssign, ast.Assert, ast.If)

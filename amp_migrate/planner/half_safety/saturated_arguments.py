@@ -7,7 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.targets import kept_functions
 from amp_migrate.model.half_safety import Asked, Hazard
 from amp_migrate.model.half_safety.singular import (
     demanded,
@@ -16,8 +17,7 @@ from amp_migrate.model.half_safety.singular import (
 )
 from amp_migrate.model.half_safety.trail import Demand
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope, shallow
-from amp_migrate.model.targets import kept_functions
+from amp_migrate.model.syntax.module import Binding, Scope, shallow
 from amp_migrate.model.tensors.whole_files import all_in
 from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.reach import Part, parts

@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.tensors.fact import DType, Fact
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.reach import abroad
 from amp_migrate.planner.refusal import Refusal

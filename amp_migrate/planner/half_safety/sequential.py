@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.forwards.sequence_calls import sequences
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.sequence_calls import sequences
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.rewrite.edits import Template
 
 

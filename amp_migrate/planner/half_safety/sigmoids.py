@@ -12,7 +12,7 @@ from amp_migrate.model.half_safety.trail import (
 )
 from amp_migrate.model.half_safety.weak_places import Search
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.planner.half_safety.bce_refusal import (
     place_of_definition,
     unsafe,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.half_safety import Asked
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.array_dtypes import converts_exactly
 from amp_migrate.torch_facts.methods import (
     PICKS_OF_ARRAYS,

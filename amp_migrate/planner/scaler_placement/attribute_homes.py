@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.syntax.queries import calls_in
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.homes import Home
 

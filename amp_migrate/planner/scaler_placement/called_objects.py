@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope
+from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.project.import_paths import resolved
 
 

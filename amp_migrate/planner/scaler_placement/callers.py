@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.function_values import Followed, follow
-from amp_migrate.model.model_runs import class_of_forward, sites_of_forward
-from amp_migrate.model.name_lookups import lookup_from, name_lookup
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.neighbours import program_of
+from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.calls.function_values import Followed, follow
+from amp_migrate.model.calls.name_lookups import lookup_from, name_lookup
+from amp_migrate.model.files.neighbours import program_of
+from amp_migrate.model.forwards.model_runs import (
+    class_of_forward,
+    sites_of_forward,
+)
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Function, Module
+from amp_migrate.model.syntax.module import Function, Module
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.called_objects import (
     class_called,

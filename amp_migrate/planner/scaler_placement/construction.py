@@ -6,13 +6,24 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import any_in, calls_in, names_in, nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Binding, Scope, blocks
-from amp_migrate.planner.notebook_cells import in_other_cells
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import (
+    FUNCTIONS,
+    LOOPS,
+    Binding,
+    Scope,
+    blocks,
+)
+from amp_migrate.model.syntax.queries import (
+    any_in,
+    calls_in,
+    names_in,
+    nodes_in,
+)
+from amp_migrate.model.values.kinds import Kind
+from amp_migrate.planner.files.notebook_cells import in_other_cells
 from amp_migrate.planner.scaler_placement.homes import Home
 
 

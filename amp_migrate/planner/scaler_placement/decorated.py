@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.decorators import only_wraps, strict_wrapper
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.decorators import only_wraps, strict_wrapper
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function
+from amp_migrate.model.syntax.module import Function
 from amp_migrate.planner.refusal import Refusal
 
 _PLAIN_MARKS = (

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Function, Scope
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function, Scope
+from amp_migrate.model.syntax.queries import calls_in
+from amp_migrate.model.values.kinds import Kind
 
 _HOPS = 3
 

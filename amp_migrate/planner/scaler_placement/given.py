@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.planner.scaler_placement.placement import Wiring
 from amp_migrate.rewrite.edits import AddArgument
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import (
+from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     Binding,
     Function,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.callers import (
     callers_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.events import EventKind
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, LOOPS, Scope
-from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.homes import Home
+from amp_migrate.planner.switch.amp_switch import SwitchFinder
 
 _TRAINS = EventKind.BACKWARD | EventKind.STEP
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.leaves import is_leaf
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.gradients.leaves import is_leaf
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import names_in
-from amp_migrate.model.syntax import LOOPS, Binding, Scope
+from amp_migrate.model.syntax.module import LOOPS, Binding, Scope
+from amp_migrate.model.syntax.queries import names_in
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 

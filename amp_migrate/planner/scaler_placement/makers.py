@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.call_values import is_property
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import calls_in
-from amp_migrate.model.stored_attributes import stored_values
-from amp_migrate.model.syntax import (
+from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     Binding,
     Scope,
     returned,
 )
+from amp_migrate.model.syntax.queries import calls_in
+from amp_migrate.model.values.call_values import is_property
+from amp_migrate.model.values.stored_attributes import stored_values
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
 from amp_migrate.planner.scaler_placement.handed_back import makes_it

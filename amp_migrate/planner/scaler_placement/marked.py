@@ -8,10 +8,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding
+from amp_migrate.model.syntax.module import Binding
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.spelling import Switch
 from amp_migrate.torch_facts.optimizers import SECOND_ORDER_MARK, optimizer
 

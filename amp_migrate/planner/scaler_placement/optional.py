@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.makers import is_none
 from amp_migrate.planner.spelling import Spellings

@@ -7,10 +7,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
-from amp_migrate.model.call_sites import CallSite
+from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
-from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.attribute_homes import (
     attribute_homes,
@@ -47,6 +46,7 @@ from amp_migrate.planner.scaler_placement.sources import (
     sources_of,
 )
 from amp_migrate.planner.spelling import Spellings
+from amp_migrate.planner.switch.amp_switch import SwitchFinder
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import (
     AddArgument,

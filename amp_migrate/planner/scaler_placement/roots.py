@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.makers import kept_by_class
 

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.earlier_statements import has_run
+from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.dataflow.earlier_statements import has_run
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
-from amp_migrate.planner.amp_switch import SwitchFinder
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.planner.scaler_placement.callers import refuse_locked
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.homes import Home
@@ -20,6 +19,7 @@ from amp_migrate.planner.scaler_placement.marked import (
     without_marked,
 )
 from amp_migrate.planner.spelling import Spellings, Switch
+from amp_migrate.planner.switch.amp_switch import SwitchFinder
 from amp_migrate.project.module_graph import Project
 from amp_migrate.rewrite.edits import (
     Edit,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.constructors import is_run_by_constructor
+from amp_migrate.model.classes.constructors import is_run_by_constructor
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding
+from amp_migrate.model.syntax.module import Binding
 
 
 def without_later(program: Program, made: list[Binding]) -> list[Binding]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts.iteration import BUILTINS_THAT_HAND_ON
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from amp_migrate.model.arguments import argument, fits
-from amp_migrate.model.call_sites import CallSite
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.neighbours import program_of
-from amp_migrate.model.object_calls import classes_made
+from amp_migrate.model.calls.arguments import argument, fits
+from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.calls.object_calls import classes_made
+from amp_migrate.model.calls.targets import made_classes
+from amp_migrate.model.files.neighbours import program_of
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Function, Scope
-from amp_migrate.model.targets import made_classes
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
-from amp_migrate.model.index_uses import counts
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import Scope
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType, Fact
+from amp_migrate.model.values.index_uses import counts
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.doubles import Doubles
 from amp_migrate.rewrite.proof.receivers import receivers_of

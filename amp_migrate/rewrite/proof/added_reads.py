@@ -7,21 +7,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.device_values import NAMED, DeviceValue, Form
-from amp_migrate.model.devices import Devices
-from amp_migrate.model.displays import entries_behind
-from amp_migrate.model.earlier_statements import (
+from amp_migrate.model.classes.given_classes import may_be_class
+from amp_migrate.model.conditions.truth_values import truth_values
+from amp_migrate.model.dataflow.earlier_statements import (
     has_run_at_calls,
     is_lasting,
     one_has_run,
 )
-from amp_migrate.model.given_classes import may_be_class
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.devices.expressions import Devices
+from amp_migrate.model.devices.forms import NAMED, DeviceValue, Form
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Module, Scope
-from amp_migrate.model.truth_values import truth_values
+from amp_migrate.model.syntax.displays import entries_behind
+from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import device, keyword
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved

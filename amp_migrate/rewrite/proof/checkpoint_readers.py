@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.checkpoint_forms import filled_dict, literal
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.saved_keywords import saves_keywords
-from amp_migrate.model.whole_reads import (
+from amp_migrate.model.checkpoints.forms import filled_dict, literal
+from amp_migrate.model.checkpoints.saved_keywords import saves_keywords
+from amp_migrate.model.checkpoints.whole_reads import (
     reader_of,
     reader_of_files,
     saved_places,
 )
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
 

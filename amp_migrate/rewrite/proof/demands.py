@@ -8,15 +8,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
-from amp_migrate.model.literals import number
-from amp_migrate.model.methods_elsewhere import method_elsewhere
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.methods_elsewhere import method_elsewhere
+from amp_migrate.model.forwards.sequence_calls import made_of
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.sequence_calls import made_of
-from amp_migrate.model.syntax import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import kept_operator
+from amp_migrate.model.values.literals import number
 from amp_migrate.rewrite.proof.same_sources import have_one_source, is_sliced
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (

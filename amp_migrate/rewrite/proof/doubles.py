@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import FUNCTIONS, Module
+from amp_migrate.model.syntax.module import FUNCTIONS, Module
 from amp_migrate.rewrite.proof.forms import Forms
 from amp_migrate.torch_facts.amp_api import DOUBLES
 

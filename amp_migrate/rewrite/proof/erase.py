@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.proof.checkpoint_forms import CheckpointForms
 from amp_migrate.rewrite.proof.forms import (
     Forms,

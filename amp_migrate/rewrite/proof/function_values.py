@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.arguments import argument
+from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Function, Module, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Module, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.proof.facts import Introduced
 
 _PASSED_UP = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BoolOp, ast.Starred)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding
+from amp_migrate.model.syntax.module import Binding
 from amp_migrate.model.tensors.parameters import parameter_of
 
 

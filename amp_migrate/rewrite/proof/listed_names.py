@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.syntax import Scope
-from amp_migrate.model.whole_reads import reader_of_names
+from amp_migrate.model.checkpoints.whole_reads import reader_of_names
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 

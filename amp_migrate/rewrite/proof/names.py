@@ -6,7 +6,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.proof.forms import Forms, device, dotted
 from amp_migrate.rewrite.proof.scopes import FUNCTIONS, Mention, Scope, build
 from amp_migrate.rewrite.proof.signatures import signature_faults

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
+from amp_migrate.model.steps.events import EventKind
 from amp_migrate.protocol.mistakes import answer, mistakes
 
 UNFOLLOWED = "too-many-paths"

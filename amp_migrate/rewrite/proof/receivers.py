@@ -10,15 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.literals import number
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.forwards.sequence_ends import ends
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.sequence_ends import ends
-from amp_migrate.model.syntax import Binding, Scope, returned
+from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fields import given_to_field
 from amp_migrate.model.tensors.parameters import arguments, spread_arguments
+from amp_migrate.model.values.kinds import Kind
+from amp_migrate.model.values.literals import number
 from amp_migrate.rewrite.proof.asserted import is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.rewrite.proof.layer_inputs import layers_before

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from amp_migrate.model.names import Imports, imports_of
-from amp_migrate.model.queries import nodes_in
+from amp_migrate.model.naming.names import Imports, imports_of
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.proof.compare import is_same
 
 _OLD = {"torch.cuda.amp": "cuda", "torch.cpu.amp": "cpu"}

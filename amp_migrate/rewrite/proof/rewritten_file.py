@@ -6,7 +6,7 @@ import ast
 import builtins
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Module
+from amp_migrate.model.syntax.module import Module
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import Forms

@@ -8,9 +8,9 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.literals import number
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import Binding, Scope
+from amp_migrate.model.syntax.module import Binding, Scope
+from amp_migrate.model.values.literals import number
 
 _DEEP = 4
 Source: TypeAlias = tuple[str, tuple[Binding, ...]]

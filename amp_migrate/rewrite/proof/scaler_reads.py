@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from amp_migrate.model.kinds import Kind
-from amp_migrate.model.names import dotted_name
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.step_values import is_value_used
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.steps.step_values import is_value_used
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
 

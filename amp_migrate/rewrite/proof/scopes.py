@@ -8,7 +8,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from amp_migrate.model.child_nodes import children
+from amp_migrate.model.syntax.child_nodes import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

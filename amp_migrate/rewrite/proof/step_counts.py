@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.events import EventKind
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax import (
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     LOOPS,
     Scope,

@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.queries import nodes_in
-from amp_migrate.model.syntax import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 
 def is_taken_apart(program: Program, cast: ast.Call, scope: Scope) -> bool:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.names import dotted_name
+from amp_migrate.model.checkpoints.saved_keywords import saves_keywords
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.saved_keywords import saves_keywords
-from amp_migrate.model.syntax import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.rewrite.proof.facts import Failure
 
 

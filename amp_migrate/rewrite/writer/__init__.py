@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddDecorator,
     AddImport,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
 from typing import Final
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddArgument,
     AddDecorator,

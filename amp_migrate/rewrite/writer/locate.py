@@ -13,7 +13,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
 from libcst.metadata.span_provider import SpanProvidingCodegenState
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.writer.errors import SpanNotFound, UnparsableModule
 from amp_migrate.rewrite.writer.precedence import BRACKETED
 

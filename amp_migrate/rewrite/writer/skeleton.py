@@ -16,8 +16,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from amp_migrate.model.span import Span
-from amp_migrate.model.syntax import blocks
+from amp_migrate.model.syntax.module import blocks
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.writer.errors import WriteError
 
 _SHORT = 40

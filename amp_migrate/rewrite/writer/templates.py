@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import libcst as cst
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import Template
 from amp_migrate.rewrite.writer.conflicts import HOLE
 from amp_migrate.rewrite.writer.errors import WriteError

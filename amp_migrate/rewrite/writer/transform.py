@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddArgument,
     AddDecorator,

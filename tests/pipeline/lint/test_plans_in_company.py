@@ -8,7 +8,7 @@ import pytest
 
 from amp_migrate.config import Settings
 from amp_migrate.model.budget import BudgetEndedError
-from amp_migrate.model.neighbours import Neighbours, program_of, reading_at_most
+from amp_migrate.model.files.neighbours import Neighbours, program_of, reading_at_most
 from amp_migrate.pipeline.lint.batch import lint_all
 from amp_migrate.pipeline.lint.files import Options
 from amp_migrate.project.discovery import discover

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from amp_migrate.model.linking import LinkedProgram
+from amp_migrate.model.files.linking import LinkedProgram
 from amp_migrate.model.program import Program
 from amp_migrate.rewrite.proof.additions import unproved
 from amp_migrate.rewrite.proof.facts import Introduced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amp_migrate.model.linking import LinkedProgram
+from amp_migrate.model.files.linking import LinkedProgram
 from amp_migrate.rewrite.proof.together import call_faults
 
 NAMES = frozenset({"scaler"})

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from textwrap import dedent
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddArgument,
     AddDictEntry,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddImport,
     Edit,

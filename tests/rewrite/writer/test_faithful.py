@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.rewrite.writer import SpanNotFound, UnparsableModule, WriteError, apply
 from amp_migrate.rewrite.writer.locate import locate, parse

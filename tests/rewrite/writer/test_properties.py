@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     Edit,
     InsertAfter,

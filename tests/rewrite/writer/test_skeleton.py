@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from amp_migrate.model.span import Span
+from amp_migrate.model.syntax.span import Span
 from amp_migrate.rewrite.edits import (
     AddImport,
     InsertAfter,

@@ -1,0 +1,1 @@
+"""Autocast regions, and which dtype holds where."""

@@ -1,0 +1,1 @@
+"""Who calls whom, and what a call may run."""

@@ -1,0 +1,322 @@
+"""The functions in sight that a call runs: helpers, methods, and the `forward` of models and of
+their layers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.calls.partials import bound_call
+from amp_migrate.model.dataflow.sources import held, put_into
+from amp_migrate.model.forwards.model_layers import layers
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    returned,
+)
+from amp_migrate.model.values.kinds import Kind
+from amp_migrate.torch_facts import ops
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_DEEP = 8
+_SET = "self.forward"
+
+
+def targets(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Function, ...]:
+    """What `call` runs; a call of a model runs the `forward` of every class that its body names.
+
+    So does a call that is handed a model or a loss: `self.compute_loss(self.criterion, x, y)`.
+    """
+    return program.remembered(
+        (targets, call, scope), lambda: tuple(_targets(program, call, scope))
+    )
+
+
+def _targets(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[Function]:
+    """The functions in sight that a call may run, once for each way that leads there."""
+    callees = program.values.callees(call, scope)
+    yield from callees
+    if not (program.canonical(call.func) or "").startswith("torch."):
+        # Of an object that branches make of several classes a callee is one.
+        found = kept_functions(program, call.func, scope)
+        yield from (
+            one for home, one in found if home is program and one not in callees
+        )
+    for cls in dict.fromkeys(_classes(program, call, scope)):
+        yield from forwards(program, cls)
+
+
+def _classes(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[ast.ClassDef]:
+    """The classes of the modules that a call runs, or is handed."""
+    value = program.values.of(call.func, scope)
+    if value.cls is not None:
+        yield value.cls
+    is_open = (
+        value.kind is Kind.UNKNOWN and program.canonical(call.func) is None
+    )
+    if value.kind in (Kind.MODEL, Kind.CRITERION) or is_open:
+        yield from made_classes(program, call.func, scope)
+    for given in [*call.args, *(one.value for one in call.keywords)]:
+        if isinstance(given, (ast.Name, ast.Attribute)):
+            handed = program.values.of(given, scope)
+            if (
+                handed.kind in (Kind.MODEL, Kind.CRITERION)
+                and handed.cls is not None
+            ):
+                yield handed.cls
+
+
+def kept_functions(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> tuple[tuple[Program, Function], ...]:
+    """The functions that a variable may hold, bound methods included, whichever branch or list
+    they come from; with the program that each stands in. Asked once per part and depth, as
+    `makers` is.
+    """
+    if deep == 0:
+        return ()
+    return program.remembered(
+        (kept_functions, expr, scope, deep),
+        lambda: tuple(
+            dict.fromkeys(_kept_functions(program, expr, scope, deep))
+        ),
+    )
+
+
+def kept_lambdas(
+    program: Program, func: ast.expr, scope: Scope
+) -> Iterator[ast.Lambda]:
+    """`self.loss = lambda x, y: bce(x, y)`, where `self.loss(x, y)` is called."""
+    if isinstance(func, (ast.Name, ast.Attribute)):
+        for home, value, _ in held(program, func, scope):
+            if home is program and isinstance(value, ast.Lambda):
+                yield value
+
+
+def _kept_functions(
+    program: Program, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[tuple[Program, Function]]:
+    named = program.graph.function_at(expr, scope)
+    if named is not None:
+        yield program, named
+        return
+    abroad = program.values.abroad(expr, scope)
+    if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
+        yield abroad[0], abroad[1]
+        return
+    if isinstance(expr, ast.Attribute):
+        yield from _bound_methods(program, expr, scope)
+    if isinstance(expr, (ast.Name, ast.Attribute)):
+        values = [
+            (value, where)
+            for home, value, where in held(program, expr, scope)
+            if home is program
+        ]
+        values += _added_to(program, expr, scope)
+    elif isinstance(expr, ast.Call):
+        yield from _given_back(program, expr, scope)
+        values = [(one, scope) for one in expr.args if _hands_on(expr, scope)]
+        bound = bound_call(program.module, expr)
+        values += [(bound.func, scope)] if bound is not None else []
+    else:
+        values = list(parts(program, expr, scope))
+    for value, where in values:
+        yield from kept_functions(program, value, where, deep - 1)
+
+
+def _given_back(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """`loss_fn` of `get_loss_fn(sde)`: the functions of its own body that a factory returns."""
+    home, factory = program.values.abroad(call.func, scope) or (
+        program,
+        program.graph.function_at(call.func, scope),
+    )
+    if not isinstance(factory, FUNCTIONS):
+        return
+    for value in returned(factory):
+        name = value.id if isinstance(value, ast.Name) else ""
+        for one in home.scope(factory).bindings.get(name, ()):
+            if isinstance(one.statement, FUNCTIONS):
+                yield home, one.statement
+
+
+def _added_to(
+    program: Program, name: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    """`losses` as it was before `losses += [smoothness]`."""
+    bindings = program.reaching.at(name, dotted_name(name) or "").bindings
+    statements = [one.statement for one in bindings if one.how == "augmented"]
+    return [
+        (one.target, scope)
+        for one in statements
+        if isinstance(one, ast.AugAssign) and one.target is not name
+    ]
+
+
+def _hands_on(call: ast.Call, scope: Scope) -> bool:
+    """`enumerate(losses)`, `zip(losses, weights)`: a builtin gives what it is given."""
+    func = call.func
+    return isinstance(func, ast.Name) and scope.lookup(func.id) is None
+
+
+def _bound_methods(
+    program: Program, expr: ast.Attribute, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """`Correlation(9).loss`"""
+    for made in makers(program, expr.value, scope):
+        if isinstance(made, ast.ClassDef):
+            home, cls = program, made
+        else:
+            found = program.values.abroad(made, program.module.scope_of(made))
+            if found is None or not isinstance(found[1], ast.ClassDef):
+                continue
+            home, cls = found[0], found[1]
+        method = home.graph.method(cls, expr.attr)
+        if method is not None:
+            yield home, method
+
+
+def made_classes(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> Iterator[ast.ClassDef]:
+    """Every class of this program that an expression may be an instance of, whichever branch of a
+    factory or entry of a table makes it.
+    """
+    found = makers(program, expr, scope, deep)
+    yield from (one for one in found if isinstance(one, ast.ClassDef))
+
+
+def makers(
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+) -> tuple[ast.ClassDef | ast.expr, ...]:
+    """The same, and the names that are imported from elsewhere, which may be further classes.
+    Asked once per part and depth: there are far more ways to a part than parts.
+    """
+    if deep == 0:
+        return ()
+    return program.remembered(
+        (makers, expr, scope, deep),
+        lambda: tuple(dict.fromkeys(_makers(program, expr, scope, deep))),
+    )
+
+
+def _makers(
+    program: Program, expr: ast.expr, scope: Scope, deep: int
+) -> Iterator[ast.ClassDef | ast.expr]:
+    dotted = dotted_name(expr)
+    if dotted is not None:
+        cls = program.graph.class_named(expr, scope)
+        if cls is not None:
+            yield cls
+            return
+        is_named = program.canonical(expr) is not None
+        if is_named or _is_of_star(program, expr, scope):
+            yield expr
+        for home, value, where in (
+            *held(program, expr, scope),
+            *put_into(program, expr, scope),
+        ):
+            if home is program:
+                yield from makers(program, value, where, deep - 1)
+        for before, where in _added_to(program, expr, scope):
+            yield from makers(program, before, where, deep - 1)
+        return
+    for part in parts(program, expr, scope):
+        yield from makers(program, *part, deep - 1)
+
+
+def _is_of_star(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """`SP` of `from losses import *`, where `losses` is in sight."""
+    if not isinstance(expr, ast.Name) or scope.lookup(expr.id) is not None:
+        return False
+    return program.values.abroad(expr, scope) is not None
+
+
+def parts(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """The expressions that an expression gets its value from, with their scopes."""
+    if isinstance(expr, ast.Call):
+        if ops.function(program.canonical(expr.func)) is not None:
+            return  # a tensor, which holds no module and no function
+        function = program.graph.function_at(expr.func, scope)
+        if function is not None:
+            inner = program.scope(function)
+            yield from ((one, inner) for one in returned(function))
+            return
+        if (
+            isinstance(expr.func, ast.Attribute)
+            and dotted_name(expr.func) is None
+        ):
+            yield expr.func.value, scope
+        yield expr.func, scope
+        yield from ((arg, scope) for arg in expr.args)
+    elif isinstance(expr, ast.IfExp):
+        yield from ((expr.body, scope), (expr.orelse, scope))
+    elif isinstance(expr, ast.Dict):
+        yield from ((value, scope) for value in expr.values)
+    elif isinstance(expr, (ast.List, ast.Tuple)):
+        yield from ((value, scope) for value in expr.elts)
+    elif isinstance(
+        expr, (ast.Subscript, ast.Attribute, ast.NamedExpr, ast.Await)
+    ):
+        yield expr.value, scope
+    elif isinstance(expr, ast.BoolOp):
+        yield from ((value, scope) for value in expr.values)
+    elif isinstance(expr, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+        yield expr.elt, scope
+    elif isinstance(expr, ast.Starred):
+        yield expr.value, scope
+
+
+def forwards(program: Program, cls: ast.ClassDef) -> tuple[Function, ...]:
+    """`forward` of a class and of the classes of this program that its layers may be of."""
+
+    def found() -> tuple[Function, ...]:
+        own = (one for home, one in layers(program, cls) if home is program)
+        return tuple(f for one in own for f in own_forwards(program, one))
+
+    return program.remembered((forwards, cls), found)
+
+
+def own_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+    """What a call of an instance runs of its class and of its bases."""
+    for name in ("forward", "__call__"):
+        method = program.graph.method(cls, name)
+        if isinstance(method, FUNCTIONS):
+            yield method
+    for one in program.graph.lineage(cls):
+        for binding in program.module.scopes[one].bindings.get(_SET, ()):
+            if binding.value is not None:
+                yield from _put_there(program, cls, binding.value)
+
+
+def _put_there(
+    program: Program, cls: ast.ClassDef, value: ast.expr
+) -> Iterator[Function]:
+    """`self.forward = self.forward_train`; a function of the file."""
+    head, _, name = (dotted_name(value) or "").rpartition(".")
+    if value not in program.module.parents:
+        return
+    scope = program.module.scope_of(value)
+    is_own = bool(head) and head == scope.self_name
+    found = (
+        program.graph.method(cls, name)
+        if is_own
+        else program.graph.function_at(value, scope)
+    )
+    if isinstance(found, FUNCTIONS):
+        yield found

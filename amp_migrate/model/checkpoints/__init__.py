@@ -1,0 +1,1 @@
+"""What programs save and restore."""

@@ -1,0 +1,1 @@
+"""Classes: their bases, their constructors, and where objects are made."""

@@ -1,0 +1,1 @@
+"""When code runs: what conditions say, and what decides them."""

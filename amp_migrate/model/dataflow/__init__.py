@@ -1,0 +1,1 @@
+"""Which definitions reach a place, in the order of statements and across files."""

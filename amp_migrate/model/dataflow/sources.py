@@ -1,0 +1,88 @@
+"""Where the value of a name may come from: every assignment that reaches it, what all callers give
+for a parameter, what an iterable holds, and a variable's value in another file of the project.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from amp_migrate.model.calls.arguments import argument, default_of
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.variables import imported_variable
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Part: TypeAlias = "tuple[Program, ast.expr, Scope]"
+"""An expression, with the program and the scope that evaluate it."""
+
+
+def held(program: Program, name: ast.expr, scope: Scope) -> tuple[Part, ...]:
+    """The expressions whose values a name or attribute may hold: of a loop's target, what it
+    iterates over.
+    """
+    return program.remembered(
+        (held, name, scope), lambda: tuple(_held(program, name, scope))
+    )
+
+
+def put_into(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
+    """What is appended to a variable, or to an attribute of the object, or stored in it."""
+    dotted = dotted_name(name) or ""
+    head, _, rest = dotted.partition(".")
+    cls = program.graph.class_around(scope) if rest else None
+    home = (
+        program.module.scopes[cls]
+        if cls is not None and head == scope.self_name
+        else scope.lookup(dotted)
+    )
+    key = f"self.{rest}" if rest else dotted
+    for one in home.stored.get(key, ()) if home is not None else ():
+        if one.value in program.module.parents:
+            yield program, one.value, program.module.scope_of(one.value)
+
+
+def _held(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
+    for binding in program.reaching.at(name, dotted_name(name) or "").bindings:
+        # A base class of another file binds it there, where nothing of this program is asked.
+        if (
+            binding.value is not None
+            and binding.value in program.module.parents
+        ):
+            yield program, binding.value, program.module.scope_of(binding.value)
+        elif binding.how == "parameter":
+            yield from _given(program, binding)
+    yield from _abroad(program, name, scope)
+
+
+def _given(program: Program, binding: Binding) -> Iterator[Part]:
+    """What callers give for a parameter, and its default."""
+    if not isinstance(binding.statement, ast.arg):
+        return
+    inner = program.module.scope_of(binding.statement)
+    if not isinstance(inner.node, FUNCTIONS):
+        return
+    name = binding.statement.arg
+    default = default_of(inner.node, name)
+    if default is not None:
+        yield program, default, inner.parent or inner
+    for call, where, bound in program.reaching.entry.sites(inner.node):
+        given = argument(call, inner, name, bound)
+        if given is not None and given in program.module.parents:
+            yield program, given, where
+        elif given is None:
+            contents = program.values.contents
+            for one, there in contents.spread(call, name, where):
+                yield program, one, there
+
+
+def _abroad(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
+    """What an imported variable is given in the file that makes it."""
+    found = imported_variable(program, dotted_name(name) or "", scope)
+    home, bindings = found if found is not None else (program, ())
+    for binding in bindings:
+        if binding.value is not None:
+            yield home, binding.value, home.module.scope_of(binding.value)

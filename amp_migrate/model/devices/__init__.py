@@ -1,0 +1,1 @@
+"""Devices: what names one, and what it may be."""

@@ -1,0 +1,1 @@
+"""Models, the calls that run them, and losses."""

@@ -1,0 +1,358 @@
+"""Losses: every callable that may be behind a call, whichever branch, caller, attribute or file
+puts it there, and whether it is a binary cross-entropy on probabilities.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from amp_migrate.model.calls.handed_through import handed_through
+from amp_migrate.model.calls.targets import parts
+from amp_migrate.model.dataflow.sources import Part, held
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.values.kinds import criterion_name
+from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts import ops
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+Behind: TypeAlias = (
+    "tuple[Program, ast.expr | Function | ast.ClassDef | ast.Lambda]"
+)
+"""A program, and in it the name of a library's callable, or the definition of one of its own."""
+
+BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
+_LAYER = "torch.nn.BCELoss"
+_DEEP = 8
+_NO_OUTPUTS = (ast.Starred, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr)
+"""What no loss is called with: what may be anything, and what is no tensor."""
+_BOUND_LATER = ("parameter", "for", "with")
+
+
+def callables(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
+    """What `call` may run, where its callee is a variable, a parameter or an attribute; where
+    nothing in sight says what that holds, any binary cross-entropy that the program names.
+    """
+    func = call.func
+    if program.graph.class_named(func, scope) is not None or _is_library(
+        program, func, scope
+    ):
+        return []
+
+    def found() -> list[Behind]:
+        behind = list(_behind((program, func, scope), _DEEP).found)
+        return behind or (
+            _named(program) if _is_open(program, call, scope) else []
+        )
+
+    return program.remembered((callables, func), found)
+
+
+def is_told(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether what `call` runs is in sight, or it is called as a loss is: no callable of another
+    kind that nothing tells of.
+    """
+    named = dotted_name(call.func) or ""
+    return (
+        program.graph.class_named(call.func, scope) is not None
+        or _is_library(program, call.func, scope)
+        or criterion_name(named.rpartition(".")[2])
+        or bool(_behind((program, call.func, scope), _DEEP).found)
+    )
+
+
+def _is_library(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """A name of a library, and no variable of another file of the project."""
+    if program.canonical(func) is None:
+        return False
+    if program.module.elsewhere(dotted_name(func) or "", scope) is not None:
+        return False
+    return program.reaching.imported.variable(func, scope) is None
+
+
+def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """A variable with an unknown value that is called with outputs and targets."""
+    func = call.func
+    if not isinstance(func, ast.Name) or program.values.of(func, scope):
+        return False
+    if any(isinstance(one, _NO_OUTPUTS) for one in call.args):
+        return False
+    named = [one for one in call.keywords if one.arg is not None]
+    if len(call.args) + len(named) < 2:
+        return False
+    home = scope.lookup(func.id)
+    return home is not None and any(
+        b.how in _BOUND_LATER for b in home.bindings[func.id]
+    )
+
+
+def _named(program: Program) -> list[Behind]:
+    """Every mention of the loss in the program by which a variable may come to hold it."""
+
+    def found() -> list[Behind]:
+        nodes = [
+            n
+            for n in program.module.parents
+            if isinstance(n, (ast.Name, ast.Attribute))
+        ]
+        return [
+            (program, n)
+            for n in nodes
+            if program.canonical(n) in {*BCE, _LAYER}
+            and not _is_only_called(program, n)
+        ]
+
+    return program.remembered(_named, found)
+
+
+def _is_only_called(program: Program, name: ast.expr) -> bool:
+    """Whether a name stands for the function in a call, and in a function that is only called
+    itself: no variable holds either.
+    """
+    parent = program.module.parents[name]
+    is_call = isinstance(parent, ast.Call) and parent.func is name
+    if not is_call or program.canonical(name) not in BCE:
+        return False
+    scope = program.module.scope_of(name)
+    function, near = scope.node, scope.module.neighbours
+    if not isinstance(function, FUNCTIONS) or scope.self_name is not None:
+        return isinstance(function, ast.Module)
+    used = near is not None and any(near.users(function.name))
+    return not used and not program.graph.mentions(function)
+
+
+def bce_behind(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
+    """Those of them that compute a binary cross-entropy on probabilities."""
+    return [
+        one for one in callables(program, call, scope) if _computes_bce(one)
+    ]
+
+
+def is_bce_given(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call is handed what computes one: `compute_loss(model, self.criterion, x, y)`."""
+    return any(
+        _computes_bce(one)
+        for given in [*call.args, *(one.value for one in call.keywords)]
+        if isinstance(given, (ast.Name, ast.Attribute, ast.Call))
+        for one in _behind((program, given, scope), _DEEP).found
+    )
+
+
+def is_library_bce(behind: Behind) -> bool:
+    """`F.binary_cross_entropy` or `nn.BCELoss` itself."""
+    program, node = behind
+    return isinstance(node, ast.expr) and program.canonical(node) in {
+        *BCE,
+        _LAYER,
+    }
+
+
+def body_of(behind: Behind) -> Function | ast.Lambda | None:
+    """The definition that a call of it runs; None for a library's."""
+    program, node = behind
+    if isinstance(node, ast.ClassDef):
+        return program.graph.method(node, "forward") or program.graph.method(
+            node, "__call__"
+        )
+    return node if isinstance(node, (*FUNCTIONS, ast.Lambda)) else None
+
+
+def body_effects(behind: Behind) -> EventKind:
+    """What running it does, as far as its body is in sight."""
+    program, body = behind[0], body_of(behind)
+    if body is None:
+        return EventKind.NONE
+    return program.effects.of_function(body)
+
+
+def _computes_bce(behind: Behind) -> bool:
+    return is_library_bce(behind) or bool(body_effects(behind) & EventKind.BCE)
+
+
+class _Known(NamedTuple):
+    """What may be behind a part, and how many levels had to be looked at to know all of it."""
+
+    found: tuple[Behind, ...]
+    levels: int
+
+
+_CUT = _Known((), 1_000_000)
+"""There is more, which was not looked at."""
+
+
+class _Search:
+    """What is found from one part on, at one depth."""
+
+    def __init__(self, deep: int) -> None:
+        self.deep = deep
+        self.levels = 1
+
+    def at(self, part: Part, deep: int) -> tuple[Behind, ...]:
+        """What may be behind another part, with `deep` levels left."""
+        known = _behind(part, deep)
+        self.needs(known.levels, deep)
+        return known.found
+
+    def needs(self, levels: int, deep: int) -> None:
+        """Note that so many levels count where `deep` are left."""
+        self.levels = max(self.levels, levels + self.deep - deep)
+
+
+def _behind(part: Part, deep: int) -> _Known:
+    """What an expression may be. Asked once per part, or, where the search is cut off, once per
+    part and depth: where many callers pass on what many callers gave them, there are far more ways
+    to a part than parts.
+    """
+    if deep == 0:
+        return _CUT
+    program, expr, scope = part
+    known = program.remembered((_behind, expr, scope), dict[int, _Known])
+    whole = known.get(0)
+    if whole is not None and whole.levels <= deep:
+        return whole
+    if deep not in known:
+        search = _Search(deep)
+        found = tuple(dict.fromkeys(_found(part, search)))
+        answer = known[deep] = _Known(found, search.levels)
+        if search.levels <= deep:
+            known[0] = answer
+    return known[deep]
+
+
+def _found(part: Part, search: _Search) -> Iterator[Behind]:
+    """What an expression stands for, as far back as the search goes."""
+    program, expr, _ = part
+    if isinstance(expr, ast.Lambda):
+        yield program, expr
+        return
+    definition = _definition(part) if dotted_name(expr) is not None else None
+    if definition is not None:
+        yield definition
+        return
+    if program.canonical(expr) is not None:
+        yield program, expr
+    for one in _origins(part):
+        yield from search.at(one, search.deep - 1)
+    if isinstance(expr, ast.Attribute):
+        yield from _attribute(part, expr, search)
+
+
+def _definition(part: Part) -> Behind | None:
+    """The class or function that a name is, here or in another file."""
+    program, expr, scope = part
+    own = program.graph.class_named(expr, scope) or program.graph.function_at(
+        expr, scope
+    )
+    return (
+        (program, own)
+        if own is not None
+        else program.values.abroad(expr, scope)
+    )
+
+
+def _origins(part: Part) -> Iterator[Part]:
+    """The expressions that an expression gets its value from."""
+    if dotted_name(part[1]) is not None:
+        yield from held(*part)
+    else:
+        yield from _made(part)
+
+
+def _made(part: Part) -> Iterator[Part]:
+    """The same of what is no name; a factory of another file makes what it returns there, and a
+    class in sight an object of its own, whatever it is given.
+    """
+    program, expr, scope = part
+    if isinstance(expr, ast.Call) and _is_class(program, expr.func, scope):
+        yield program, expr.func, scope
+        return
+    if isinstance(expr, ast.Attribute) and ops.method(expr.attr) is not None:
+        return  # `criterion(p, y).mean()` is no loss
+    if not isinstance(expr, ast.Call):
+        yield from _parts(part)
+        return
+    factory = program.values.abroad(expr.func, scope)
+    if factory is None:
+        own = program.graph.function_at(expr.func, scope)
+        factory = (program, own) if own is not None else None
+    home, function = factory or (program, None)
+    if function is None or isinstance(function, ast.ClassDef):
+        yield from _parts(part)
+        return
+    inner = home.scope(function)
+    for one in returned(function):
+        given = handed_through(home, one, expr, inner)
+        if given is not None:
+            yield program, given, scope
+        else:
+            yield home, one, inner
+
+
+def _parts(part: Part) -> Iterator[Part]:
+    program, expr, scope = part
+    for one, where in parts(program, expr, scope):
+        yield program, one, where
+
+
+def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
+    named = (
+        _definition((program, func, scope))
+        if dotted_name(func) is not None
+        else None
+    )
+    return named is not None and isinstance(named[1], ast.ClassDef)
+
+
+def _attribute(
+    part: Part, expr: ast.Attribute, search: _Search
+) -> Iterator[Behind]:
+    """`model.loss`: a method or an attribute of any class that the model may be of."""
+    program, _, scope = part
+    owners = [*search.at((program, expr.value, scope), search.deep - 1)]
+    if not any(isinstance(one[1], ast.ClassDef) for one in owners):
+        value = program.values.of(expr.value, scope)
+        owners += [(program, value.cls)] if value.cls is not None else []
+        owners += [value.foreign] if value.foreign is not None else []
+    for owner in dict.fromkeys(owners):
+        if isinstance(owner[1], ast.ClassDef):
+            here = owner[0], owner[1]
+            yield from _member(here, expr.attr, search, search.deep - 1)
+
+
+def _member(
+    here: tuple[Program, ast.ClassDef], name: str, search: _Search, deep: int
+) -> Iterator[Behind]:
+    program, cls = here
+    methods = [
+        program.graph.method(one, name)
+        for one in (cls, *program.graph.heirs(cls))
+    ]
+    yield from (
+        (program, one) for one in dict.fromkeys(methods) if one is not None
+    )
+    if methods[0] is not None:
+        return
+    for owner in dict.fromkeys(
+        [*program.graph.lineage(cls), *program.graph.heirs(cls)]
+    ):
+        scope = program.module.scopes[owner]
+        for binding in [
+            *scope.bindings.get(f"self.{name}", ()),
+            *scope.bindings.get(name, ()),
+        ]:
+            if binding.value is not None:
+                where = program.module.scope_of(binding.value)
+                yield from search.at((program, binding.value, where), deep)
+        if owner.bases:
+            search.needs(1, deep)
+        for base in owner.bases if deep else ():
+            above = program.values.abroad(
+                base, scope.parent or program.module.root
+            )
+            if above is not None and isinstance(above[1], ast.ClassDef):
+                yield from _member((above[0], above[1]), name, search, deep - 1)

@@ -1,0 +1,66 @@
+"""The calls that run a module's `forward` by calling the module."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, TypeAlias
+
+from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.values.kinds import Kind
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_RUN = (Kind.MODEL, Kind.CRITERION)
+_Runs: TypeAlias = "dict[ast.ClassDef, list[tuple[ast.Call, Scope]]]"
+
+
+def model_runs(program: Program) -> _Runs:
+    """The calls that run a model, by its class."""
+    return program.remembered(model_runs, lambda: _found(program))
+
+
+def _found(program: Program) -> _Runs:
+    found: _Runs = {}
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if program.canonical(call.func) is not None:
+                continue
+            value = program.values.of(call.func, scope)
+            is_made = program.graph.class_named(call.func, scope) is not None
+            if value.cls is not None and value.kind in _RUN and not is_made:
+                found.setdefault(value.cls, []).append((call, scope))
+    return found
+
+
+def sites_of_forward(program: Program, forward: Function) -> list[CallSite]:
+    """What runs a method by calling its module, of the class itself or an heir; nothing for a
+    method of another name.
+    """
+    cls = class_of_forward(program, forward)
+    if cls is None:
+        return []
+    runs, graph = model_runs(program), program.graph
+    heirs = [
+        one
+        for one in graph.heirs(cls)
+        if graph.method(one, "forward") is forward
+    ]
+    return [
+        CallSite(call, scope, True)
+        for heir in heirs
+        for call, scope in runs.get(heir, ())
+    ]
+
+
+def class_of_forward(
+    program: Program, forward: Function
+) -> ast.ClassDef | None:
+    """The module whose `forward` a function is."""
+    owner = program.scope(forward).owner
+    is_forward = forward.name == "forward" and owner is not None
+    if not is_forward or not program.effects.is_module_method(forward):
+        return None
+    assert owner is not None
+    return owner.node if isinstance(owner.node, ast.ClassDef) else None

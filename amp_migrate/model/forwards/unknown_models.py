@@ -1,0 +1,397 @@
+"""What a call may run of a model whose class nobody can tell: a parameter that no call in sight
+binds, an attribute that is set from one.
+
+Such a model may be of any module class of the program, or of one that its files import.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.calls.computing_functions import only_computes
+from amp_migrate.model.calls.found_by_name import found_by_name
+from amp_migrate.model.calls.targets import kept_functions, makers
+from amp_migrate.model.classes.bases_abroad import called_of_base
+from amp_migrate.model.classes.class_methods import fitting_methods, methods_of
+from amp_migrate.model.classes.classes_by_text import (
+    classes_by_text,
+    imports_by_text,
+)
+from amp_migrate.model.classes.factories import (
+    behind,
+    called,
+    out_of_tables,
+    put_by_decorators,
+)
+from amp_migrate.model.classes.looked_up import module_searched
+from amp_migrate.model.dataflow.sources import held
+from amp_migrate.model.files.neighbours import Definition
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.variables import imported_variable
+from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.module import Function, Module, Scope, is_abstract
+from amp_migrate.model.values.kinds import Kind, criterion_name, library_kind
+from amp_migrate.project.import_paths import resolved
+from amp_migrate.torch_facts import layers
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_HOPS = 3
+_SAY_NO_CLASS = (None, "torch.nn.Module", *layers.WRAPPERS)
+
+
+def possible(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[Function]:
+    """What `call` may run in this program, where the class of the model is not known."""
+    method, kind = _method(program, call, scope), Kind.MODEL
+    if method is None and _is_unknown_loss(program, call, scope):
+        method, kind = "forward", Kind.CRITERION
+    if method is not None:
+        for cls in module_classes(program, kind):
+            yield from fitting_methods(program, cls, method, call)
+    if method is not None and kind is Kind.CRITERION:
+        for cls in module_classes(program):
+            if cls.decorator_list:  # its name says nothing, a table holds it
+                yield from fitting_methods(program, cls, method, call)
+    func = call.func
+    own = (
+        program.values.of(func.value, scope).cls
+        if isinstance(func, ast.Attribute)
+        else None
+    )
+    if own is not None and isinstance(func, ast.Attribute):
+        said = program.graph.method(own, func.attr)
+        if said is not None and is_abstract(said):
+            yield from _of_class(program, own, func.attr)
+
+
+def methods_abroad(
+    program: Program, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """What `call` runs of a class in another file of the project: the method of that class, or of
+    any that the program imports, where it is not known.
+    """
+    func = call.func
+    if isinstance(func, ast.Attribute):
+        of_base = called_of_base(program, func, scope)
+        if of_base is not None:
+            yield of_base
+            return
+        foreign = program.values.of(func.value, scope).foreign
+        if foreign is not None:
+            yield from (
+                (foreign[0], one) for one in _of_class(*foreign, func.attr)
+            )
+            return
+    method, kind = _method(program, call, scope), Kind.MODEL
+    if method is None and _is_unknown_loss(program, call, scope):
+        method, kind = "forward", Kind.CRITERION
+    if method is not None:
+        found = _imported_classes(program, kind)
+        if kind is Kind.CRITERION:
+            found = [*found, *_models_of_tables(program)]
+        for home, cls in found:
+            run = fitting_methods(home, cls, method, call)
+            yield from ((home, one) for one in run)
+
+
+def _of_class(
+    program: Program, cls: ast.ClassDef, method: str
+) -> Iterator[Function]:
+    """The method of a class and of its heirs; where it is left to others, that of any module class
+    of its file, for an annotation promises no more.
+    """
+    family = [
+        cls,
+        *(heir for heir in program.graph.heirs(cls) if heir is not cls),
+    ]
+    found = dict.fromkeys(
+        body for one in family for body in methods_of(program, one, method)
+    )
+    yield from found
+    if found and all(map(is_abstract, found)):
+        for one in module_classes(program):
+            yield from (
+                body
+                for body in methods_of(program, one, method)
+                if body not in found
+            )
+
+
+def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
+    """The method that a call runs of a model whose class is not known; None for other calls."""
+    func = call.func
+    if (
+        program.canonical(func) is not None
+        or program.values.callee(call, scope) is not None
+    ):
+        return None
+    runs = program.effects.forward_of(call, scope)
+    if not runs & (EventKind.FORWARD | EventKind.CALLABLE):
+        return None
+    if isinstance(func, ast.Attribute) and program.values.is_model(
+        func.value, scope
+    ):
+        return func.attr if _is_unknown(program, func.value, scope) else None
+    return "forward" if _is_unknown(program, func, scope) else None
+
+
+def _is_unknown_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """`self.loss_func(outputs, y)` of a loss that nothing in sight makes: it may be of any class of
+    losses.
+    """
+    name = dotted_name(call.func)
+    if name is None or not criterion_name(name.rpartition(".")[2]):
+        return False
+    if (
+        program.canonical(call.func) is not None
+        or program.values.callee(call, scope) is not None
+        or kept_functions(program, call.func, scope)
+    ):
+        return False
+    return _is_unknown(program, call.func, scope)
+
+
+def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    value = program.values.of(expr, scope)
+    if (
+        value.cls is not None
+        or value.foreign is not None
+        or value.name not in _SAY_NO_CLASS
+    ):
+        return False
+    if value.kind not in (Kind.MODEL, Kind.CRITERION, Kind.UNKNOWN):
+        return False
+    made = makers(program, expr, scope)
+    return all(
+        isinstance(one, ast.expr) and says_no_class(program, one)
+        for one in made
+    ) or _is_by_factory(program, expr, scope, _HOPS)
+
+
+def _is_by_factory(
+    program: Program, expr: ast.expr, scope: Scope, hops: int
+) -> bool:
+    """Whether a factory of another file makes it, whatever libraries give that its arguments."""
+    for home, value, where in held(program, expr, scope) if hops else ():
+        maker = _maker_of(value)
+        if home is not program or maker is value:
+            continue
+        made = program.values.abroad(maker, where)
+        if made is not None:
+            if not isinstance(made[1], ast.ClassDef):
+                return True
+        elif _is_by_factory(program, maker, where, hops - 1):
+            return True
+    return False
+
+
+def _maker_of(value: ast.expr) -> ast.expr:
+    """`get_method` of `get_method(cfg.method)(cfg).cuda()`."""
+    while isinstance(value, ast.Call) or (
+        isinstance(value, ast.Attribute) and isinstance(value.value, ast.Call)
+    ):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value
+
+
+def says_no_class(program: Program, name: ast.expr) -> bool:
+    """A table or a factory of another file says no more than that it is one; `torch.device(0)` and
+    what the standard library holds are no class of a model either.
+    """
+    canonical = program.canonical(name)
+    is_torch = canonical is not None and canonical.startswith("torch.")
+    is_standard = (canonical or "").partition(".")[0] in sys.stdlib_module_names
+    if canonical in _SAY_NO_CLASS or is_standard:
+        return True
+    if is_torch and library_kind(canonical or "") is not Kind.MODEL:
+        return True
+    scope = program.module.scope_of(name)
+    imported = program.reaching.imported
+    searched = module_searched(name) or name
+    made = imported.definition(name, scope)
+    is_factory = made is not None and not isinstance(made[1], ast.ClassDef)
+    dotted = dotted_name(name) or ""
+    is_table = imported_variable(program, dotted, scope) is not None
+    return is_factory or is_table or bool(imported.exported(searched, scope))
+
+
+def module_classes(
+    program: Program, kind: Kind = Kind.MODEL
+) -> list[ast.ClassDef]:
+    """The classes of the program whose instances are models, or losses."""
+
+    def found() -> list[ast.ClassDef]:
+        of = program.values.class_kind
+        return [cls for cls in program.graph.classes() if of(cls) is kind]
+
+    return program.remembered((module_classes, kind), found)
+
+
+def _imported_classes(
+    program: Program, kind: Kind
+) -> list[tuple[Program, ast.ClassDef]]:
+    """The classes that the program's calls name in other files of the project; of a function
+    there, those of its file, any of which it may make.
+    """
+
+    def found() -> list[tuple[Program, ast.ClassDef]]:
+        own = {resolved(file.path) for file in program.module.files}
+        return list(
+            dict.fromkeys(
+                pair
+                for near in _all_named(program)
+                if resolved(near[0].module.path) not in own
+                for pair in _classes_of(*near, kind)
+            )
+        )
+
+    return program.remembered((_imported_classes, kind), found)
+
+
+def _all_named(program: Program) -> tuple[Definition, ...]:
+    """What the calls, the imports and the tables of a program name in other files, models and
+    losses alike.
+    """
+
+    def found() -> tuple[Definition, ...]:
+        files, scopes = program.module.files, program.module.scopes
+        named = [one for s in scopes.values() for one in _named(program, s)]
+        named += [one for file in files for one in _in_tables(file)]
+        named += [
+            one
+            for file in files
+            for one in found_by_name(program, file.tree, file.root)
+            if one[0] is not program
+        ]
+        named += out_of_tables(program)
+        named += _by_text(program, [one[0] for one in named])
+        behind_all = (near for one in named for near in behind(program, one))
+        return tuple(dict.fromkeys(behind_all))
+
+    return program.remembered(_all_named, found)
+
+
+def _by_text(program: Program, others: list[Program]) -> list[Definition]:
+    """What may be imported by a text: here, in a function of another file that is called, or in a
+    module of which everything is imported.
+    """
+    stars = [
+        file.neighbours.module(star)
+        for file in program.module.files
+        if file.neighbours is not None
+        for star in file.imports.stars
+    ]
+    near = [one for one in stars if one is not None]
+    if not any(map(imports_by_text, dict.fromkeys([program, *others, *near]))):
+        return []
+    own = {resolved(one.path) for one in program.module.files}
+    files = [file.neighbours for file in program.module.files]
+    return [
+        one
+        for one in classes_by_text(near for near in files if near is not None)
+        if resolved(one[0].module.path) not in own
+    ]
+
+
+def _named(program: Program, scope: Scope) -> Iterator[Definition]:
+    """What the calls of a scope name, or find in a module whose name is computed."""
+    yield from called(program, scope)
+    for call in scope.calls if _imports_late(program) else ():
+        if (
+            isinstance(call.func, ast.Attribute)
+            and program.values.abroad(call.func, scope) is None
+            and scope.module.neighbours is not None
+        ):
+            if _is_computed_module(program, call.func.value):
+                own = {resolved(file.path) for file in program.module.files}
+                near = scope.module.neighbours.definers(call.func.attr)
+                yield from (
+                    one
+                    for one in near
+                    if resolved(one[0].module.path) not in own
+                )
+
+
+def _imports_late(program: Program) -> bool:
+    """Whether a program names `importlib`; what does not is spared the flow of all functions that
+    call methods.
+    """
+    return program.remembered(
+        _imports_late, lambda: "importlib" in program.module.text
+    )
+
+
+def _is_computed_module(program: Program, expr: ast.expr) -> bool:
+    """`importlib.import_module(args.model)`, or a variable that holds it."""
+    if isinstance(expr, ast.Call):
+        return program.canonical(expr.func) in _IMPORTERS
+    dotted = dotted_name(expr)
+    bindings = (
+        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
+    )
+    values = [one.value for one in bindings if one.how == "assign"]
+    return any(
+        isinstance(one, ast.Call) and _is_computed_module(program, one)
+        for one in values
+    )
+
+
+_IMPORTERS = ("importlib.import_module", "importlib.__import__")
+
+
+def _models_of_tables(program: Program) -> list[tuple[Program, ast.ClassDef]]:
+    """Modules out of tables, which are losses as well as models."""
+
+    def found() -> list[tuple[Program, ast.ClassDef]]:
+        held = (
+            one for file in program.module.files for one in _in_tables(file)
+        )
+        return [pair for one in held for pair in _classes_of(*one, Kind.MODEL)]
+
+    return program.remembered(_models_of_tables, found)
+
+
+def _in_tables(file: Module) -> Iterator[Definition]:
+    """The classes that the variables hold which a file imports: `MODELS["unet"]()`."""
+    for origin in (
+        file.imports.names.values() if file.neighbours is not None else ()
+    ):
+        found = (
+            file.neighbours.variable(origin)
+            if file.neighbours is not None
+            else None
+        )
+        home, bindings = found if found is not None else (None, ())
+        if home is not None:
+            key, root = origin.rpartition(".")[2], home.module.root
+            yield from put_by_decorators(home, key, root)
+        for value in (one.value for one in bindings if one.value is not None):
+            for node in ast.walk(value):
+                if home is not None and isinstance(
+                    node, (ast.Name, ast.Attribute)
+                ):
+                    scope = home.module.root
+                    own = home.graph.class_named(node, scope)
+                    one = (
+                        (home, own)
+                        if own is not None
+                        else home.values.abroad(node, scope)
+                    )
+                    if one is not None:
+                        yield one
+
+
+def _classes_of(
+    home: Program, node: Function | ast.ClassDef, kind: Kind
+) -> Iterator[tuple[Program, ast.ClassDef]]:
+    if not isinstance(node, ast.ClassDef):
+        if not only_computes(home, node):
+            yield from ((home, cls) for cls in module_classes(home, kind))
+    elif home.values.class_kind(node) is kind:
+        yield home, node

@@ -1,0 +1,119 @@
+"""Hooks that only keep the gradients that they are given, as Grad-CAM does, and where they keep
+them.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.gradients.hooks import hook_of
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
+
+if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
+
+_KEEPS = {"append", "extend"}
+_OF_GRADIENTS = {"grad", "data"}
+
+
+def kept_by_hook(
+    program: Program, call: ast.Call, scope: Scope
+) -> frozenset[str] | None:
+    """The attributes and names under which a hook keeps what it is given, if that is all it does:
+    the gradients go on as they came. None for a hook that may do more.
+    """
+    hook = hook_of(program, call.args[0], scope) if call.args else None
+    if hook is None:
+        return None
+    body = hook.body if isinstance(hook, FUNCTIONS) else [ast.Expr(hook.body)]
+    kept = [_kept(program, one, hook) for one in body]
+    names = [one for one in kept if one is not None]
+    return frozenset().union(*names) if len(names) == len(kept) else None
+
+
+def _kept(
+    program: Program, statement: ast.stmt, hook: ast.Lambda | Function
+) -> frozenset[str] | None:
+    """Where a statement of a hook keeps something; None if it may do anything else."""
+    if isinstance(statement, ast.Pass):
+        return frozenset()
+    if isinstance(statement, ast.Return):
+        given = statement.value
+        is_nothing = given is None or _is_constant(given, None)
+        return frozenset() if is_nothing else None
+    if isinstance(statement, ast.Assign):
+        names = [_holder(one) for one in statement.targets]
+        return _all(names) if _leaves(program, statement.value) else None
+    if not isinstance(statement, ast.Expr):
+        return None
+    if isinstance(statement.value, ast.Constant):
+        return frozenset()
+    return _appended(program, statement.value)
+
+
+def _appended(program: Program, expr: ast.expr) -> frozenset[str] | None:
+    """`self.gradients.append(grad.detach())`."""
+    if not isinstance(expr, ast.Call) or not isinstance(
+        expr.func, ast.Attribute
+    ):
+        return None
+    if expr.func.attr not in _KEEPS or expr.keywords:
+        return None
+    if not all(_leaves(program, one) for one in expr.args):
+        return None
+    return _all([_holder(expr.func.value)])
+
+
+def _all(names: list[str | None]) -> frozenset[str] | None:
+    known = [one for one in names if one is not None]
+    return frozenset(known) if len(known) == len(names) else None
+
+
+def _holder(target: ast.expr) -> str | None:
+    """`gradients` of `self.gradients`, `self.gradients[0]` and of `gradients["last"]`; none of
+    what may be a part of a gradient or of a parameter.
+    """
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    if isinstance(target, ast.Attribute):
+        name = dotted_name(target)
+        parts = set(name.split(".")) if name is not None else _OF_GRADIENTS
+        return None if parts & _OF_GRADIENTS else target.attr
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _leaves(program: Program, value: ast.expr) -> bool:
+    """Whether an expression leaves what it reads as it is."""
+    return all(
+        _gives_new(program, node)
+        for node in nodes_in(value)
+        if isinstance(node, (ast.Call, ast.Await, ast.NamedExpr))
+    )
+
+
+def _gives_new(program: Program, node: ast.AST) -> bool:
+    """`grad.detach()`, `torch.norm(grad)`: not `grad.mul_(2)`, nor a function out of sight."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = program.canonical(node.func) or ""
+    if name.startswith("torch."):
+        return not name.endswith("_")
+    return isinstance(node.func, ast.Attribute) and not node.func.attr.endswith(
+        "_"
+    )
+
+
+def _is_constant(node: ast.expr, value: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def is_read(names: frozenset[str], node: ast.AST) -> bool:
+    """Whether a node reads one of these names or attributes."""
+    if isinstance(node, ast.Name):
+        return node.id in names and isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Attribute):
+        return node.attr in names and isinstance(node.ctx, ast.Load)
+    return False

@@ -1,0 +1,1 @@
+"""What names are bound to: scopes, definitions, imports."""

@@ -1,0 +1,1 @@
+"""The settings of a program: command lines, dataclasses, dictionaries."""

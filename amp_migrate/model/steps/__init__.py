@@ -1,0 +1,1 @@
+"""The events of a training step: optimizers, scalers, and what calls do to them."""

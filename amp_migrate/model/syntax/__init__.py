@@ -1,0 +1,1 @@
+"""A file as its syntax tree: nodes, spans, the order of evaluation."""

@@ -1,0 +1,1 @@
+"""The scaler's state beside the optimizer's."""

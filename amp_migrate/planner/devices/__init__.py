@@ -1,0 +1,1 @@
+"""Where a program puts its models and batches."""

@@ -1,0 +1,47 @@
+"""Conditions under which a function gives back what it was to move: `if not use_cuda: return x`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import names_in, nodes_in
+
+_LISTS = frozenset({"len", "list", "tuple", "dict"})
+
+
+def guards_before(node: ast.AST, scope: Scope) -> Iterator[ast.expr]:
+    """The tests of those behind which a node stands, innermost first."""
+    module, function = scope.module, scope.node
+    if not isinstance(function, FUNCTIONS):
+        return
+    rest = (function.args.vararg, function.args.kwarg)
+    given = {one.arg for one in (*scope.parameters(), *rest) if one is not None}
+    here = module.statement_of(node)
+    for one in (here, *module.ancestors(here)):
+        if one is function:
+            return
+        if isinstance(one, ast.stmt):
+            block = module.block_of(one)
+            for earlier in reversed(block[: block.index(one)]):
+                if isinstance(earlier, ast.If) and _gives_back(earlier, given):
+                    yield earlier.test
+
+
+def _gives_back(branch: ast.If, given: set[str]) -> bool:
+    """Whether a branch ends the function with what it was given as it is, for a reason that does
+    not lie in that: `if x is None: return x` asks for the thing, not for a device.
+    """
+    last = branch.body[-1]
+    if not isinstance(last, ast.Return) or last.value is None:
+        return False
+    names = names_in(last.value)
+    if not names & given or names & names_in(branch.test):
+        return False
+    done = (node for one in branch.body for node in nodes_in(one))
+    return all(
+        isinstance(one.func, ast.Name) and one.func.id in _LISTS
+        for one in done
+        if isinstance(one, ast.Call)
+    )

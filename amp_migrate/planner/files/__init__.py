@@ -1,0 +1,1 @@
+"""What a loop needs of other files, and what a file gets."""

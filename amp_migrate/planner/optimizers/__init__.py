@@ -1,0 +1,1 @@
+"""Which optimizers a loop steps, and what they are given."""

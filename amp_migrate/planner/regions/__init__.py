@@ -1,0 +1,1 @@
+"""Where autocast goes: forwards and losses."""

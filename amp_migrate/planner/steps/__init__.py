@@ -1,0 +1,1 @@
+"""Backward, unscale_, step and update of a loop."""

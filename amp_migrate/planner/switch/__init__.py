@@ -1,0 +1,1 @@
+"""What turns AMP on and off."""
