@@ -12,6 +12,7 @@ from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
+from amp_migrate.model.values.unpacked import values_given
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -52,10 +53,22 @@ def _held(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
             binding.value is not None
             and binding.value in program.module.parents
         ):
-            yield program, binding.value, program.module.scope_of(binding.value)
+            yield from _bound(program, binding, binding.value)
         elif binding.how == "parameter":
             yield from _given(program, binding)
     yield from _abroad(program, name, scope)
+
+
+def _bound(
+    program: Program, binding: Binding, value: ast.expr
+) -> Iterator[Part]:
+    """What is assigned: the element, where that of a tuple is told (`net, loss = build()`)."""
+    home = program.module.scope_of(value)
+    told = None
+    if binding.index is not None:
+        told = values_given(program, binding, home)
+    for one, where in told or [(value, home)]:
+        yield program, one, where
 
 
 def _given(program: Program, binding: Binding) -> Iterator[Part]:

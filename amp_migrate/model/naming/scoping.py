@@ -135,8 +135,12 @@ class ScopeBuilder:
             if isinstance(value, (ast.Tuple, ast.List)) and how == "assign"
             else None
         )
-        for index, element in enumerate(target.elts):
-            if elements is not None and len(elements) == len(target.elts):
+        count, is_after_star = len(target.elts), False
+        for place, element in enumerate(target.elts):
+            # What stands after `*rest` is counted from the end.
+            index = place - count if is_after_star else place
+            is_after_star |= isinstance(element, ast.Starred)
+            if elements is not None and len(elements) == count:
                 self._bind(scope, element, statement, elements[index], how)
             elif isinstance(element, ast.Name):
                 self._add(scope, element.id, statement, value, how, index)
