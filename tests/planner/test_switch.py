@@ -337,6 +337,66 @@ def test_an_accelerator_with_a_fallback() -> None:
     assert 'torch.amp.GradScaler(device.type, enabled=device.type != "cpu")\n' in new
 
 
+def test_a_default_that_is_replaced_where_nothing_was_given() -> None:
+    source = (
+        "import torch\nclass Runner:\n    def __init__(self, device=None):\n"
+        "        if device is None:\n"
+        f'            device = torch.device("cuda" if {AVAILABLE} else "cpu")\n'
+        "        self.device = device\n    def train(self):\n"
+        "        model = torch.nn.Linear(8, 8).to(self.device)\n"
+        "        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "        for x in loader:\n            optimizer.zero_grad()\n"
+        "            loss = model(x.to(self.device)).mean()\n            loss.backward()\n"
+        "            optimizer.step()\nRunner().train()\n"
+    )
+    assert 'torch.amp.GradScaler("cuda", enabled=self.device.type == "cuda")' in output(source)
+    kept = source.replace("device is None", "wanted")
+    assert "self.device is not None" in output(kept)
+
+
+THERE = {
+    "asked in a branch": (
+        "if torch.accelerator.is_available():\n    device = torch.accelerator.current_accelerator()\n"
+        'else:\n    device = torch.device("cpu")\n'
+    ),
+    "and wanted": (
+        "if wanted and torch.accelerator.is_available():\n"
+        "    device = torch.accelerator.current_accelerator()\n"
+        'else:\n    device = torch.device("cpu")\n'
+    ),
+    "asked before": (
+        "use_accel = not refused and torch.accelerator.is_available()\nif use_accel:\n"
+        "    device = torch.accelerator.current_accelerator()\n"
+        'else:\n    device = torch.device("cpu")\n'
+    ),
+    "else the run ends": (
+        "import sys\nif not torch.accelerator.is_available():\n    sys.exit(1)\nelse:\n"
+        "    device = torch.accelerator.current_accelerator()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("setup", THERE.values(), ids=THERE)
+def test_an_accelerator_that_was_asked_for_is_there(setup: str) -> None:
+    new = output(program(setup, ".to(device)"))
+    assert 'torch.amp.GradScaler(device.type, enabled=device.type != "cpu")\n' in new
+
+
+PERHAPS = {
+    "only wanted": "if wanted:\n    device = torch.accelerator.current_accelerator()\n"
+    'else:\n    device = torch.device("cpu")\n',
+    "or wanted": "if wanted or torch.accelerator.is_available():\n"
+    '    device = torch.accelerator.current_accelerator()\nelse:\n    device = torch.device("cpu")\n',
+    "in the other arm": "if torch.accelerator.is_available():\n"
+    '    device = torch.device("cuda")\nelse:\n    device = torch.accelerator.current_accelerator()\n',
+}
+
+
+@pytest.mark.parametrize("setup", PERHAPS.values(), ids=PERHAPS)
+def test_an_accelerator_that_was_not_asked_for_may_be_absent(setup: str) -> None:
+    assert "device is not None" in output(program(setup, ".to(device)"))
+
+
 SURE = {
     "both arms move it": "if count > 1:\n    model = wrap(model)\n    model = model.cuda()\n"
     "else:\n    model = model.cuda()\n",

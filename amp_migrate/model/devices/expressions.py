@@ -11,6 +11,8 @@ from amp_migrate.model.budget import spend
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.classes.bases_abroad import method_of
 from amp_migrate.model.dataflow.followed_once import FollowedOnce
+from amp_migrate.model.devices.accelerators import is_there
+from amp_migrate.model.devices.defaults import is_replaced
 from amp_migrate.model.devices.forms import (
     NAMED,
     UNKNOWN,
@@ -84,10 +86,8 @@ class Devices:
         if isinstance(expr, ast.JoinedStr):
             return of_formatted(expr)
         if isinstance(expr, ast.IfExp):
-            body = self.of(expr.body, scope)
-            known = self._asks_for_accelerator(expr.test)
             return either(
-                [present(body) if known else body, self.of(expr.orelse, scope)]
+                [self.of(expr.body, scope), self.of(expr.orelse, scope)]
             )
         if isinstance(expr, ast.BoolOp):
             values = [self.of(value, scope) for value in expr.values]
@@ -116,14 +116,6 @@ class Devices:
             return self.at(expr, dotted, scope)
         return UNKNOWN
 
-    def _asks_for_accelerator(self, test: ast.expr) -> bool:
-        made = (
-            self.program.canonical(test.func)
-            if isinstance(test, ast.Call)
-            else None
-        )
-        return made == "torch.accelerator.is_available"
-
     def at(
         self,
         node: ast.expr | ast.stmt,
@@ -139,6 +131,11 @@ class Devices:
         else:
             reach = reaching.at(node, dotted)
         found = [self._bound(b, scope, dotted) for b in reach.bindings]
+        if is_replaced(self.program, dotted, node, reach.bindings):
+            found = [
+                present(one) if binding.how == "parameter" else one
+                for one, binding in zip(found, reach.bindings, strict=True)
+            ]
         if all(one.how == "import" for one in reach.bindings):
             foreign = self._of_other_file(dotted, scope)
             if foreign is not None:
@@ -369,9 +366,9 @@ class Devices:
         if name == "torch.device":
             return self._device(expr, scope)
         if name == "torch.accelerator.current_accelerator":
-            return DeviceValue(
-                Form.DEVICE | Form.NONE, frozenset({"accelerator"})
-            )
+            sure = is_there(self.program, expr)
+            form = Form.DEVICE if sure else Form.DEVICE | Form.NONE
+            return DeviceValue(form, frozenset({"accelerator"}))
         if name in _INDICES:
             return DeviceValue(Form.INDEX)
         if name == "str":

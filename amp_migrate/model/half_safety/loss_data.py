@@ -33,7 +33,11 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     ):
         return
     own = next(
-        (found for side in given for found in _data(asked, side, scope, _DEEP)),
+        (
+            found
+            for side in given
+            for found in _data(asked, side, scope, cls, _DEEP)
+        ),
         None,
     )
     if own is not None:
@@ -42,15 +46,22 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 
 def _data(
-    asked: Asked, expr: ast.expr, scope: Scope, deep: int
+    asked: Asked, expr: ast.expr, scope: Scope, cls: ast.ClassDef, deep: int
 ) -> Iterator[str]:
-    """The attributes of the loss that an operand is made of, and that no operator of torch made."""
+    """The attributes of the loss that an operand is made of, and that no operator of torch made;
+    not those of a model, which may be what calls it.
+    """
+    is_own = asked.inference.program.graph.class_around(scope) is cls
     for node in nodes_in(expr):
         if isinstance(node, ast.Name) and deep:
             for value, home in values_of(asked, node):
-                yield from _data(asked, value, home, deep - 1)
+                yield from _data(asked, value, home, cls, deep - 1)
         name = dotted_name(node) if isinstance(node, ast.Attribute) else None
-        own = name is not None and name.partition(".")[0] == scope.self_name
+        own = (
+            is_own
+            and name is not None
+            and name.partition(".")[0] == scope.self_name
+        )
         if own and name is not None and _is_given(asked, node, name):
             yield name
 

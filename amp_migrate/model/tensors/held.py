@@ -123,6 +123,8 @@ def _entries(program: Program) -> dict[str, list[Entry]]:
     for node in program.module.parents:
         for put in _put(program, node):
             above = _place(put.holder)
+            if not above.name or _is_module(program, above.name, put.value):
+                continue
             found.setdefault(above.name, []).append(
                 Entry(
                     put.value,
@@ -134,6 +136,16 @@ def _entries(program: Program) -> dict[str, list[Entry]]:
                 )
             )
     return found
+
+
+def _is_module(program: Program, name: str, node: ast.expr) -> bool:
+    """`torch` of `torch.save(model, path)`, which keeps nothing."""
+    scope = program.module.scope_of(node)
+    home = scope.lookup(name)
+    bindings = home.bindings[name] if home is not None else []
+    return bool(bindings) and all(
+        isinstance(one.statement, ast.Import) for one in bindings
+    )
 
 
 def _put(program: Program, node: ast.AST) -> Iterator[Put]:
