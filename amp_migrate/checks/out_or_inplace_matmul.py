@@ -28,6 +28,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             if (
                 form is not None
                 and program.regions.enabled_around(call) is not None
+                and not _is_of_casts(call)
             ):
                 yield finding_at(
                     program, call, RULE, _MESSAGE.format(form=form)
@@ -52,3 +53,13 @@ def _form(program: Program, call: ast.Call) -> str | None:
         and found.op.strict == EVERY
     )
     return "form without the underscore" if in_place else None
+
+
+def _is_of_casts(call: ast.Call) -> bool:
+    """`distances.addmm_(x.float(), x.t().float())`: float32 is what was asked for."""
+    return bool(call.args) and all(
+        isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr in ("float", "double")
+        for one in call.args
+    )

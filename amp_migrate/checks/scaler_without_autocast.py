@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
 from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.scalers import is_disabled
@@ -30,6 +32,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 program.events.what(call, scope) == EventKind.SCALER_CREATED
                 and not is_disabled(call)
                 and not _is_under_others(scope)
+                and not _is_handed_on(program, call)
             ):
                 yield finding_at(program, call, RULE, message)
 
@@ -41,3 +44,25 @@ def _is_under_others(scope: Scope) -> bool:
         b"autocast" in text and path.stem.encode() in text
         for _, text in nearby.beside(path)
     )
+
+
+def _is_handed_on(program: Program, made: ast.Call) -> bool:
+    """Whether the scaler is given to what another file defines: autocast may be on there."""
+    names = _names_of(program.module.parents[made])
+    return any(
+        _takes(call, names)
+        and not program.values.callees(call, scope)
+        and not (program.canonical(call.func) or "").startswith("torch.")
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    )
+
+
+def _names_of(statement: ast.AST) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {name for one in targets if (name := dotted_name(one)) is not None}
+
+
+def _takes(call: ast.Call, names: set[str]) -> bool:
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return any(dotted_name(one) in names for one in given)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _KEEPS = {"append", "extend"}
 _OF_GRADIENTS = {"grad", "data"}
+_SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Pass)
 
 
 def kept_by_hook(
@@ -32,6 +33,31 @@ def kept_by_hook(
     kept = [_kept(program, one, hook) for one in body]
     names = [one for one in kept if one is not None]
     return frozenset().union(*names) if len(names) == len(kept) else None
+
+
+def is_blind(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a hook only sets something, of no gradient: a cache is empty from then on."""
+    hook = hook_of(program, call.args[0], scope) if call.args else None
+    if not isinstance(hook, FUNCTIONS):
+        return False
+    home = scope.module.scopes.get(hook)
+    owner = home.self_name if home is not None else None
+    given = {one.arg for one in nodes_in(hook.args) if isinstance(one, ast.arg)}
+    nodes = [node for part in hook.body for node in nodes_in(part)]
+    read = {one.id for one in nodes if isinstance(one, ast.Name)}
+    attributes = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    return (
+        all(isinstance(one, _SETS) or _is_text(one) for one in hook.body)
+        and not any(isinstance(one, ast.Call) for one in nodes)
+        and not read & (given - {owner})
+        and not attributes & _OF_GRADIENTS
+    )
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(
+        statement.value, ast.Constant
+    )
 
 
 def _kept(

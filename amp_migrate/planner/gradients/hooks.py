@@ -8,7 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.classes.bases_abroad import method_of
 from amp_migrate.model.gradients.hooks import asks_for_nan, is_linear_hook
-from amp_migrate.model.gradients.recording_hooks import is_read, kept_by_hook
+from amp_migrate.model.gradients.recording_hooks import (
+    is_blind,
+    is_read,
+    kept_by_hook,
+)
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
@@ -105,6 +109,7 @@ def _seeing(program: Program, scope: Scope) -> Iterator[tuple[ast.Call, str]]:
             why
             and not is_linear_hook(program, call, scope)
             and not asks_for_nan(program, call, scope)
+            and not is_blind(program, call, scope)
         ):
             yield call, why
 
