@@ -39,8 +39,12 @@ def _is_bound_to_scalar(
 ) -> bool:
     """The same of a name; `loss /= n` leaves it one."""
     value, statement = binding.value, binding.statement
-    if value is None or binding.index is not None or not hops:
+    if value is None or not hops:
         return False
+    if binding.index is not None:
+        return isinstance(value, ast.Call) and _returns_scalar(
+            program, value, scope, hops, binding.index
+        )
     if isinstance(statement, ast.AugAssign):
         before = program.reaching.at(statement, name).bindings
         return (
@@ -94,20 +98,32 @@ def _is_reduced(
 
 
 def _returns_scalar(
-    program: Program, call: ast.Call, scope: Scope, hops: int
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+    hops: int,
+    index: int | None = None,
 ) -> bool:
     """`loss_function(output, target)`, `criterion(output, target)` of a class in sight, all of
-    whose results are.
+    whose results are; with `index`, what stands there in all of them.
     """
     results = [
-        (home, value, home.scope(one))
+        (home, _part(value, index), home.scope(one))
         for home, one in (_run(program, call, scope) if hops else ())
         for value in returned(one)
     ]
     return bool(results) and all(
-        is_scalar(home, value, inner, hops - 1)
+        value is not None and is_scalar(home, value, inner, hops - 1)
         for home, value, inner in results
     )
+
+
+def _part(value: ast.expr, index: int | None) -> ast.expr | None:
+    if index is None:
+        return value
+    parts = value.elts if isinstance(value, ast.Tuple) else []
+    whole = not any(isinstance(one, ast.Starred) for one in parts)
+    return parts[index] if whole and index < len(parts) else None
 
 
 def _run(
