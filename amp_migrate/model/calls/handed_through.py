@@ -21,8 +21,8 @@ def handed_through(
     home: Program, result: ast.expr, call: ast.Call, inner: Scope
 ) -> ast.expr | None:
     """What `call` gives to the function of `inner` that is its `result` as well."""
-    while (moved := _moved(result)) is not None:
-        result = moved
+    while (inner_value := moved(result)) is not None:
+        result = inner_value
     if not isinstance(result, ast.Name):
         return None
     bindings = home.reaching.at(result, result.id).bindings
@@ -37,7 +37,7 @@ def handed_through(
     return argument(call, inner, result.id, inner.takes_receiver)
 
 
-def _moved(expr: ast.expr) -> ast.expr | None:
+def moved(expr: ast.expr) -> ast.expr | None:
     """`data` of `data.to(device)`"""
     func = expr.func if isinstance(expr, ast.Call) else None
     keeps = isinstance(func, ast.Attribute) and func.attr in _KEEP
@@ -49,7 +49,7 @@ def _is_kept(home: Program, binding: Binding, name: str) -> bool:
     made = binding.value
     if not isinstance(made, ast.Call) or binding.how != "assign":
         return False
-    inner = _moved(made)
+    inner = moved(made)
     if inner is None:
         row = layers.layer(home.canonical(made.func) or "")
         is_wrapper = row is not None and row.role == "wrapper"

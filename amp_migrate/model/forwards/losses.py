@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from amp_migrate.model.calls.handed_through import handed_through
+from amp_migrate.model.calls.handed_through import handed_through, moved
 from amp_migrate.model.calls.targets import parts
 from amp_migrate.model.dataflow.sources import Part, held
 from amp_migrate.model.naming.names import dotted_name
@@ -28,7 +28,7 @@ Behind: TypeAlias = (
 
 BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 _LAYER = "torch.nn.BCELoss"
-_DEEP = 8
+_DEEP = 12
 _NO_OUTPUTS = (ast.Starred, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr)
 """What no loss is called with: what may be anything, and what is no tensor."""
 _BOUND_LATER = ("parameter", "for", "with")
@@ -237,9 +237,22 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
     if program.canonical(expr) is not None:
         yield program, expr
     for one in _origins(part):
-        yield from search.at(one, search.deep - 1)
+        found = search.at(one, search.deep - 1)
+        is_called = isinstance(expr, ast.Call) and one[1] is expr.func
+        yield from _made_by(found, search) if is_called else found
     if isinstance(expr, ast.Attribute):
         yield from _attribute(part, expr, search)
+
+
+def _made_by(found: tuple[Behind, ...], search: _Search) -> Iterator[Behind]:
+    """What functions give back that a call may run: `makers[name](size)`."""
+    for home, node in found:
+        if not isinstance(node, FUNCTIONS):
+            yield home, node
+            continue
+        inner = home.scope(node)
+        for value in returned(node):
+            yield from search.at((home, value, inner), search.deep - 1)
 
 
 def _definition(part: Part) -> Behind | None:
@@ -275,6 +288,10 @@ def _made(part: Part) -> Iterator[Part]:
         return  # `criterion(p, y).mean()` is no loss
     if not isinstance(expr, ast.Call):
         yield from _parts(part)
+        return
+    itself = moved(expr)  # `model = model.to(device)`
+    if itself is not None:
+        yield program, itself, scope
         return
     factory = program.values.abroad(expr.func, scope)
     if factory is None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.targets import kept_functions
 from amp_migrate.model.half_safety import Asked, Hazard
+from amp_migrate.model.half_safety.code_run import code_run
 from amp_migrate.model.half_safety.singular import (
     demanded,
     parameters_behind,
@@ -41,7 +42,9 @@ def _given(
     abroad = [
         one for one in run_by(program, call, scope) if one[0] is not program
     ]
-    for home, inner in (*abroad, *((one, one.scope(f)) for one, f in kept)):
+    held = [*kept, *code_run(program, call, scope).foreign]
+    run = dict.fromkeys([*abroad, *((one, one.scope(f)) for one, f in held)])
+    for home, inner in run:
         bound = inner.takes_receiver
         for name, demand in _demands(home, inner, asked.float16, files):
             given = argument(call, inner, name, bound)
