@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from amp_migrate.config import Settings
+from amp_migrate.pipeline.whole_program import rewrite_program
 from tests.planner.programs import migrate, output, verdicts
 
 AVAILABLE = "torch.cuda.is_available()"
@@ -352,6 +356,36 @@ def test_a_default_that_is_replaced_where_nothing_was_given() -> None:
     assert 'torch.amp.GradScaler("cuda", enabled=self.device.type == "cuda")' in output(source)
     kept = source.replace("device is None", "wanted")
     assert "self.device is not None" in output(kept)
+
+
+def test_what_a_file_that_asks_nothing_moves_for_itself_is_not_asked(tmp_path: Path) -> None:
+    files = {
+        "memory.py": "import torch\nclass Drawn:\n    def __init__(self):\n"
+        "        self.drawn = torch.ones(4)\n    def cuda(self):\n"
+        "        self.drawn = self.drawn.cuda()\n"
+        "class Memory(torch.nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.drawn = Drawn()\n        self.drawn.cuda()\n"
+        "    def forward(self, x):\n        return (x * self.drawn.drawn).mean()\n",
+        "loops.py": "import torch\ndef train(x, everything, losses, optimizer):\n"
+        f"    if {AVAILABLE}:\n        x = x.cuda()\n"
+        "    optimizer.zero_grad()\n    loss = losses[0](everything[0](x))\n"
+        "    loss.backward()\n    optimizer.step()\n",
+        "main.py": "import sys\nimport torch\nfrom loops import train\nfrom memory import Memory\n"
+        "def main(loader):\n    model = torch.nn.Linear(4, 4)\n"
+        "    everything = torch.nn.ModuleList([])\n    everything.append(model)\n"
+        "    trained = torch.nn.ModuleList([])\n    trained.append(model)\n"
+        '    if "memory" in sys.argv:\n        loss_of = Memory()\n'
+        "        trained.append(loss_of)\n    else:\n        loss_of = torch.nn.L1Loss()\n"
+        "    losses = torch.nn.ModuleList([])\n    losses.append(loss_of)\n"
+        "    optimizer = torch.optim.SGD(trained.parameters(), lr=0.1)\n"
+        f"    if {AVAILABLE}:\n        everything.cuda()\n        losses.cuda()\n"
+        "    for x in loader:\n        train(x, everything, losses, optimizer)\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    paths = [tmp_path / name for name in files]
+    after = rewrite_program(paths, Settings())[tmp_path / "main.py"].after or b""
+    assert f'GradScaler("cuda", enabled={AVAILABLE})' in after.decode()
 
 
 THERE = {

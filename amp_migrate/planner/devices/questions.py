@@ -188,12 +188,21 @@ class DeviceQuestions:
 
     def leading(self, moves: list[Move]) -> list[Move]:
         """The moves without those that only follow another one: they stand under all of its
-        conditions, and more.
+        conditions, and more. What files that ask nothing move for themselves leads nobody.
         """
         asked = {
             move: {question(self.program, one) for one in move.tests}
             for move in moves
         }
+        asking = {move.scope.module for move in moves if asked[move]}
+        moves = [
+            move
+            for move in moves
+            if asked[move]
+            or move.of_model
+            or not asking
+            or move.scope.module in asking
+        ]
         return [
             move
             for move in moves
