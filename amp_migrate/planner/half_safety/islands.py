@@ -14,8 +14,10 @@ from amp_migrate.torch_facts import layers, ops
 _PLAIN = frozenset(
     (*ops.pointwise.ROWS, *ops.reductions.ROWS, *ops.shapes.ROWS)
 )
-_NUMBERS = frozenset(("len", "int", "float", "range", "round", "abs"))
-"""Builtins that run nothing that they are given."""
+_NUMBERS = frozenset(
+    ("len", "int", "float", "bool", "range", "round", "abs", "str", "repr")
+)
+"""Builtins that run nothing that they are given, keys of tables among them."""
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 

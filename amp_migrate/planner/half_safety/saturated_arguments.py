@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.targets import kept_functions
 from amp_migrate.model.half_safety import Asked, Hazard
-from amp_migrate.model.half_safety.code_run import code_run
+from amp_migrate.model.half_safety.code_run import Foreign, code_run
 from amp_migrate.model.half_safety.singular import (
     demanded,
     parameters_behind,
@@ -42,14 +42,24 @@ def _given(
     abroad = [
         one for one in run_by(program, call, scope) if one[0] is not program
     ]
-    held = [*kept, *code_run(program, call, scope).foreign]
-    run = dict.fromkeys([*abroad, *((one, one.scope(f)) for one, f in held)])
-    for home, inner in run:
+    if not abroad and not kept:
+        kept = _methods_abroad(program, call, scope)
+    for home, inner in (*abroad, *((one, one.scope(f)) for one, f in kept)):
         bound = inner.takes_receiver
         for name, demand in _demands(home, inner, asked.float16, files):
             given = argument(call, inner, name, bound)
             if given is not None:
                 yield given, demand
+
+
+def _methods_abroad(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[Foreign, ...]:
+    """`model.loss(near, far)` of each class that the model may be of."""
+    func = call.func
+    name = func.attr if isinstance(func, ast.Attribute) else None
+    found = code_run(program, call, scope).foreign if name else ()
+    return tuple(one for one in found if one[1].name == name)
 
 
 def _demands(
