@@ -5,11 +5,12 @@ original lacks.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from amp_migrate.checks import all_checks
 from amp_migrate.checks._finding import Finding
 from amp_migrate.config import Settings
-from amp_migrate.model.budget import BudgetEndedError
+from amp_migrate.model.budget import BudgetEndedError, at_most, for_loop
 from amp_migrate.model.files.neighbours import Neighbours
 from amp_migrate.model.program import Program
 from amp_migrate.pipeline.lint.engine import names_amp
@@ -53,6 +54,33 @@ def brought_in(
     return new
 
 
+def confirmed(
+    found: Sequence[Finding], whole: Program, settings: Settings
+) -> list[Finding]:
+    """Those findings of one file that the program shows, too, of which the file is a part: what a
+    rule asks for (the class of an optimizer, the type of a model) may stand in another one. A rule
+    that cannot follow the program keeps what it found.
+    """
+    rules = {one.rule for one in found}
+    followed: set[str] = set()
+    told: set[tuple[str, str, str]] = set()
+    for check in all_checks():
+        if check.rule.name not in rules:
+            continue
+        try:
+            with at_most(for_loop(whole.module.text)):
+                shown = list(check.run(whole, _plain(settings)))
+        except BudgetEndedError:
+            continue
+        followed.add(check.rule.name)
+        told |= {(one.path, *_key(one)) for one in shown}
+    return [
+        one
+        for one in found
+        if one.rule not in followed or (one.path, *_key(one)) in told
+    ]
+
+
 def _key(finding: Finding) -> tuple[str, str]:
     return finding.rule, finding.scope
 
@@ -72,9 +100,7 @@ def _errors(
         program = program or Program(text, path, neighbours)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    plain = settings._replace(
-        select=(), ignore=(), extend_select=(), per_file_ignores=()
-    )
+    plain = _plain(settings)
     found = []
     for check in all_checks():
         rule = check.rule
@@ -90,3 +116,10 @@ def _errors(
             except Exception as error:
                 failed.append(f"{rule.name} ({type(error).__name__}: {error})")
     return found
+
+
+def _plain(settings: Settings) -> Settings:
+    """Settings under which no rule is switched off."""
+    return settings._replace(
+        select=(), ignore=(), extend_select=(), per_file_ignores=()
+    )

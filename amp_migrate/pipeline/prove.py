@@ -18,7 +18,7 @@ from amp_migrate.model.budget import (
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, LoopOutcome
 from amp_migrate.pipeline.models import program_of
-from amp_migrate.pipeline.new_findings import brought_in
+from amp_migrate.pipeline.new_findings import brought_in, confirmed
 from amp_migrate.pipeline.write import guarded
 from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.refusal import Refusal
@@ -100,12 +100,15 @@ def _mistakes(
 ) -> Blocked:
     found: Blocked = {}
     unproved = _unproved(texts, outputs, plans)
+    whole = {**texts, **outputs}
     for path, output in outputs.items():
         # The second run and the proof have built the model of an output that stands alone.
         program = (
             program_of(outputs) if len(texts) == 1 else Program(output, path)
         )
-        mistakes = _mistakes_in(program, texts[path], settings, plans[path])
+        mistakes = _mistakes_in(
+            program, texts[path], settings, plans[path], whole
+        )
         for rule, scope, message in [*mistakes, *unproved.get(path, ())]:
             for file, loop in _at_fault(path, scope, migrated, plans[path]):
                 told = message if file == path else _in_file(path, message)
@@ -188,10 +191,19 @@ def _torn(
 
 
 def _mistakes_in(
-    program: Program, original: str, settings: Settings, plan: Plan
+    program: Program,
+    original: str,
+    settings: Settings,
+    plan: Plan,
+    whole: Mapping[str, str],
 ) -> list[tuple[str, str, str]]:
+    """What is wrong in one file of a program, with the rule, the scope and the message; `whole` are
+    the files of the program, which may show what one of them does not.
+    """
     module = program.module
     found = brought_in(original, module.text, module.path, settings, program)
+    if found and len(whole) > 1:
+        found = confirmed(found, program_of(whole), settings)
     new = [(f.rule, f.scope, f.message) for f in found]
     if plan.introduced.scalers and not new:
         new = [
