@@ -151,7 +151,8 @@ class ScopeBuilder:
                     scope, element, statement, value, how, index
                 )
             else:
-                self._bind(scope, element, statement, None, how)
+                part = _gone_through(value, index) if how == "for" else None
+                self._bind(scope, element, statement, part, how)
 
     def _add(
         self,
@@ -362,6 +363,21 @@ _HANDLERS = tuple(
     for name in vars(ScopeBuilder)
     if name.startswith("_on_")
 )
+
+
+def _gone_through(value: ast.expr | None, index: int) -> ast.expr | None:
+    """What a tuple within a loop's target goes through: `pairs` of `for i, (x, y) in
+    enumerate(pairs)`, `left` of `for (a, b), c in zip(left, right)`.
+    """
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
+        return None
+    if any(isinstance(one, ast.Starred) for one in value.args):
+        return None
+    if value.func.id == "enumerate" and index == 1 and value.args:
+        return value.args[0]
+    if value.func.id == "zip" and index < len(value.args):
+        return value.args[index]
+    return None
 
 
 def _evaluated_outside(node: ast.AST) -> set[ast.AST]:

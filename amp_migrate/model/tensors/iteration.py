@@ -27,7 +27,7 @@ def iterated(
         return UNKNOWN
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
         return _rows(inference, value, scope)
-    place = _place(inference, binding)
+    place = binding.index
     if value.func.id == "range":
         return NUMBER
     if value.func.id == "enumerate" and value.args:
@@ -65,27 +65,6 @@ def _keeps(element: ast.expr, generator: ast.comprehension) -> bool:
         and element.id == target.id
         and not generator.ifs
     )
-
-
-def _place(inference: Inference, binding: Binding) -> int | None:
-    """The place of a name in the target of its loop, on the outermost level: 1 for `x` in
-    `for index, (x, y) in ...`.
-    """
-    target = getattr(binding.statement, "target", None)
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        return None
-    scope = inference.program.module.scope_of(target)
-    names = {
-        name
-        for name, held in scope.bindings.items()
-        if any(b is binding for b in held)
-    }
-    for place, element in enumerate(target.elts):
-        if any(
-            isinstance(n, ast.Name) and n.id in names for n in ast.walk(element)
-        ):
-            return place
-    return None
 
 
 def _rows(inference: Inference, expr: ast.expr, scope: Scope) -> Fact:
