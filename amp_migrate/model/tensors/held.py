@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.calls.receivers import is_module
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType, Fact
@@ -189,6 +190,17 @@ def _given(program: Program, call: ast.Call) -> Iterator[Put]:
     func, parent = call.func, program.module.parents[call]
     is_dropped = isinstance(parent, (ast.Expr, ast.Lambda))
     if isinstance(func, ast.Attribute) and is_dropped:
-        if not func.attr.endswith("_"):  # tensors are changed in place
+        is_in_place = func.attr.endswith("_")  # of a tensor
+        if not is_in_place and not _is_library(program, func.value):
             for put in _arguments(func.value, call):
                 yield put._replace(handed=True)
+
+
+def _is_library(program: Program, holder: ast.expr) -> bool:
+    """`torch` of `torch.save(model, path)`: a module that is none of the project's keeps nothing
+    that anybody reads of it.
+    """
+    near = program.module.neighbours
+    return is_module(holder, program.module.scope_of(holder)) and (
+        near is None or near.module(program.canonical(holder) or "") is None
+    )
