@@ -12,13 +12,13 @@ from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
-from amp_migrate.model.values.unpacked import values_given
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 Part: TypeAlias = "tuple[Program, ast.expr, Scope]"
 """An expression, with the program and the scope that evaluate it."""
+_HOPS = 4
 
 
 def held(program: Program, name: ast.expr, scope: Scope) -> tuple[Part, ...]:
@@ -53,22 +53,45 @@ def _held(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
             binding.value is not None
             and binding.value in program.module.parents
         ):
-            yield from _bound(program, binding, binding.value)
+            yield from bound(program, binding, binding.value)
         elif binding.how == "parameter":
             yield from _given(program, binding)
     yield from _abroad(program, name, scope)
 
 
-def _bound(
+def bound(
     program: Program, binding: Binding, value: ast.expr
-) -> Iterator[Part]:
-    """What is assigned: the element, where that of a tuple is told (`net, loss = build()`)."""
-    home = program.module.scope_of(value)
-    told = None
-    if binding.index is not None:
-        told = values_given(program, binding, home)
-    for one, where in told or [(value, home)]:
-        yield program, one, where
+) -> tuple[Part, ...]:
+    """What a binding takes from its value: of `sound, frame = nets` what it picks, where all that
+    the tuple may be is written out, else all of it.
+    """
+    whole = program, value, program.module.scope_of(value)
+    if binding.how != "assign" or binding.index is None:
+        return (whole,)
+    displays = list(_displays(whole, _HOPS))
+    picked = tuple(
+        (home, expr.elts[binding.index], scope)
+        for home, expr, scope in displays
+        if isinstance(expr, (ast.Tuple, ast.List))
+        and -len(expr.elts) <= binding.index < len(expr.elts)
+        and not any(isinstance(one, ast.Starred) for one in expr.elts)
+    )
+    return picked if len(picked) == len(displays) else (whole,)
+
+
+def _displays(whole: Part, hops: int) -> Iterator[Part]:
+    """What a name was bound to, as far back as it has no other name."""
+    program, expr, scope = whole
+    found = (
+        held(program, expr, scope)
+        if hops and isinstance(expr, (ast.Name, ast.Attribute))
+        else ()
+    )
+    if not found or next(put_into(program, expr, scope), None) is not None:
+        yield whole
+        return
+    for one in found:
+        yield from _displays(one, hops - 1)
 
 
 def _given(program: Program, binding: Binding) -> Iterator[Part]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.handed_through import handed_through, moved
 from amp_migrate.model.calls.targets import parts
-from amp_migrate.model.dataflow.sources import Part, held
+from amp_migrate.model.dataflow.sources import Part, bound, held
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
@@ -293,21 +293,37 @@ def _made(part: Part) -> Iterator[Part]:
     if itself is not None:
         yield program, itself, scope
         return
-    factory = program.values.abroad(expr.func, scope)
-    if factory is None:
-        own = program.graph.function_at(expr.func, scope)
-        factory = (program, own) if own is not None else None
-    home, function = factory or (program, None)
-    if function is None or isinstance(function, ast.ClassDef):
+    factories = _factories(program, expr, scope)
+    if not factories:
         yield from _parts(part)
-        return
-    inner = home.scope(function)
-    for one in returned(function):
-        given = handed_through(home, one, expr, inner)
-        if given is not None:
-            yield program, given, scope
-        else:
-            yield home, one, inner
+    for home, function in factories:
+        inner = home.scope(function)
+        for one in returned(function):
+            given = handed_through(home, one, expr, inner)
+            if given is not None:
+                yield program, given, scope
+            else:
+                yield home, one, inner
+
+
+def _factories(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, Function]]:
+    """The functions of the project that a call runs, those of objects in sight among them."""
+    abroad = program.values.abroad(call.func, scope)
+    if abroad is not None:
+        home, made = abroad
+        return [(home, made)] if isinstance(made, FUNCTIONS) else []
+    own = program.graph.function_at(call.func, scope)
+    if own is not None:
+        return [(program, own)]
+    methods = program.values.callees(call, scope)
+    return [(program, one) for one in methods if _is_plain(one)]
+
+
+def _is_plain(method: Function) -> bool:
+    """Whether a call of a method gives what it returns: nothing wraps it."""
+    return bool(returned(method)) and not method.decorator_list
 
 
 def _parts(part: Part) -> Iterator[Part]:
@@ -363,8 +379,8 @@ def _member(
             *scope.bindings.get(name, ()),
         ]:
             if binding.value is not None:
-                where = program.module.scope_of(binding.value)
-                yield from search.at((program, binding.value, where), deep)
+                for part in bound(program, binding, binding.value):
+                    yield from search.at(part, deep)
         if owner.bases:
             search.needs(1, deep)
         for base in owner.bases if deep else ():

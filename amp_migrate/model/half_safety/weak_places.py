@@ -172,6 +172,8 @@ class Search:
             return self.behind(expr.value, step, path)
         if number(expr, place.scope) is not None:
             return _GIVEN
+        if isinstance(expr, ast.Constant) and expr.value is None:
+            return Trail()  # `[None for _ in nets]`: a place that is filled
         return self._lost(expr, "it is no plain sigmoid")
 
     def _any(
@@ -223,6 +225,8 @@ class Search:
     # -- operators
 
     def _call(self, call: ast.Call, place: Place, path: Path) -> Trail:
+        if self.program.canonical(call.func) in layers.PARAMETERS:
+            return _GIVEN
         found = spelled(self.asked.inference, call, place.scope)
         if found is not None:
             return self._operator(found, call, place)

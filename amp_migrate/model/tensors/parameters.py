@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument, spread
+from amp_migrate.model.forwards.losses import body_of, callables
 from amp_migrate.model.forwards.model_runs import model_runs
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import (
@@ -193,27 +194,33 @@ def _function_of(program: Program, binding: Binding) -> Function | None:
 def _sites(
     program: Program, function: Function
 ) -> Iterator[tuple[ast.Call, Scope, bool]]:
+    is_run = function.name in ("forward", "__call__")
     for site in program.graph.runs(function):
-        if function.name not in ("forward", "__call__") or _calls_forward(
-            program, site.call
+        if not is_run or _calls_forward(
+            program, site.call, site.scope, function
         ):
             yield site.call, site.scope, site.bound
     owner = program.scope(function).owner
     if function.name == "__init__" and owner is not None:
         assert isinstance(owner.node, ast.ClassDef)
         yield from program.graph.constructors.of(function, owner.node)
-    if function.name in ("forward", "__call__") and owner is not None:
+    if is_run and owner is not None:
         assert isinstance(owner.node, ast.ClassDef)
-        for call, scope in model_runs(program).get(owner.node, ()):
-            yield call, scope, True
+        for cls in program.graph.heirs(owner.node):
+            if program.graph.method(cls, function.name) is function:
+                runs = model_runs(program).get(cls, ())
+                yield from ((call, scope, True) for call, scope in runs)
 
 
-def _calls_forward(program: Program, call: ast.Call) -> bool:
-    """`model.forward(x)`, not `super().forward(x)` of another class."""
+def _calls_forward(
+    program: Program, call: ast.Call, scope: Scope, function: Function
+) -> bool:
+    """`model.forward(x)` of what may be such a model; not `super().forward(x)` of another class."""
     func = call.func
-    return isinstance(func, ast.Attribute) and not isinstance(
-        func.value, ast.Call
-    )
+    if not isinstance(func, ast.Attribute) or isinstance(func.value, ast.Call):
+        return False
+    run = [body_of(one) for one in callables(program, call, scope)]
+    return not run or None in run or function in run
 
 
 def _default(scope: Scope, name: str) -> ast.expr | None:

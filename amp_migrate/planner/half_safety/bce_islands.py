@@ -69,14 +69,27 @@ class _Island:
         if not is_island(asked, self.statement, losses):
             raise unsafe(hazards.program, self.loop, self.losses[0], _IN_ONE)
         sigmoids = Sigmoids(hazards.program, self.loop, hazards)
-        for call in self.losses:
-            for probability in call.args[:1] or _named(call, "input"):
-                sigmoids.mend(probability, Place(self.scope))
+        given = [
+            probability
+            for call in self.losses
+            for probability in call.args[:1] or _named(call, "input")
+        ]
+        for probability in given:
+            sigmoids.mend(probability, Place(self.scope))
         hazards.leave(self.statement)
+        self._cast_listed(given)
         for expr in self._operands():
             if asked.needs_cast(expr, self.scope):
                 hazards.cast(expr, _RULE)
         hazards.islands[self.statement] = _RULE
+
+    def _cast_listed(self, given: list[ast.expr]) -> None:
+        """A probability is a tensor, whatever lists its callers keep it in."""
+        for expr in given:
+            fact = self.hazards.asked.fact(expr, self.scope)
+            is_half = fact._replace(container=False).may_be_half
+            if fact.container and is_half:
+                self.hazards.cast(expr, _RULE)
 
     def _criteria(self) -> list[ast.Call]:
         """Other losses of torch in the statement, which autocast would compute in float32."""
@@ -89,9 +102,13 @@ class _Island:
         return found
 
     def _operands(self) -> Iterator[ast.expr]:
-        """What autocast would compute with in float32, or refuse to."""
-        for call in [*self.losses, *self._criteria()]:
-            yield from (*call.args, *_named(call, "input", "target", "weight"))
+        """What autocast would compute with in float32, or refuse to. A weight may be of any type:
+        the loss is multiplied by it when it is computed.
+        """
+        for call in self.losses:
+            yield from (*call.args[:2], *_named(call, "input", "target"))
+        for call in self._criteria():
+            yield from (*call.args, *_named(call, "input", "target"))
         for call in calls_in(self.statement):
             found = spelled(self.hazards.asked.inference, call, self.scope)
             if found is not None and found.policy != "keeps":
