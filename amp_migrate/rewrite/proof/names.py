@@ -7,6 +7,7 @@ import builtins
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.rewrite.proof.beside import is_made_beside
 from amp_migrate.rewrite.proof.forms import Forms, device, dotted
 from amp_migrate.rewrite.proof.scopes import FUNCTIONS, Mention, Scope, build
 from amp_migrate.rewrite.proof.signatures import signature_faults
@@ -117,6 +118,7 @@ def _read_faults(
             elif (
                 len(earlier) == 1
                 and not earlier[0].conditions <= read.conditions
+                and not is_made_beside(scope.node, name, read.position)
             ):
                 yield (
                     read.position[0],

@@ -188,7 +188,7 @@ class ScalerReads(RewrittenFile):
         between: Sequence[ast.AST | None],
     ) -> bool:
         """Whether an assignment follows another, which may end a branch above it, with nothing but
-        assignments of the same kind `between` them.
+        assignments of the same kind `between` them, and of what torch makes.
         """
         if not isinstance(earlier, (ast.Assign, ast.If)):
             return False
@@ -196,11 +196,25 @@ class ScalerReads(RewrittenFile):
         for one in block[block.index(earlier) + 1 :]:
             if one is later:
                 return True
-            if not _only_sets(one, between):
+            if not (_only_sets(one, between) or self._is_of_torch(one)):
                 return False
         above = self.program.module.parents.get(earlier)
         return isinstance(above, ast.If) and self._is_next(
             later, above, between
+        )
+
+    def _is_of_torch(self, statement: ast.stmt) -> bool:
+        """`scheduler = StepLR(optimizer, 30)`: it runs nothing of the program, and where it fails,
+        so does the program, for nothing catches it.
+        """
+        value = statement.value if isinstance(statement, ast.Assign) else None
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+        named = [self.program.canonical(call.func) or "" for call in calls]
+        above = self.program.module.ancestors(statement)
+        return (
+            isinstance(value, ast.Call)
+            and all(one.startswith("torch.") for one in named)
+            and not any(isinstance(one, ast.Try) for one in above)
         )
 
     def _is_step(self, call: ast.Call) -> bool:
