@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from amp_migrate.model.program import Program
@@ -49,8 +49,8 @@ class LoopPlan:
     """Custom autograd functions that run under autocast and get decorators."""
     wanted: tuple[str, ...]
     """Files without which it is not known what half precision does to the values."""
-    islands: tuple[ast.stmt, ...]
-    """Statements of helpers that are computed with autocast off."""
+    islands: Mapping[ast.stmt, str]
+    """Statements of helpers that are computed with autocast off, with the type of their device."""
 
 
 class LoopEdits:
@@ -86,7 +86,8 @@ class LoopEdits:
             if given is not None:
                 header = self._of_region(where, region, given)
                 edits.append(self.wrap(region, header))
-        edits += [self._apart(run) for run in self._runs(plan.islands)]
+        runs = self._runs(plan.islands)
+        edits += [self._apart(run, plan.islands[run[0]]) for run in runs]
         hoisted = {id(h.backward) for h in plan.regions.hoists}
         for hoist in plan.regions.hoists:
             edits += self._hoist_edits(hoist, scope, plan.scaler)
@@ -131,9 +132,8 @@ class LoopEdits:
                 runs.append([statement])
         return runs
 
-    def _apart(self, run: list[ast.stmt]) -> WrapStatements:
+    def _apart(self, run: list[ast.stmt], device: str) -> WrapStatements:
         scope = self.program.module.scope_of(run[0])
-        device = f'"{self.switches.named_device}"'
         header = self.spellings.of(scope).no_autocast(device)
         self.headers.add(header)
         span = self.program.module.span

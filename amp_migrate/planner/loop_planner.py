@@ -16,6 +16,7 @@ from amp_migrate.planner.groups import Group
 from amp_migrate.planner.half_safety.autograd_functions import unprotected
 from amp_migrate.planner.half_safety.bce import ProbabilityLosses
 from amp_migrate.planner.half_safety.bce_islands import set_apart
+from amp_migrate.planner.half_safety.devices_apart import devices_apart
 from amp_migrate.planner.half_safety.gradients_inside import refuse_in_callers
 from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards
@@ -32,7 +33,7 @@ from amp_migrate.planner.preconditions.old_torch import (
     refuse_old_loop,
     refuse_old_torch,
 )
-from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions.forward_regions import RegionFinder
 from amp_migrate.planner.regions.handed_losses import (
     Above,
@@ -168,21 +169,11 @@ class LoopPlanner:
             self._islands(hazards, node),
         )
 
-    def _islands(self, hazards: Hazards, node: ast.AST) -> tuple[ast.stmt, ...]:
-        """Raises Refusal where the device has no name that all files know."""
-        if hazards.islands and self.switches.use.other:
-            first, rule = next(iter(hazards.islands.items()))
-            what = (
-                "loses too much in half precision"
-                if rule == "loses-precision"
-                else "must be float32"
-            )
-            raise Refusal(
-                rule,
-                node,
-                f"{place_of(self.program, first)} {what}: compute it with autocast switched off",
-            )
-        return tuple(hazards.islands)
+    def _islands(self, hazards: Hazards, node: ast.AST) -> dict[ast.stmt, str]:
+        """Raises Refusal where the device of one has no name."""
+        named = f'"{self.switches.named_device}"'
+        is_any = self.switches.use.other
+        return devices_apart(hazards, node, None if is_any else named)
 
     def _entered(
         self,

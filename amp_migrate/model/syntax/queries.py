@@ -105,3 +105,25 @@ def names_set(parent: ast.AST) -> set[str]:
         for node in nodes_in(turn.target)
         if isinstance(node, ast.Name)
     }
+
+
+_PERHAPS = (
+    ast.Lambda,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+"""What may leave a part of itself out, or gives names of its own."""
+
+
+def surely_evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """What is evaluated wherever a plain statement or an expression is, in the order of the
+    text.
+    """
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _PERHAPS):
+            yield from surely_evaluated(child)

@@ -20,8 +20,9 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.displays import entries_behind
 from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
-from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in, surely_evaluated
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import device, keyword
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
@@ -128,7 +129,7 @@ class AddedReads(RewrittenFile):
             return
         if self._is_hidden(node, dotted, scope):
             yield self.failure(node, "`torch` is something else there")
-        if self._of_library(node, dotted):
+        if self._of_library(node, dotted) or self._is_of_tensor(node, dotted):
             return
         if isinstance(node, ast.Attribute) and node.attr == "type":
             holder = dotted.rpartition(".")[0]
@@ -146,6 +147,26 @@ class AddedReads(RewrittenFile):
             yield from self._asked_of_model(node.value, scope)
         elif not self.is_bound(node, dotted):
             yield self.failure(node, f"`{dotted}` may have no value there")
+
+    def _is_of_tensor(self, node: ast.expr, dotted: str) -> bool:
+        """`x.device.type` of a region whose first statement does with `x` what nothing but a tensor
+        allows: `x.float()`, or a product of matrices.
+        """
+        above = self.program.module.ancestors(node)
+        region = next((one for one in above if isinstance(one, ast.With)), None)
+        if region is None or not dotted.endswith(".device.type"):
+            return False
+        name = dotted.removesuffix(".device.type")
+        demands = demands_of(self.program)
+        scope = self.program.module.scope_of(region)
+        return any(
+            dotted_name(one.func) == f"{name}.float"
+            if isinstance(one, ast.Call)
+            else isinstance(one, ast.expr)
+            and dotted_name(one) == name
+            and demands.demanded(one, scope)
+            for one in surely_evaluated(region.body[0])
+        )
 
     def _asked_of_scaler(
         self, holder: ast.expr, scope: Scope

@@ -5,20 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.queries import nodes_in, surely_evaluated
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
-_PERHAPS = (
-    ast.Lambda,
-    ast.IfExp,
-    ast.BoolOp,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
-"""What may leave a part of itself out."""
 _Position = tuple[int, int]
 
 
@@ -65,19 +55,11 @@ def _read_by(statement: ast.stmt, position: _Position) -> set[str]:
         return set()
     return {
         node.id
-        for node in _surely(statement)
+        for node in surely_evaluated(statement)
         if isinstance(node, ast.Name)
         and isinstance(node.ctx, ast.Load)
         and (node.lineno, node.col_offset) < position
     }
-
-
-def _surely(node: ast.AST) -> Iterator[ast.AST]:
-    """What is evaluated wherever a node is."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, _PERHAPS):
-            yield from _surely(child)
 
 
 def _is_always_followed(home: ast.AST, other: str, name: str) -> bool:
