@@ -12,6 +12,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+from amp_migrate.rewrite.proof.sifted_names import is_sifted
 
 _OF_SCOPE = ("locals", "vars", "dir")
 _OF_OBJECT = ("vars", "dir", "inspect.getmembers")
@@ -36,6 +37,8 @@ class ListedNames(RewrittenFile):
         for new in self._new():
             for names, where in self._lists(new.home):
                 if self._is_earlier(names, where, new):
+                    continue
+                if is_sifted(self.program, names, where):
                     continue
                 if reader_of_names(self.program, names) is not None:
                     yield self._shown(new, names)
