@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.partials import bound_calls
+from amp_migrate.model.classes.bases_abroad import called_of_base
 from amp_migrate.model.naming.import_reads import is_import
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
@@ -134,12 +135,14 @@ class Forwards:
         self, func: ast.expr, scope: Scope
     ) -> Iterator[tuple[Effects, Function]]:
         """`self.diffusion.loss(x)` of an object whose class is in another file, and what heirs of
-        that class put in its place there.
+        that class put in its place there; `super().loss(x)` of a base in another file.
         """
         if not isinstance(func, ast.Attribute):
             return
         foreign = self.values.of(func.value, scope).foreign
         if foreign is None:
+            above = called_of_base(self.effects.program, func, scope)
+            yield from [(above[0].effects, above[1])] if above else []
             return
         home, cls = foreign
         methods = (
