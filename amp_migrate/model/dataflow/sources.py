@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
-from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope, returned
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -80,18 +80,29 @@ def bound(
 
 
 def _displays(whole: Part, hops: int) -> Iterator[Part]:
-    """What a name was bound to, as far back as it has no other name."""
+    """What a name was bound to, as far back as it has no other name, and what a function in sight
+    gives back.
+    """
     program, expr, scope = whole
-    found = (
-        held(program, expr, scope)
-        if hops and isinstance(expr, (ast.Name, ast.Attribute))
-        else ()
-    )
+    found = _before(whole) if hops else ()
     if not found or next(put_into(program, expr, scope), None) is not None:
         yield whole
         return
     for one in found:
         yield from _displays(one, hops - 1)
+
+
+def _before(whole: Part) -> tuple[Part, ...]:
+    program, expr, scope = whole
+    if isinstance(expr, (ast.Name, ast.Attribute)):
+        return held(program, expr, scope)
+    if not isinstance(expr, ast.Call):
+        return ()
+    return tuple(
+        (program, one, program.scope(function))
+        for function in program.values.callees(expr, scope)
+        for one in returned(function)
+    )
 
 
 def _given(program: Program, binding: Binding) -> Iterator[Part]:

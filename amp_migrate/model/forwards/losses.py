@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.handed_through import handed_through, moved
 from amp_migrate.model.calls.targets import parts
-from amp_migrate.model.dataflow.sources import Part, bound, held
+from amp_migrate.model.dataflow.sources import Part, bound, held, put_into
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
@@ -236,12 +236,19 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
         return
     if program.canonical(expr) is not None:
         yield program, expr
+    members = (
+        [*_attribute(part, expr, search)]
+        if isinstance(expr, ast.Attribute)
+        else []
+    )
+    if members and dotted_name(expr) is None:
+        yield from members  # `nets[i].head` is a part of a net, and no net
+        return
     for one in _origins(part):
         found = search.at(one, search.deep - 1)
         is_called = isinstance(expr, ast.Call) and one[1] is expr.func
         yield from _made_by(found, search) if is_called else found
-    if isinstance(expr, ast.Attribute):
-        yield from _attribute(part, expr, search)
+    yield from members
 
 
 def _made_by(found: tuple[Behind, ...], search: _Search) -> Iterator[Behind]:
@@ -269,9 +276,10 @@ def _definition(part: Part) -> Behind | None:
 
 
 def _origins(part: Part) -> Iterator[Part]:
-    """The expressions that an expression gets its value from."""
+    """The expressions that an expression gets its value from, or what it holds."""
     if dotted_name(part[1]) is not None:
         yield from held(*part)
+        yield from put_into(*part)
     else:
         yield from _made(part)
 
