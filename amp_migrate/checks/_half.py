@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from amp_migrate.checks._finding import Fix
+from amp_migrate.model.autocast.first_rounds import half_at_first
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
@@ -14,7 +15,9 @@ from amp_migrate.rewrite.edits import ReplaceExpression, Template
 def half_arguments(
     program: Program, operands: Callable[[ast.Call, Scope], Sequence[ast.expr]]
 ) -> Iterator[tuple[ast.Call, Scope, list[ast.expr]]]:
-    """Calls of which `operands` names some that are half precision for certain, with those."""
+    """Calls of which `operands` names some that are half precision for certain, with those; also
+    where that is so in the first round of a loop alone.
+    """
     if not program.regions.regions:
         return
     for scope in program.module.scopes.values():
@@ -22,7 +25,7 @@ def half_arguments(
             half = [
                 one
                 for one in operands(call, scope)
-                if program.precision.half(one, scope) is not None
+                if half_at_first(program, one, scope)
             ]
             if half:
                 yield call, scope, half

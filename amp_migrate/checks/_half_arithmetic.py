@@ -12,31 +12,73 @@ from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.literals import is_number
 from amp_migrate.torch_facts.methods import LEAVES_RANGE
+
+_HOPS = 2
+"""Methods of methods that are looked into."""
 
 
 def computes_in_half(
-    program: Program, function: Function, call: ast.Call, scope: Scope
+    program: Program,
+    function: Function,
+    call: ast.Call,
+    scope: Scope,
+    hops: int = _HOPS,
 ) -> bool:
     """Whether a function that gets a half-precision value first raises, sums or takes logarithms of
-    it, or of what it makes of it alone.
+    it, or of what it makes of it alone, itself or in a method that it calls.
     """
+    given = call.args[0] if call.args else None
+    return given is not None and _computes(program, function, call, given, hops)
+
+
+def _computes(
+    program: Program,
+    function: Function,
+    call: ast.Call,
+    given: ast.expr,
+    hops: int,
+) -> bool:
     inner = program.scope(function)
     bound = inner.takes_receiver
-    given = call.args[0] if call.args else None
-    names = [one.arg for one in inner.parameters()]
     known = {
-        name
-        for name in names
-        if given is not None and argument(call, inner, name, bound) is given
+        one.arg
+        for one in inner.parameters()
+        if argument(call, inner, one.arg, bound) is given
     }
     for statement in statements(function.body):
         note(program, statement, inner, known, may_start=False)
-    return any(
-        is_half(program, operand, inner, known, may_start=False)
+
+    def half(expr: ast.expr) -> bool:
+        bare = _bare(program, expr, inner)
+        return is_half(program, bare, inner, known, may_start=False)
+
+    if any(
+        half(operand)
         for node in nodes_in(function)
         if (operand := _operand(program, node)) is not None
+    ):
+        return True
+    return hops > 0 and any(
+        half(one) and _computes(program, method, further, one, hops - 1)
+        for further in inner.calls
+        for method in program.values.callees(further, inner)
+        for one in further.args
     )
+
+
+def _bare(program: Program, expr: ast.expr, scope: Scope) -> ast.expr:
+    """`pred` of `pred[mask] + self.eps`, which keeps its type."""
+    while True:
+        if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Name):
+            expr = expr.value
+        elif isinstance(expr, ast.BinOp) and is_number(
+            program, expr.right, scope
+        ):
+            expr = expr.left
+        else:
+            return expr
 
 
 def _operand(program: Program, node: ast.AST) -> ast.expr | None:

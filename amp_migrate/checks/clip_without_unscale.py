@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code, receiver
 from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._framework_clips import framework_clips
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.model.gradients.hooks import bounding_hooks
@@ -21,6 +22,10 @@ _HOOK = (
     "hooks see gradients that still carry the scaler's factor (65,536 at first), so the bound cuts "
     "nearly all of them; clip after `scaler.unscale_(optimizer)` instead"
 )
+_FRAMEWORK = (
+    "the framework scales the gradients in float16, and here they still carry its factor (65,536 "
+    "at first), so nearly nothing is left of them after clipping; clip with `{}`"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -33,6 +38,9 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     yield from broken(
         program, RULE, message, unscale_first, "unscale before clipping"
     )
+    for call, setting in framework_clips(program):
+        how = _FRAMEWORK.format(setting.framework.clipper)
+        yield finding_at(program, call, RULE, how)
     if "register_hook" in program.module.text and _scales(program):
         for call in bounding_hooks(program):
             yield finding_at(program, call, RULE, _HOOK)

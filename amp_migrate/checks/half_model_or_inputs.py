@@ -12,7 +12,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import SCALERS, Kind
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
@@ -96,7 +96,10 @@ def _is_trained(
         return True
     return hops > 0 and any(
         _is_trained(program, inner, where, hops - 1)
-        for inner, where in _handed_on(program, name, scope)
+        for inner, where in (
+            *_handed_on(program, name, scope),
+            *_given_back(program, name, scope),
+        )
     )
 
 
@@ -131,6 +134,43 @@ def _handed_on(
                 if one is not None and dotted_name(one) == name:
                     yield parameter.arg, inner
                     yield from _kept(program, parameter.arg, inner)
+
+
+def _given_back(
+    program: Program, name: str, scope: Scope
+) -> Iterator[tuple[str, Scope]]:
+    """What callers call `name` that a function returns: `return vae.cuda(), unet.cuda()`."""
+    function = scope.node
+    if not isinstance(function, FUNCTIONS):
+        return
+    for result in returned(function):
+        parts = result.elts if isinstance(result, ast.Tuple) else [result]
+        for at, part in enumerate(parts):
+            if _moved(part) != name:
+                continue
+            for site in program.graph.sites(function):
+                target = _target(program, site.call, at, len(parts))
+                if target is not None:
+                    yield target, site.scope
+
+
+def _moved(expr: ast.expr) -> str | None:
+    """`unet` of `unet.to(device)`, which is the same module."""
+    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        expr = expr.func.value
+    return dotted_name(expr)
+
+
+def _target(program: Program, call: ast.Call, at: int, of: int) -> str | None:
+    """The variable that gets one of the values of a call."""
+    statement = program.module.parents[call]
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    if of == 1:
+        return dotted_name(target)
+    is_whole = isinstance(target, ast.Tuple) and len(target.elts) == of
+    return dotted_name(target.elts[at]) if is_whole else None  # type: ignore[attr-defined]
 
 
 def _kept(

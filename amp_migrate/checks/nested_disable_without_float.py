@@ -10,12 +10,15 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, statements
 from amp_migrate.config import Settings
+from amp_migrate.model.calls.targets import targets
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, blocks, shallow
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.model.values.kinds import criterion_name
+from amp_migrate.model.values.kinds import Kind, criterion_name
 
 RULE = Rule("nested-disable-without-float", severity="error")
+_CASTS = {"float", "double", "to", "type", "type_as", "float32", "autocast"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -53,7 +56,9 @@ def _in_island(
         if uses:
             code = Code(program, uses[0])
             fix = Fix(
-                "safe",
+                "safe"
+                if all(_is_tensor(program, u) for u in uses)
+                else "unsafe",
                 "cast it to float32",
                 tuple(code.replace(u, "$0.float()", u) for u in uses),
             )
@@ -73,6 +78,31 @@ def _is_float(program: Program, use: ast.expr) -> bool:
     """Whether everything that gives a value gives float32."""
     known = program.precision.of(use, program.module.scope_of(use))
     return known.dtypes == DType.FLOAT and not known.container
+
+
+def _is_tensor(program: Program, use: ast.expr) -> bool:
+    """Whether a value is one tensor, as what torch computes with is; what a model out of sight
+    gives may be a list of them.
+    """
+    place, scope = _operation(program, use), program.module.scope_of(use)
+    if isinstance(place, ast.BinOp):
+        return True
+    known = program.precision.of(use, scope)
+    if known.dtypes and not known.container:
+        return True
+    return isinstance(place, ast.Call) and (
+        (program.canonical(place.func) or "").startswith("torch.")
+        or program.values.of(place.func, scope).kind is Kind.CRITERION
+    )
+
+
+def _casts(program: Program, call: ast.Call) -> bool:
+    """Whether a function in sight converts what it gets, one by one where that is a list."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _CASTS
+        for function in targets(program, call, program.module.scope_of(call))
+        for node in nodes_in(function)
+    )
 
 
 def _half_before(program: Program, region: Region, outer: Region) -> set[str]:
@@ -123,6 +153,7 @@ def _computes(program: Program, use: ast.expr) -> bool:
         )
     return (
         not _is_handed_loss(program, place)
+        and not _casts(program, place)
         and name
         not in {
             "print",

@@ -14,6 +14,8 @@ from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 
 RULE = Rule("scaler-rebuilt-after-restore", severity="warning")
+_HOPS = 3
+"""Methods of methods that are looked into for a load."""
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -46,7 +48,7 @@ def _rebuilt(
     if place is None:
         return
     # A load that is asked for: nothing may have made a scaler before.
-    is_sure = load is not None and not isinstance(load, ast.If)
+    is_sure = load is not None and _loads(program, load, name, scope)
     keep = (Code(program, statement).remove(statement),) if is_sure else ()
     fix = Fix("unsafe", "keep the restored scaler", keep) if is_sure else None
     related = [(place, "loaded here")]
@@ -129,22 +131,41 @@ def _load_before(
     here: ast.AST = statement
     while isinstance(here, ast.stmt) and here is not scope.node:
         for earlier in code.before(here):
-            if _loads(program, earlier, name, scope) or (
-                here is statement
-                and _loads_if_asked(program, earlier, name, scope)
-            ):
+            if _loads(program, earlier, name, scope):
+                return earlier
+            if here is statement and _may_load(program, earlier, name, scope):
                 return earlier
         here = program.module.parents[here]
     return None
 
 
-def _loads_if_asked(
-    program: Program, statement: ast.stmt, name: str, scope: Scope
+def _may_load(
+    program: Program,
+    statement: ast.stmt,
+    name: str,
+    scope: Scope,
+    hops: int = _HOPS,
 ) -> bool:
-    """`if resume: self.load(resume)`: what is restored is lost whenever it is."""
-    return isinstance(statement, ast.If) and any(
-        _loads(program, one, name, scope)
-        for one in (*statement.body, *statement.orelse)
+    """`if resume: self.load(resume)`, itself or in methods of the same object: what is restored is
+    lost whenever it is.
+    """
+    if isinstance(statement, ast.If):
+        return any(
+            _may_load(program, one, name, scope, hops)
+            for one in (*statement.body, *statement.orelse)
+        )
+    if _loads(program, statement, name, scope):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not hops or not _is_call_of_self(statement, scope):
+        return False
+    assert isinstance(call, ast.Call)
+    function = program.values.callee(call, scope)
+    if not isinstance(function, FUNCTIONS) or not name.startswith("self."):
+        return False
+    inner = program.module.scopes[function]
+    return any(
+        _may_load(program, one, name, inner, hops - 1) for one in function.body
     )
 
 

@@ -71,6 +71,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 continue
             scaler = (
                 _scaler(program, scope)
+                or _beside(program, func.value, scope, func.attr)
                 if holds_optimizer(program, func.value, scope)
                 else None
             )
@@ -163,6 +164,26 @@ def _scaler(program: Program, scope: Scope) -> str | None:
             and scope.lookup(head) is other.lookup(head)
         ):
             return name
+    return None
+
+
+def _beside(
+    program: Program, optimizer: ast.expr, scope: Scope, method: str
+) -> str | None:
+    """The scaler that another object keeps beside its optimizer: `trainer.scaler` of
+    `trainer.optimizer`, where nobody in sight asks a scaler for its state.
+    """
+    holder = optimizer.value if isinstance(optimizer, ast.Attribute) else None
+    own = dotted_name(holder) if holder is not None else None
+    if holder is None or own is None or own == scope.self_name:
+        return None
+    cls = program.values.of(holder, scope).cls
+    if cls is None or calls_on_scaler(program, method):
+        return None
+    for target, other in program.remembered("scalers", lambda: _all(program)):
+        if is_kept_by(program, target, other, cls):
+            name = dotted_name(target) or ""
+            return f"{own}.{name.rpartition('.')[2]}"
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.methods_by_name import name_asked, text_of
+from amp_migrate.model.steps.recognition import EVENTS, Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import NOTHING, Path, Val
@@ -75,6 +76,28 @@ class Calls:
             return parts[-2] if is_member else own
         name = held.constant[0]
         return name if isinstance(name, str) else None
+
+    def named(
+        self, call: ast.Call, path: Path, frame: Frame
+    ) -> list[Function] | None:
+        """The methods that such a call runs; None where nobody knows which, or which first."""
+        known = self.name_given(call, path, frame)
+        events = self.evaluation.events
+        methods = [
+            one
+            for one in events.by_name(call, frame.scope)
+            if known in (None, one.name)
+        ]
+        traits = [events.of_function(one) & EVENTS for one in methods]
+        takes_part = [one for one in traits if one]
+        uses = any(one & ~Trait.OTHER for one in takes_part)
+        if known is None or (uses and len(takes_part) > 1):
+            return None
+        return [
+            one
+            for one, own in zip(methods, traits, strict=True)
+            if own or not uses
+        ]
 
     def leave(self, entry: Entry, path: Path) -> Path:
         """A path at the end of the function, without what was its own."""

@@ -20,6 +20,7 @@ from amp_migrate.protocol.overriding import Dispatch
 from amp_migrate.protocol.paths import NOTHING, Path
 from amp_migrate.protocol.paths import merged as joined
 from amp_migrate.protocol.relevance import Relevance
+from amp_migrate.protocol.returns import returned
 from amp_migrate.protocol.summaries import RETURN, Summaries
 from amp_migrate.protocol.values import Evaluation
 
@@ -204,7 +205,7 @@ class Explorer:
         self, statement: ast.Return, path: Path, frame: Frame
     ) -> Path:
         if statement.value is not None and frame.call is not None:
-            value = self.evaluation.value(statement.value, path, frame)
+            value = returned(statement.value, self.evaluation, path, frame)
             if value is not NOTHING:
                 path.env[RETURN] = value
         return path
@@ -348,20 +349,20 @@ class Explorer:
     def _called_by_name(
         self, call: ast.Call, path: Path, frame: Frame
     ) -> list[Path]:
-        """Each method of the name that the path tells may run, or none; where some that are called
-        so use the scaler, nobody knows which ran before.
+        """Each method of the name that the path tells may run, or none; the one that uses the
+        scaler does.
         """
-        known = self.calls.name_given(call, path, frame)
-        methods = self.events.by_name(call, frame.scope)
-        traits = [self.events.of_function(one) for one in methods]
-        uses = any(one & ~Trait.OTHER for one in traits)
-        if known is None or uses or frame.depth >= _DEPTH:
+        methods = self.calls.named(call, path, frame)
+        if methods is None or frame.depth >= _DEPTH:
             return self.listener.on(Here(call, path, frame))
-        after = [path]
+        is_sure = any(
+            self.events.of_function(one) & Trait.SCALER for one in methods
+        )
+        after = [] if is_sure else [path]
         for one in methods:
-            if one.name == known and not frame.runs(one):
+            if not frame.runs(one):
                 after += self._called(call, one, path, frame)
-        return after
+        return after or [path]
 
     def _called(
         self, call: ast.Call, function: Function, path: Path, frame: Frame

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.steps.recognition import Trait
 from amp_migrate.model.syntax.module import LOOPS, shallow
 from amp_migrate.model.values.single_elements import holds_one
 from amp_migrate.protocol.ends import Ends
@@ -95,7 +96,22 @@ class Loops:
             loop, frame
         ):
             return 1 if self._is_single(loop.iter, frame) else 2
-        return self.explorer.turns
+        return 1 if self._runs_hooks(loop, frame) else self.explorer.turns
+
+    def _runs_hooks(self, loop: ast.stmt, frame: Frame) -> bool:
+        """Whether a loop runs one hook after the other by a name, one of which uses the scaler:
+        each of them has its turn once.
+        """
+        if not isinstance(loop, (ast.For, ast.AsyncFor)):
+            return False
+        return any(
+            Trait.SCALER in self.events.of_function(method)
+            for statement in loop.body
+            for call in shallow(statement)
+            if isinstance(call, ast.Call)
+            and self.events.what(call, frame.scope) is None
+            for method in self.events.by_name(call, frame.scope)
+        )
 
     def _listed(
         self, loop: ast.stmt, frame: Frame

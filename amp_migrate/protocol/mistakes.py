@@ -12,6 +12,7 @@ from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.owners import Owners
 from amp_migrate.model.steps.recognition import Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.protocol.aliases import aliases
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.protocol.diagnostics import Diagnostics, Key
 from amp_migrate.protocol.ends import Here
@@ -23,7 +24,7 @@ from amp_migrate.protocol.kept import Shown, doubts, kept
 from amp_migrate.protocol.machine import OptimizerState, State
 from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
-from amp_migrate.protocol.paths import Path
+from amp_migrate.protocol.paths import Path, Val
 from amp_migrate.protocol.surroundings import is_repeated, skips
 from amp_migrate.protocol.tracking import Tracker
 from amp_migrate.records import NamedTuple
@@ -123,7 +124,7 @@ class Analysis:
         self.diagnostics.participants = self.participants
         self.tracker = None
         self.explorer.begin(limit=8, turns=1, tracks=False, optimizers=())
-        self.explorer.block(scope.body, [Path()], Frame(scope))
+        self.explorer.block(scope.body, [self._begun(scope)], Frame(scope))
         if not self.participants.exprs:
             return
         tracker = Tracker(
@@ -163,7 +164,9 @@ class Analysis:
     def _again(self, scope: Scope, paths: list[Path]) -> None:
         """Run a function once more behind itself, for what one call leaves to the next."""
         left = self.explorer.calls.summaries.left
-        starts = [left(scope.qualname, path) for path in paths]
+        starts = [left(scope.qualname, path).fork() for path in paths]
+        for path in starts:
+            path.env |= self._begun(scope).env
         self.diagnostics.only = _LEFT_OVER
         try:
             self.explorer.block(scope.body, starts, Frame(scope))
@@ -210,11 +213,18 @@ class Analysis:
 
     # -- where a scope begins and ends
 
+    def _begun(self, scope: Scope) -> Path:
+        """A path at the head of a scope, which knows what is one thing under two names."""
+        path = Path()
+        for name, same in aliases(self.program, scope):
+            path.env[name] = Val(text=same)
+        return path
+
     def _entered(self, scope: Scope, tracker: Tracker) -> Path:
         """What holds where a function begins: one that only unscales and steps gets scaled
         gradients from its callers.
         """
-        path, seen = Path(), self.participants
+        path, seen = self._begun(scope), self.participants
         if seen.backwards or not isinstance(scope.node, FUNCTIONS):
             return path
         held = OptimizerState(gradients=frozenset({"scaled"}))

@@ -63,9 +63,8 @@ class Evaluation:
             return own
         value = self.value(expr, path, frame)
         if value is not NOTHING:
-            return value._replace(
-                text=identity(expr, frame, path), flipped=False, amp=None
-            )
+            name = identity(expr, frame, path) or value.text
+            return value._replace(text=name, flipped=False, amp=None)
         condition = self.conditions.held(expr, path, frame)
         if condition is not None:
             return condition
@@ -254,9 +253,10 @@ class Evaluation:
         if isinstance(target, ast.Starred):
             target = target.value
         own = place(target, frame, path)
-        if own is not None:
-            keeps = value.text is None or value.text != own
-            path.assign(own, value if keeps else NOTHING)
+        if own is None or (given is not None and value == Val(text=own)):
+            return  # `info = helper(info)` that gives back what it got
+        keeps = value.text is None or value.text != own
+        path.assign(own, value if keeps else NOTHING)
 
     def skimmed(self, statement: ast.stmt, path: Path, frame: Frame) -> Path:
         """A statement without events: what it binds, whichever way it goes."""

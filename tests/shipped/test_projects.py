@@ -16,7 +16,7 @@ from .shapes import variants
 
 HERE = Path(__file__).parent
 ACROSS = projects(HERE / "across_files.md")
-SHIPPED = projects(HERE / "shipped_bugs.md")
+SHIPPED = projects(HERE / "shipped_bugs.md") + projects(HERE / "trainers.md")
 SHAPES = variants(HERE / "shapes.md")
 QUIET = frozenset({"loop-without-amp", "deprecated-cuda-amp"})
 """What these programs are not about."""

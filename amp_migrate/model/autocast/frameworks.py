@@ -155,7 +155,7 @@ def _state(
         shown = f"{name}={ast.unparse(value)}"
         off = framework.off if name == framework.keyword else _NOTHING
         if not isinstance(value, ast.Constant):
-            default = _default(program, value)
+            default = default_of_option(program, value)
             if default is None or default.value in off:
                 return "open", shown
             return "on", f"{shown}, {default.value!r} by default"
@@ -211,7 +211,7 @@ def _is_on(table: ast.Dict, name: str) -> bool:
     )
 
 
-def _default(program: Program, value: ast.expr) -> ast.Constant | None:
+def default_of_option(program: Program, value: ast.expr) -> ast.Constant | None:
     """What an option of the command line is where nobody passes it."""
     dotted = dotted_name(value)
     option = option_of(program, value, dotted) if dotted is not None else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.calls.handed_through import handed_through, moved
 from amp_migrate.model.calls.targets import parts
 from amp_migrate.model.dataflow.sources import Part, bound, held, put_into
+from amp_migrate.model.forwards.loss_tables import picked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
@@ -294,6 +295,10 @@ def _made(part: Part) -> Iterator[Part]:
         return
     if isinstance(expr, ast.Attribute) and ops.method(expr.attr) is not None:
         return  # `criterion(p, y).mean()` is no loss
+    entry = picked(part)
+    if entry is not None:
+        yield entry
+        return
     if not isinstance(expr, ast.Call):
         yield from _parts(part)
         return
@@ -311,7 +316,11 @@ def _made(part: Part) -> Iterator[Part]:
             if given is not None:
                 yield program, given, scope
             else:
-                yield home, one, inner
+                yield picked((home, one, inner), part) or (
+                    home,
+                    one,
+                    inner,
+                )
 
 
 def _factories(
