@@ -70,9 +70,25 @@ def runs_strict_layer(
     if name == "torch.nn.Sequential" and made.args:
         where = program.module.scope_of(made)
         return runs_strict_layer(program, made.args[0], where, 0, most - 1)
+    return _multiplies(name)
+
+
+def _multiplies(name: str) -> bool:
+    """A product of matrices wants its operands in one dtype, and gives half under autocast."""
     row = layer(name)
-    # a product of matrices wants its operands in one dtype
     return row is not None and row.op is not None and row.op.policy == "lower"
+
+
+def gives_product(program: Program, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call runs a layer, or a row of layers, that ends in such a product."""
+    made = _made(program.values.of(call.func, scope).origin)
+    for _ in range(_MOST):
+        name = program.canonical(made.func) or "" if made is not None else ""
+        if made is None or name != "torch.nn.Sequential" or not made.args:
+            return _multiplies(name)
+        last = made.args[-1]
+        made = _made(last)
+    return False
 
 
 def _made(origin: ast.expr | None) -> ast.Call | None:

@@ -22,6 +22,7 @@ from amp_migrate.checks._regions import (
     regions,
     without_gradients,
 )
+from amp_migrate.checks._regions import steps as steps_made
 from amp_migrate.config import Settings
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -78,7 +79,10 @@ def _in_scope(
     calls = _calls(program, scope, EventKind.BACKWARD)
     steps = _calls(program, scope, EventKind.BARE_STEP)
     is_one = len(calls) == len(steps) == 1
-    is_stepped = bool(steps) or (calls and _steps_outside(program, scope))
+    is_stepped = bool(steps) or (
+        calls
+        and (_steps_outside(program, scope) or _steps_inside(program, scope))
+    )
     for call in calls if is_stepped else ():
         region = _source(program, call, scope, found)
         if region is None:
@@ -90,6 +94,16 @@ def _in_scope(
         here = (region.place, "float16 here")
         places = [here, *_idle_scalers(program, scope)]
         yield finding_at(program, call, RULE, _MESSAGE, related=places, fix=fix)
+
+
+def _steps_inside(program: Program, scope: Scope) -> bool:
+    """Whether a function in sight steps that is called here: `optimizer.step()` of a class of the
+    project.
+    """
+    return any(
+        next(steps_made(program, one, scope), None) is not None
+        for one in scope.body
+    )
 
 
 def _steps_outside(program: Program, scope: Scope) -> bool:

@@ -19,7 +19,7 @@ from amp_migrate.checks._regions import (
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.model.syntax.module import LOOPS
+from amp_migrate.model.syntax.module import LOOPS, Scope
 from amp_migrate.rewrite.edits import (
     Edit,
     ReplaceStatement,
@@ -28,6 +28,8 @@ from amp_migrate.rewrite.edits import (
 )
 
 RULE = Rule("loop-inside-autocast", severity="error")
+_HOPS = 4
+"""Functions that are looked into for a loop."""
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -72,7 +74,51 @@ def spanned_step(program: Program, region: Region) -> ast.Call | None:
                 program, found, region
             ):
                 return found
-    return _step_before_forward(program, region)
+    return _step_before_forward(program, region) or _loop_called(
+        program, region
+    )
+
+
+def _loop_called(program: Program, region: Region) -> ast.Call | None:
+    """A call in the region of what trains in a loop of its own."""
+    for statement in statements(region.blocks()):
+        for call in (n for n in nodes([statement]) if isinstance(n, ast.Call)):
+            if _trains_in_loop(program, call, region.scope, _HOPS):
+                return call
+    return None
+
+
+def _trains_in_loop(
+    program: Program, call: ast.Call, scope: Scope, hops: int
+) -> bool:
+    """Whether a function in sight that a call runs goes backward and steps in a loop, which no
+    region within switches off.
+    """
+    function = program.events.callee(call, scope)
+    if function is None or not hops:
+        return False
+    inner = program.module.scopes[function]
+    for statement in statements(function.body):
+        if isinstance(statement, LOOPS) and _is_cycle(
+            program, statement.body, inner
+        ):
+            return True
+    return any(
+        _trains_in_loop(program, one, inner, hops - 1) for one in inner.calls
+    )
+
+
+def _is_cycle(program: Program, block: list[ast.stmt], scope: Scope) -> bool:
+    """Whether a turn goes backward and steps, in it or below, in no region of its own."""
+    calls = [n for n in nodes(block) if isinstance(n, ast.Call)]
+    backwards = [
+        one
+        for one in calls
+        if program.events.what(one, scope) is EventKind.BACKWARD
+    ]
+    return any(region_of(program, one) is None for one in backwards) and any(
+        next(steps(program, one, scope), None) is not None for one in block
+    )
 
 
 def _has_own_region(program: Program, node: ast.AST, region: Region) -> bool:

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._layers_behind import gives_product
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, statements
 from amp_migrate.config import Settings
 from amp_migrate.model.calls.targets import targets
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import FUNCTIONS, blocks, shallow
+from amp_migrate.model.syntax.module import (
+    FUNCTIONS,
+    Scope,
+    blocks,
+    shallow,
+)
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.values.kinds import Kind, criterion_name
@@ -24,24 +30,59 @@ _CASTS = {"float", "double", "to", "type", "type_as", "float32", "autocast"}
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find uses of the outer region's values in an island that is switched off."""
     for region in regions(program):
-        outer = region_of(program, region.node) if region.off else None
-        if (
-            outer is not None
-            and not outer.off
-            and outer.dtype != "float32"
-            and isinstance(region.node, ast.With)
-        ):
-            yield from _in_island(program, region, outer)
+        if not region.off or not isinstance(region.node, ast.With):
+            continue
+        outer = region_of(program, region.node)
+        if outer is None:
+            yield from _below_callers(program, region, region.node)
+        elif not outer.off and outer.dtype != "float32":
+            names = _half_before(program, region, outer)
+            yield from _in_island(program, region, outer.place, names)
+
+
+def _below_callers(
+    program: Program, region: Region, node: ast.With
+) -> Iterator[Finding]:
+    """The same in the forward of a module, which runs where somebody switches autocast on: what
+    its layers gave before the island is half precision then.
+    """
+    function = region.scope.node
+    on = next((one for one in regions(program) if not one.off), None)
+    if on is None or on.dtype == "float32" or region.scope.self_name is None:
+        return
+    if not isinstance(function, FUNCTIONS) or function.name != "forward":
+        return
+    names: set[str] = set()
+    for statement in statements(function.body):
+        if statement is node:
+            break
+        _follow(program, statement, region.scope, names)
+    yield from _in_island(program, region, on.place, names)
+
+
+def _follow(
+    program: Program, statement: ast.stmt, scope: Scope, names: set[str]
+) -> None:
+    """Note what a layer gives, and what keeps its type."""
+    note(program, statement, scope, names, may_start=False)
+    made = statement.value if isinstance(statement, ast.Assign) else None
+    if isinstance(made, ast.Call) and gives_product(program, made, scope):
+        assert isinstance(statement, ast.Assign)
+        names |= {
+            one.id for one in statement.targets if isinstance(one, ast.Name)
+        }
 
 
 def _in_island(
-    program: Program, region: Region, outer: Region
+    program: Program,
+    region: Region,
+    outer: ast.expr | ast.stmt,
+    names: set[str],
 ) -> Iterator[Finding]:
     message = (
         "this value is half precision, which autocast no longer casts: layers raise, and "
         "other maths stays half; cast it with `.float()`"
     )
-    names = _half_before(program, region, outer)
     for statement in statements(region.blocks()):
         head = statement if not any(True for _ in blocks(statement)) else None
         uses = (
@@ -68,7 +109,7 @@ def _in_island(
                 place,
                 RULE,
                 message,
-                related=[(outer.place, "autocast is on here")],
+                related=[(outer, "autocast is on here")],
                 fix=fix,
             )
         note(program, statement, region.scope, names, may_start=False)

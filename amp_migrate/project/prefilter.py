@@ -64,7 +64,7 @@ _WRITE = pattern(
     rb"^[ \t]+[\w.]+\[(?:[^\]\n]*,)?[ \t]*[~a-z_][^\],:\n]*(?:,[^\]\n]*)?\][ \t]*=[^=]",
     re.MULTILINE,
 )
-_HALF = pattern(rb"\btorch\.(?:bfloat16|float16|half)\b")
+_HALF = pattern(rb"\btorch\.(?:bfloat16|float16|half)\b|\.half\(\)")
 _LOSS = pattern(
     rb"\b(?:class|def)[ \t]+\w*(?:[Ll]oss|[Cc]riteri(?:on|a))\w*[ \t]*[(:]"
 )
