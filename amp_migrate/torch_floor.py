@@ -38,6 +38,7 @@ _LOWER = pattern(
     rf"(?:~=|(?<![!<])={{1,3}}|>=?|\^|~|(?<=[\"'])|^(?=\d)){_VERSION}"
 )
 _UPPER = pattern(rf"<(?P<itself>=?){_VERSION}(?:\.(?P<patch>\d+))?")
+_CHECK = pattern(r"(?m)^[ \t]*(?:assert|raise)\b.*$")
 _LAST_1 = (1, 13)
 """The release before 2.0."""
 
@@ -70,12 +71,12 @@ def project_root(folder: Path) -> Path:
 
 @functools.cache
 def _in(folder: Path) -> tuple[int, int] | None:
-    bounds = [
-        bound
-        for file in _files(folder)
-        if (bound := oldest(_text(file))) is not None
-    ]
-    return min(bounds, default=None)
+    texts = [_text(file) for file in _files(folder)]
+    asked = [_CHECK.sub("", text) for text in texts]
+    bounds = [bound for text in asked if (bound := oldest(text)) is not None]
+    # What `setup.py` checks while it builds counts where nothing is required.
+    checked = bounds or [b for text in texts if (b := oldest(text)) is not None]
+    return min(checked, default=None)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -10,12 +10,15 @@ from amp_migrate.checks._half import half_arguments, to_float
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait
 from amp_migrate.torch_facts.ops.row import ALL
 
 RULE = Rule("fft-half", severity="warning")
+_WINDOW = 4
+"""Its place in `torch.stft(x, n_fft, hop_length, win_length, window)`."""
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -26,7 +29,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         is_function = found is not None and found.form == "function"
         return (
             operands(found, call)
-            if found is not None and is_function and _is_ours(found.op)
+            if found is not None
+            and is_function
+            and _is_ours(found.op)
+            and not _is_windowed(program, found.op, call, scope)
             else []
         )
 
@@ -44,6 +50,19 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             message="convert to float32, in which all that follows is computed then",
         )
         yield finding_at(program, call, RULE, message, fix=fix)
+
+
+def _is_windowed(
+    program: Program, op: Op, call: ast.Call, scope: Scope
+) -> bool:
+    """Whether a float32 window comes first, which makes float32 of what it is multiplied by."""
+    if Trait.WINDOWED not in op.traits:
+        return False
+    given = [one.value for one in call.keywords if one.arg == "window"]
+    given += call.args[_WINDOW : _WINDOW + 1]
+    return any(
+        program.precision.of(one, scope).dtypes == DType.FLOAT for one in given
+    )
 
 
 def _is_ours(op: Op) -> bool:

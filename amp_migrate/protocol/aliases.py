@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
+from amp_migrate.model.steps.owners import part_of
 from amp_migrate.model.syntax.module import Scope
 
 _DEEP = 2
@@ -23,19 +24,17 @@ def aliases(program: Program, scope: Scope) -> Iterator[Alias]:
     if cls is not None and scope.self_name is not None:
         own = f"{scope.qualname}:{scope.self_name}"
         yield from _inside(program, own, cls, _DEEP)
-    for name, bindings in scope.bindings.items():
-        made = bindings[0].value if len(bindings) == 1 else None
-        kind = _class_made(program, made, scope)
-        if kind is not None and isinstance(made, ast.Call) and "." not in name:
-            own = _spelled(name, scope)
-            for kept, given in _kept(program, kind, made, scope):
-                if isinstance(given, ast.Name) and given.id in scope.bindings:
-                    yield f"{own}.{kept}", _spelled(given.id, scope)
-            yield from _inside(program, own, kind, _DEEP)
 
 
-def _spelled(name: str, scope: Scope) -> str:
-    return name if scope.parent is None else f"{scope.qualname}:{name}"
+def of_construction(
+    program: Program, made: ast.expr, scope: Scope
+) -> Iterator[tuple[str, ast.expr]]:
+    """The attributes of an object that keep a scaler or an optimizer, with what is given for
+    each.
+    """
+    kind = _class_made(program, made, scope)
+    if kind is not None and isinstance(made, ast.Call):
+        yield from _kept(program, kind, made, scope)
 
 
 def _inside(
@@ -46,7 +45,7 @@ def _inside(
         return
     for owner in program.graph.lineage(cls):
         for name, bindings in program.module.scopes[owner].bindings.items():
-            made = bindings[0].value if len(bindings) == 1 else None
+            made = part_of(bindings[0]) if len(bindings) == 1 else None
             if made is None or not name.startswith("self."):
                 continue
             where = program.module.scope_of(made)
@@ -80,7 +79,7 @@ def _kept(
     parameters = {one.arg for one in inner.parameters()}
     for owner in program.graph.lineage(cls):
         for name, bindings in program.module.scopes[owner].bindings.items():
-            value = bindings[0].value if len(bindings) == 1 else None
+            value = part_of(bindings[0]) if len(bindings) == 1 else None
             if not isinstance(value, ast.Name) or value.id not in parameters:
                 continue
             if program.module.scope_of(value) is not inner:
@@ -107,7 +106,7 @@ def _attribute_with(
         return name.partition(".")[2] or None
     for owner in program.graph.lineage(cls):
         for own, bindings in program.module.scopes[owner].bindings.items():
-            value = bindings[0].value if len(bindings) == 1 else None
+            value = part_of(bindings[0]) if len(bindings) == 1 else None
             if (
                 isinstance(value, ast.Name)
                 and value.id == name

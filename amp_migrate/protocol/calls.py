@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.methods_by_name import name_asked, text_of
-from amp_migrate.model.steps.recognition import EVENTS, Trait
+from amp_migrate.model.steps.recognition import EVENTS, Events, Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.protocol.frames import Frame, identity
 from amp_migrate.protocol.paths import NOTHING, Path, Val
@@ -176,6 +176,23 @@ class Calls:
             if isinstance(default, ast.Constant)
             else NOTHING
         )
+
+
+def hooks_by_name(
+    events: Events, call: ast.Call, scope: Scope
+) -> list[list[Function]]:
+    """The methods that a call finds by their names and that take part in the step, name by name;
+    only those of a name one of which uses the scaler.
+    """
+    groups: dict[str, list[Function]] = {}
+    for one in events.by_name(call, scope):
+        if events.of_function(one) & EVENTS:
+            groups.setdefault(one.name, []).append(one)
+    return [
+        group
+        for group in groups.values()
+        if any(events.of_function(one) & ~Trait.OTHER & EVENTS for one in group)
+    ]
 
 
 def mentioned(node: ast.AST, path: Path, frame: Frame) -> set[str]:

@@ -20,7 +20,7 @@ from amp_migrate.protocol.overriding import Dispatch
 from amp_migrate.protocol.paths import NOTHING, Path
 from amp_migrate.protocol.paths import merged as joined
 from amp_migrate.protocol.relevance import Relevance
-from amp_migrate.protocol.returns import returned
+from amp_migrate.protocol.returns import assigned, returned
 from amp_migrate.protocol.summaries import RETURN, Summaries
 from amp_migrate.protocol.values import Evaluation
 
@@ -174,7 +174,7 @@ class Explorer:
         after = self.expression(statement, paths, frame)
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             after = [
-                self.evaluation.assigned(statement, path, frame)
+                assigned(statement, self.evaluation, path, frame)
                 for path in after
             ]
         if not isinstance(statement, ast.Return):

@@ -14,6 +14,7 @@ from amp_migrate.model.steps.recognition import Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.protocol.aliases import aliases
 from amp_migrate.protocol.broken import Mistake
+from amp_migrate.protocol.calls import hooks_by_name
 from amp_migrate.protocol.diagnostics import Diagnostics, Key
 from amp_migrate.protocol.ends import Here
 from amp_migrate.protocol.exploration import LIMIT, Explorer
@@ -62,7 +63,7 @@ class Analysis:
         try:
             for scope in self._roots():
                 known = dict(self.diagnostics.found)
-                if (
+                if scope.node not in self._unordered and (
                     scope.node not in self.explorer.entered
                     or self._is_called_from_afar(scope)
                 ):
@@ -299,6 +300,19 @@ class Analysis:
             for call in scope.calls
             if self.events.what(call, scope) is kind
         ]
+
+    @cached_property
+    def _unordered(self) -> set[ast.AST]:
+        """Methods that are run by one name, several of which take part in the step: nobody knows
+        what the others have done before.
+        """
+        found: set[ast.AST] = set()
+        for scope in self.program.module.scopes.values():
+            for call in scope.calls:
+                if self.events.what(call, scope) is None:
+                    for methods in hooks_by_name(self.events, call, scope):
+                        found.update(methods if len(methods) > 1 else ())
+        return found
 
     def _roots(self) -> list[Scope]:
         """Scopes to start from: those that nobody in sight calls come first, so that the others

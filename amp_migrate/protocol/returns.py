@@ -1,10 +1,13 @@
-"""What a call gives back: a value with a history, or a name that its caller knows already."""
+"""What calls give: a value with a history, a name that the caller knows already, an object that
+keeps what it was made of.
+"""
 
 from __future__ import annotations
 
 import ast
 
-from amp_migrate.protocol.frames import Frame, identity
+from amp_migrate.protocol.aliases import of_construction
+from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val
 from amp_migrate.protocol.values import Evaluation
 
@@ -21,3 +24,22 @@ def returned(
     if name is None or name.startswith(home) or ":" not in name:
         return NOTHING
     return Val(text=name)
+
+
+def assigned(
+    statement: ast.Assign | ast.AnnAssign | ast.AugAssign,
+    evaluation: Evaluation,
+    path: Path,
+    frame: Frame,
+) -> Path:
+    """The path behind an assignment; `tools.scaler` of `tools = Tools(scaler)` is the scaler."""
+    after = evaluation.assigned(statement, path, frame)
+    made = statement.value
+    if not isinstance(statement, ast.Assign) or not isinstance(made, ast.Call):
+        return after
+    own = place(statement.targets[0], frame, path)
+    for kept, given in of_construction(evaluation.program, made, frame.scope):
+        same = identity(given, frame, path)
+        if own is not None and same is not None:
+            after.env[f"{own}.{kept}"] = Val(text=same)
+    return after

@@ -139,3 +139,10 @@ def test_kernels_are_those_of_the_database(database: dict[str, dict[str, Any]]) 
             differences.append((name, wrong))
     assert differences == []
     assert seen > 500
+
+
+def test_a_window_of_float32_makes_float32() -> None:
+    windowed = [row for row in ops.ROWS if ops.Trait.WINDOWED in row.traits]
+    assert [row.name for row in windowed] == ["stft"]
+    half, window = torch.randn(64).half(), torch.hann_window(16)
+    assert torch.stft(half, 16, window=window, return_complex=True).dtype == torch.complex64

@@ -62,6 +62,8 @@ class Trait(Flag):
     """Draws noise in the dtype of its operand, and takes its logarithm: half draws zeros."""
     WIDEST = auto()
     """Gives the widest dtype of its operands, also of those without dimensions."""
+    WINDOWED = auto()
+    """Multiplies by its `window` first, so that a float32 one makes all of it float32."""
 
 
 class Kernels(Flag):

@@ -161,7 +161,13 @@ ROWS: tuple[Op, ...] = (
     Op("fft.ifftshift", "fft.ifftshift"),
     Op("fft.fftfreq", "fft.fftfreq", tensors=(), result="default"),
     Op("fft.rfftfreq", "fft.rfftfreq", tensors=(), result="default"),
-    Op("stft", "*", result="complex", kernels=NONE),
+    Op(
+        "stft",
+        "*",
+        traits=Trait.WINDOWED,
+        result="complex",
+        kernels=NONE,
+    ),
     Op("istft", "*", traits=Trait.COMPLEX, result="real", kernels=NONE),
     Op(
         "complex",

@@ -98,3 +98,14 @@ def test_the_lowest_of_several_files(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==1.13.1\n")
     (tmp_path / "setup.py").write_text("setup(install_requires=['torch>=1.4'])\n")
     assert target_for(tmp_path, tmp_path) == (1, 4)
+
+
+def test_what_setup_checks_counts_where_nothing_is_required(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text('assert ok, "Requires PyTorch >= 1.3"\n')
+    assert target_for(tmp_path, tmp_path) == (1, 3)
+
+
+def test_what_is_required_comes_before_what_setup_checks(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text('assert ok, "Requires PyTorch >= 1.3"\n')
+    (tmp_path / "requirements.txt").write_text("torch>=1.7\n")
+    assert target_for(tmp_path, tmp_path) == (1, 7)
