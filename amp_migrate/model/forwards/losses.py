@@ -6,26 +6,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from amp_migrate.model.calls.handed_through import handed_through, moved
-from amp_migrate.model.calls.targets import parts
-from amp_migrate.model.dataflow.sources import Part, bound, held, put_into
-from amp_migrate.model.forwards.loss_tables import picked
+from amp_migrate.model.dataflow.sources import Part, bound
+from amp_migrate.model.forwards.loss_origins import (
+    Behind,
+    definition,
+    origins,
+)
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
 from amp_migrate.model.values.kinds import criterion_name
 from amp_migrate.records import NamedTuple
-from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-Behind: TypeAlias = (
-    "tuple[Program, ast.expr | Function | ast.ClassDef | ast.Lambda]"
-)
-"""A program, and in it the name of a library's callable, or the definition of one of its own."""
 
 BCE = {"torch.nn.functional.binary_cross_entropy", "torch.binary_cross_entropy"}
 _LAYER = "torch.nn.BCELoss"
@@ -231,9 +228,9 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
     if isinstance(expr, ast.Lambda):
         yield program, expr
         return
-    definition = _definition(part) if dotted_name(expr) is not None else None
-    if definition is not None:
-        yield definition
+    named = definition(part) if dotted_name(expr) is not None else None
+    if named is not None:
+        yield named
         return
     if program.canonical(expr) is not None:
         yield program, expr
@@ -245,7 +242,7 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
     if members and dotted_name(expr) is None:
         yield from members  # `nets[i].head` is a part of a net, and no net
         return
-    for one in _origins(part):
+    for one in origins(part):
         found = search.at(one, search.deep - 1)
         is_called = isinstance(expr, ast.Call) and one[1] is expr.func
         yield from _made_by(found, search) if is_called else found
@@ -261,101 +258,6 @@ def _made_by(found: tuple[Behind, ...], search: _Search) -> Iterator[Behind]:
         inner = home.scope(node)
         for value in returned(node):
             yield from search.at((home, value, inner), search.deep - 1)
-
-
-def _definition(part: Part) -> Behind | None:
-    """The class or function that a name is, here or in another file."""
-    program, expr, scope = part
-    own = program.graph.class_named(expr, scope) or program.graph.function_at(
-        expr, scope
-    )
-    return (
-        (program, own)
-        if own is not None
-        else program.values.abroad(expr, scope)
-    )
-
-
-def _origins(part: Part) -> Iterator[Part]:
-    """The expressions that an expression gets its value from, or what it holds."""
-    if dotted_name(part[1]) is not None:
-        yield from held(*part)
-        yield from put_into(*part)
-    else:
-        yield from _made(part)
-
-
-def _made(part: Part) -> Iterator[Part]:
-    """The same of what is no name; a factory of another file makes what it returns there, and a
-    class in sight an object of its own, whatever it is given.
-    """
-    program, expr, scope = part
-    if isinstance(expr, ast.Call) and _is_class(program, expr.func, scope):
-        yield program, expr.func, scope
-        return
-    if isinstance(expr, ast.Attribute) and ops.method(expr.attr) is not None:
-        return  # `criterion(p, y).mean()` is no loss
-    entry = picked(part)
-    if entry is not None:
-        yield entry
-        return
-    if not isinstance(expr, ast.Call):
-        yield from _parts(part)
-        return
-    itself = moved(expr)  # `model = model.to(device)`
-    if itself is not None:
-        yield program, itself, scope
-        return
-    factories = _factories(program, expr, scope)
-    if not factories:
-        yield from _parts(part)
-    for home, function in factories:
-        inner = home.scope(function)
-        for one in returned(function):
-            given = handed_through(home, one, expr, inner)
-            if given is not None:
-                yield program, given, scope
-            else:
-                yield picked((home, one, inner), part) or (
-                    home,
-                    one,
-                    inner,
-                )
-
-
-def _factories(
-    program: Program, call: ast.Call, scope: Scope
-) -> list[tuple[Program, Function]]:
-    """The functions of the project that a call runs, those of objects in sight among them."""
-    abroad = program.values.abroad(call.func, scope)
-    if abroad is not None:
-        home, made = abroad
-        return [(home, made)] if isinstance(made, FUNCTIONS) else []
-    own = program.graph.function_at(call.func, scope)
-    if own is not None:
-        return [(program, own)]
-    methods = program.values.callees(call, scope)
-    return [(program, one) for one in methods if _is_plain(one)]
-
-
-def _is_plain(method: Function) -> bool:
-    """Whether a call of a method gives what it returns: nothing wraps it."""
-    return bool(returned(method)) and not method.decorator_list
-
-
-def _parts(part: Part) -> Iterator[Part]:
-    program, expr, scope = part
-    for one, where in parts(program, expr, scope):
-        yield program, one, where
-
-
-def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
-    named = (
-        _definition((program, func, scope))
-        if dotted_name(func) is not None
-        else None
-    )
-    return named is not None and isinstance(named[1], ast.ClassDef)
 
 
 def _attribute(

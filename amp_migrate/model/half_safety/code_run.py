@@ -8,7 +8,8 @@ import ast
 from typing import TypeAlias
 
 from amp_migrate.model.calls.bodies_abroad import body_abroad
-from amp_migrate.model.forwards.losses import Behind, body_of, callables
+from amp_migrate.model.forwards.loss_origins import Behind
+from amp_migrate.model.forwards.losses import body_of, callables
 from amp_migrate.model.half_safety.trail import Unseen
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope

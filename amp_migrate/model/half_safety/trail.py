@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from amp_migrate.flags import Flag, auto
-from amp_migrate.model.forwards.losses import Behind
+from amp_migrate.model.forwards.loss_origins import Behind
 from amp_migrate.model.half_safety.value_parts import Path
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.records import NamedTuple

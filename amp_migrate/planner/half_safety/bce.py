@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from amp_migrate.model.forwards.losses import Behind, bce_behind, body_of
+from amp_migrate.model.forwards.loss_origins import Behind
+from amp_migrate.model.forwards.losses import bce_behind, body_of
 from amp_migrate.model.half_safety.trail import Origin, Place
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from amp_migrate.model.forwards.losses import Behind, body_of, is_bce_given
+from amp_migrate.model.forwards.loss_origins import Behind
+from amp_migrate.model.forwards.losses import body_of, is_bce_given
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
