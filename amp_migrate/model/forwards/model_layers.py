@@ -8,11 +8,12 @@ configuration that appends one class or another.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.found_by_name import found_by_name
 from amp_migrate.model.dataflow.sources import held, put_into
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 
@@ -72,12 +73,14 @@ def _named_once(
 
 def _named(home: Program, place: ast.AST, scope: Scope) -> Iterator[Place]:
     """The classes and tables that a place names, and the functions that it calls."""
+    names = _Names(home, place)
     for node in nodes_in(place):
+        where = names.scope_of(node, scope)
         if isinstance(node, ast.Call):
-            yield from _defined(home, node.func, scope, FUNCTIONS)
+            yield from _defined(home, node.func, where, FUNCTIONS)
         elif isinstance(node, (ast.Name, ast.Attribute)):
-            yield from _defined(home, node, scope, (ast.ClassDef,))
-            yield from _tables(home, node, scope)
+            yield from _defined(home, node, where, (ast.ClassDef,))
+            yield from names.tables(node, where)
     for where, found in found_by_name(home, place, scope):
         yield where, found, where.module.scopes[found]
 
@@ -91,6 +94,66 @@ def _defined(
     found = (home, own) if own is not None else home.values.abroad(name, scope)
     if found is not None and isinstance(found[1], kinds):
         yield *found, found[0].module.scopes[found[1]]
+
+
+class _Names:
+    """The names of a place, of which most hold what the place itself says."""
+
+    def __init__(self, home: Program, place: ast.AST) -> None:
+        self.home = home
+        self.place = place
+        self._own: dict[Scope, bool] = {}
+
+    def scope_of(self, node: ast.AST, otherwise: Scope) -> Scope:
+        """The scope that evaluates a node; `otherwise` for one that was made on the way."""
+        if node not in self.home.module.parents:
+            return otherwise
+        return self.home.module.scope_of(node)
+
+    def tables(
+        self, name: ast.Name | ast.Attribute, scope: Scope
+    ) -> Iterable[Place]:
+        """What a name holds that the place does not say itself."""
+        dotted = dotted_name(name)
+        if dotted is None or dotted == scope.self_name:
+            return ()
+        head, _, rest = dotted.partition(".")
+        home = scope.lookup(head)
+        if home is None:
+            return _tables(self.home, name, scope)
+        hows = {one.how for one in home.bindings.get(head, ())}
+        if hows == {"import"} and home.parent is None:
+            return self.home.remembered(
+                (_Names, home, dotted),
+                lambda: tuple(_tables(self.home, name, scope)),
+            )
+        if head == scope.self_name:
+            is_own = self._is_own_attribute(rest, scope)
+        else:
+            is_own = not rest and "parameter" not in hows and self._is_own(home)
+        return () if is_own else _tables(self.home, name, scope)
+
+    def _is_own_attribute(self, attribute: str, scope: Scope) -> bool:
+        """Whether the class that is the place sets an attribute, and no base or heir of it."""
+        graph, scopes = self.home.graph, self.home.module.scopes
+        cls, key = graph.class_around(scope), f"self.{attribute}"
+        if cls is None or cls is not self.place or "." in attribute:
+            return False
+        family = {*graph.lineage(cls), *graph.heirs(cls)} - {cls}
+        return not any(
+            key in scopes[one].bindings or key in scopes[one].stored
+            for one in family
+        )
+
+    def _is_own(self, scope: Scope) -> bool:
+        """Whether a scope is that of the place, or within it: all that it binds is read anyway."""
+        if scope not in self._own:
+            node = scope.node
+            above = self.home.module.ancestors
+            self._own[scope] = not isinstance(node, ast.Module) and (
+                node is self.place or self.place in above(node)
+            )
+        return self._own[scope]
 
 
 def _tables(home: Program, name: ast.expr, scope: Scope) -> Iterator[Place]:
