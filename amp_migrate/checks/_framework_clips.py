@@ -24,9 +24,9 @@ def framework_clips(program: Program) -> Iterator[tuple[ast.Call, Setting]]:
         by_hand = "backward" in setting.framework.trains
         if not by_hand or not _is_float16(program, setting):
             continue
-        if any(word in setting.scope.module.text for word in _DIVIDES):
+        if any(word in program.module.text for word in _DIVIDES):
             continue
-        for scope in setting.scope.module.scopes.values():
+        for scope in program.module.scopes.values():
             if _goes_backward(scope, _name_of(program, setting)):
                 for call in scope.calls:
                     row = clipper(program.canonical(call.func))

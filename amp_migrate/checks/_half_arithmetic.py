@@ -58,6 +58,7 @@ def _computes(
         half(operand)
         for node in nodes_in(function)
         if (operand := _operand(program, node)) is not None
+        and not _is_differentiated(program, node)
     ):
         return True
     return hops > 0 and any(
@@ -79,6 +80,15 @@ def _bare(program: Program, expr: ast.expr, scope: Scope) -> ast.expr:
             expr = expr.left
         else:
             return expr
+
+
+def _is_differentiated(program: Program, node: ast.AST) -> bool:
+    """`torch.autograd.grad(score.sum(), image)`, for which the value does not count."""
+    return any(
+        isinstance(above, ast.Call)
+        and program.canonical(above.func) == "torch.autograd.grad"
+        for above in program.module.ancestors(node)
+    )
 
 
 def _operand(program: Program, node: ast.AST) -> ast.expr | None:

@@ -25,6 +25,7 @@ from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.rewrite.edits import AddArgument
 
 RULE = Rule("scaler-for-bf16", severity="info")
+_LISTED = (ast.Tuple, ast.List, ast.Set)
 _ALWAYS = (
     "bfloat16 has the range of float32 and needs no scaler, which costs a "
     "synchronisation per step; switch it off"
@@ -114,6 +115,20 @@ def _asks_for_dtype(
         if test is not None
         for node in shallow(test)
         if isinstance(node, ast.expr)
+        and not _is_compared_with_text(program, node)
+    )
+
+
+def _is_compared_with_text(program: Program, node: ast.expr) -> bool:
+    """`args.dtype` of `args.dtype in ("float16", "bfloat16")`: a setting, and no dtype."""
+    test = program.module.parents[node]
+    if not isinstance(test, ast.Compare) or test.left is not node:
+        return False
+    right = test.comparators[0]
+    listed = right.elts if isinstance(right, _LISTED) else [right]
+    return all(
+        isinstance(one, ast.Constant) and isinstance(one.value, str)
+        for one in listed
     )
 
 
@@ -174,11 +189,7 @@ def _asks_for_bf16(
     if not is_one_variable(program, (given.left, scope), (dtype, where)):
         return False
     right = given.comparators[0]
-    listed = (
-        right.elts
-        if isinstance(right, (ast.Tuple, ast.List, ast.Set))
-        else [right]
-    )
+    listed = right.elts if isinstance(right, _LISTED) else [right]
     named = [
         (program.canonical(one) or "").removeprefix("torch.") for one in listed
     ]

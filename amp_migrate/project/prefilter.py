@@ -129,7 +129,7 @@ def hides_words(data: bytes, notebook: bool = False) -> bool:
 
 def trains_with_amp(data: bytes) -> bool:
     """Tell whether these bytes can hold a step, or a part of one, in mixed precision."""
-    if b"ightning" in data and b"Trainer(" in data and b"precision" in data:
+    if b"precision" in data and _makes_trainer(data):
         return True
     if not names_amp(data):
         return False

@@ -196,7 +196,17 @@ class Owners:
             for one in among
             if own == self._whole_model(one) or self._is_within(one, whole)
         ]
+        same = [one for one in same if not self._are_apart(name, one)]
         return list(dict.fromkeys((name, *same)))
+
+    def _are_apart(self, name: str, other: str) -> bool:
+        """Whether two objects of a class keep each its own: `actor.optimizer`, `critic.optimizer`,
+        made by one line of their constructor.
+        """
+        made = self.optimizers[name][0] is self.optimizers[other][0]
+        holder, _, last = name.rpartition(".")
+        another, _, word = other.rpartition(".")
+        return made and last == word and holder != another
 
     def _whole_model(self, name: str) -> tuple[object, ...] | None:
         """`net` of `Adam(net.parameters())`, and where that has its value from."""
@@ -227,7 +237,10 @@ class Owners:
         models = list(models)
         named = {n for n in among for m in models if self.claims(n, m)}
         named |= {n for n in among if self._is_within(n, models)}
-        return [n for n in among if n in named] or None
+        holders = {model.rpartition(".")[0] for model in models}
+        own = [n for n in named if n.rpartition(".")[0] in holders]
+        others = {n for n in named for one in own if self._are_apart(n, one)}
+        return [n for n in among if n in named - others.difference(own)] or None
 
 
 def _unwrapped(model: ast.expr) -> ast.expr:
