@@ -19,7 +19,7 @@ from amp_migrate.model.tensors.fact import (
     origin_of,
     promoted,
 )
-from amp_migrate.model.tensors.iteration import iterated
+from amp_migrate.model.tensors.iteration import iterated, taken
 from amp_migrate.model.values.stored_attributes import stored_values
 
 if TYPE_CHECKING:
@@ -53,18 +53,23 @@ def of_binding(inference: Inference, binding: Binding) -> Fact:
     if binding.how == "augmented" and isinstance(statement, ast.AugAssign):
         return _augmented(inference, statement, fact, scope)
     if binding.how == "for":
-        return iterated(inference, binding, fact, scope)
+        return iterated(inference, binding)
     if binding.how in ("assign", "walrus"):
-        place = None if _has_star(statement) else binding.index
-        whole = fact if place is None else fact.element(place)
-        if isinstance(binding.value, ast.Constant):
-            return join([whole, *_set_from_outside(inference, binding)])
-        if fact.container:
-            return _filled(inference, binding, whole)
-        if whole.origin and _is_written(inference, binding):
-            return whole._replace(origin=Origin.NETWORK)
-        return whole
+        return taken(inference, binding) or _assigned(inference, binding, fact)
     return inference.unseen(binding.value)
+
+
+def _assigned(inference: Inference, binding: Binding, fact: Fact) -> Fact:
+    """What an assignment gives its name of a value, or of one of its parts."""
+    place = None if _has_star(binding.statement) else binding.index
+    whole = fact if place is None else fact.element(place)
+    if isinstance(binding.value, ast.Constant):
+        return join([whole, *_set_from_outside(inference, binding)])
+    if fact.container:
+        return _filled(inference, binding, whole)
+    if whole.origin and _is_written(inference, binding):
+        return whole._replace(origin=Origin.NETWORK)
+    return whole
 
 
 def _has_star(statement: ast.AST) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.fact import (
     NUMBER,
@@ -15,26 +16,79 @@ from amp_migrate.model.tensors.fact import (
 from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
 if TYPE_CHECKING:
+    from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
 
 
-def iterated(
-    inference: Inference, binding: Binding, fact: Fact, scope: Scope
-) -> Fact:
+def iterated(inference: Inference, binding: Binding) -> Fact:
     """What a loop gives its variable."""
-    value = binding.value
-    if value is None:
+    if binding.value is None:
         return UNKNOWN
-    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
-        return _rows(inference, value, scope)
-    place = binding.index
-    if value.func.id == "range":
+    return _drawn(inference, binding.value, binding.index)
+
+
+def taken(inference: Inference, binding: Binding) -> Fact | None:
+    """What `_, first = next(rows)` gives of `rows = enumerate(scores)`; None of all else."""
+    drawn = drawn_from(inference.program, binding)
+    if drawn is None:
+        return None
+    return _drawn(inference, drawn, binding.index)
+
+
+def drawn_from(program: Program, binding: Binding) -> ast.expr | None:
+    """`rows` of `_, first = next(rows)`, where `rows = enumerate(scores)`."""
+    call = binding.value
+    if not isinstance(call, ast.Call) or dotted_name(call.func) != "next":
+        return None
+    if len(call.args) != 1 or not _is_paired(_made(program, call.args[0])):
+        return None
+    return call.args[0]
+
+
+def _drawn(inference: Inference, expr: ast.expr, place: int | None) -> Fact:
+    """What each step through a value gives, or the part of it at a place."""
+    rows = rows_of(inference.program, expr, place)
+    if rows is None:
         return NUMBER
+    return _rows(inference, rows, inference.program.module.scope_of(rows))
+
+
+def rows_of(
+    program: Program, expr: ast.expr, place: int | None
+) -> ast.expr | None:
+    """What a loop takes one row of at each step, `scores` of `enumerate(scores)` at place 1; None
+    where it counts.
+    """
+    value = _made(program, expr)
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+        return value
+    if value.func.id == "range":
+        return None
     if value.func.id == "enumerate" and value.args:
-        return NUMBER if place == 0 else _rows(inference, value.args[0], scope)
+        return None if place == 0 else value.args[0]
     if value.func.id == "zip" and place is not None and place < len(value.args):
-        return _rows(inference, value.args[place], scope)
-    return _rows(inference, value, scope)
+        return value.args[place]
+    return value
+
+
+def _made(program: Program, expr: ast.expr) -> ast.expr:
+    """The call that made an iterator which a name holds, `rows = enumerate(scores)`."""
+    if not isinstance(expr, ast.Name):
+        return expr
+    bindings = program.reaching.at(expr, expr.id).bindings
+    only = bindings[0] if len(bindings) == 1 else None
+    if only is None or only.how != "assign" or only.index is not None:
+        return expr
+    made = only.value
+    return made if made is not None and _is_paired(made) else expr
+
+
+def _is_paired(made: ast.expr) -> bool:
+    """`enumerate(scores)`, `zip(scores, masks)`"""
+    return isinstance(made, ast.Call) and dotted_name(made.func) in (
+        "enumerate",
+        "zip",
+    )
 
 
 def listed(

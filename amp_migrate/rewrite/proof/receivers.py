@@ -16,6 +16,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fields import given_to_field
+from amp_migrate.model.tensors.iteration import drawn_from, rows_of
 from amp_migrate.model.tensors.parameters import arguments, spread_arguments
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.model.values.literals import number
@@ -329,10 +330,16 @@ class Receivers:
         if value is None or binding.statement not in module.parents:
             return False
         scope = module.scope_of(value)
+        drawn = drawn_from(self.program, binding)
+        if drawn is not None or binding.how == "for":
+            rows = rows_of(self.program, drawn or value, binding.index)
+            return rows is not None and self.made(
+                rows, module.scope_of(rows), deep
+            )
         if binding.index is not None and binding.how == "assign":
             return self.part(value, binding.index, scope, deep)
         # The rows of a tensor are tensors, and what is added to one stays one.
-        is_whole = binding.how in ("assign", "walrus", "augmented", "for")
+        is_whole = binding.how in ("assign", "walrus", "augmented")
         return is_whole and self.made(value, scope, deep)
 
 
