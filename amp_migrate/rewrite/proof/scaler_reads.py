@@ -12,6 +12,23 @@ from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 
+_PERHAPS = (
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Lambda,
+    ast.comprehension,
+    ast.GeneratorExp,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.Try,
+    ast.Match,
+)
+"""What may leave out what stands in it."""
+
 
 class ScalerReads(RewrittenFile):
     """The scalers of a file, and their steps."""
@@ -38,7 +55,10 @@ class ScalerReads(RewrittenFile):
         if dotted.partition(".")[0] in self.introduced.given:
             return
         if not stepped:
-            if not self._trains(node, dotted, ()):
+            if not (
+                self._trains(node, dotted, ())
+                or self._is_asked_with(node, dotted, scope)
+            ):
                 yield self.failure(
                     node,
                     f"`{dotted}` may have no value there: not every call of it trains",
@@ -93,6 +113,48 @@ class ScalerReads(RewrittenFile):
             )
         )
 
+    def _is_asked_with(self, node: ast.expr, dotted: str, scope: Scope) -> bool:
+        """Whether what the scaler is set beside is asked for something whenever the scaler is read:
+        `torch.save({"optimizer": self.optimizer.state_dict(), ...})` already fails where nothing
+        trains.
+        """
+        before = self._sure_before(node)
+        for call in scope.calls:
+            func = call.func
+            if not isinstance(func, ast.Attribute):
+                continue
+            owner = dotted_name(func.value)
+            if (
+                owner is not None
+                and not self.forms.is_scaler(func.value)
+                and self._is_sure(call, before)
+                and self._is_made_beside(node, dotted, owner, is_asked=True)
+            ):
+                return True
+        return False
+
+    def _sure_before(self, node: ast.expr) -> set[ast.AST]:
+        """The statement of a node, and what has run to its end in its function by then."""
+        module = self.program.module
+        found: set[ast.AST] = set()
+        for one in (node, *module.ancestors(node)):
+            if isinstance(one, FUNCTIONS):
+                break
+            if isinstance(one, ast.stmt):
+                block = module.block_of(one)
+                found.update(block[: block.index(one)])
+                found.add(one)
+        return found
+
+    def _is_sure(self, call: ast.Call, statements: set[ast.AST]) -> bool:
+        """Whether a call runs whenever one of some statements does."""
+        for one in self.program.module.ancestors(call):
+            if isinstance(one, _PERHAPS):
+                return False
+            if isinstance(one, ast.stmt):
+                return one in statements
+        return False
+
     def _trains_beside(self, node: ast.expr, scope: Scope) -> bool:
         """Whether a backward pass or a step runs whenever a node of the same body does."""
         around = set(self._conditions(node))
@@ -118,14 +180,18 @@ class ScalerReads(RewrittenFile):
         return self.program.reaching.at(scaler, dotted).certain
 
     def _is_made_beside(
-        self, node: ast.expr, dotted: str, optimizer: str
+        self,
+        node: ast.expr,
+        dotted: str,
+        optimizer: str,
+        is_asked: bool = False,
     ) -> bool:
         """Whether the scaler is set behind each statement that sets an optimizer, or was before, so
         that where the one has a value, the other has.
         """
         homes = self._homes(optimizer, self.program.module.scope_of(node))
         made = [b for home in homes for b in home.bindings.get(optimizer, ())]
-        if self._is_no_none(node, optimizer):
+        if is_asked or self._is_no_none(node, optimizer):
             made = [b for b in made if not _is_none(b.value)]
         beside = [b for home in homes for b in home.bindings.get(dotted, ())]
         set_here = [one.statement for one in beside]
