@@ -5,11 +5,12 @@ the calls of the same object that lead there.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.dataflow.body_events import is_of_same_object
-from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -65,10 +66,58 @@ def has_run_at_calls(
     if not sites or not own or not entry.is_followed(function):
         return False
     calls = [(program.module.statement_of(c), s) for c, s, _ in sites]
+    known = [*statements, *_calls_that_run(program, statements)]
     return all(
-        any(has_run(program, one, call) for one in statements)
+        any(has_run(program, one, call) for one in known)
         or has_run_at_calls(program, statements, where, hops - 1)
         for call, where in calls
+    )
+
+
+def _calls_that_run(
+    program: Program, statements: Collection[ast.stmt]
+) -> Iterator[ast.stmt]:
+    """Statements that call a method of their own object, which runs one of some statements whatever
+    its arguments are: `self.model = self.build()` for a move in `build`.
+    """
+    module = program.module
+    for one in statements:
+        home = module.scope_of(one)
+        method = home.node
+        if isinstance(method, FUNCTIONS) and _always_runs(home, one):
+            for call, caller, _ in program.reaching.entry.sites(method):
+                statement = module.statement_of(call)
+                if isinstance(statement, ast.Assign | ast.Expr) and (
+                    statement.value is call
+                    and is_of_same_object(call, caller.self_name)
+                    and _runs_only(program, method, caller)
+                ):
+                    yield statement
+
+
+def _always_runs(home: Scope, statement: ast.stmt) -> bool:
+    """Whether a call of a function runs one of its statements before it comes back."""
+    body = home.body
+    if statement not in body or not isinstance(home.node, ast.FunctionDef):
+        return False
+    before = body[: body.index(statement)]
+    is_generator = any(
+        isinstance(node, ast.Yield | ast.YieldFrom)
+        for one in body
+        for node in nodes_in(one)
+    )
+    return not is_generator and not any(
+        isinstance(node, ast.Return) for one in before for node in nodes_in(one)
+    )
+
+
+def _runs_only(program: Program, method: Function, caller: Scope) -> bool:
+    """Whether no heir of a caller's class puts another method in the place of this one."""
+    graph = program.graph
+    cls = graph.class_around(caller)
+    return cls is not None and all(
+        graph.method(one, method.name) is method
+        for one in (cls, *graph.heirs(cls))
     )
 
 
