@@ -212,9 +212,12 @@ def _grown(
     project: Project,
 ) -> dict[str, ProgramText]:
     """The files with those that they ask for, and those that these ask for, as long as it is a
-    program and no library.
+    program and no library. All rounds together may cost what the last of them may.
+
+    Raises BudgetEndedError where they cost more.
     """
     grown = dict(texts)
+    spent = 0
     for _ in range(_ROUNDS):
         more = {
             real: text
@@ -224,7 +227,11 @@ def _grown(
         if not more or len(grown) + len(more) > MOST_FILES:
             break
         grown |= more
-        company = _company(grown, settings, project)
+        steps = for_program(_texts(grown)) - spent
+        with at_most(steps) as budget:
+            before = budget.left
+            company = _company(grown, settings, project)
+            spent += before - budget.left
     return grown
 
 
@@ -241,8 +248,7 @@ def _company(
     from amp_migrate.pipeline.migrate import company_of
 
     try:
-        with at_most(for_program(_texts(texts))):
-            return company_of(_texts(texts), settings, project)
+        return company_of(_texts(texts), settings, project)
     except (BudgetEndedError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from amp_migrate.config import Settings
+from amp_migrate.model import budget
 from amp_migrate.outcome import FileOutcome, FileStatus, LoopOutcome
 from amp_migrate.pipeline import programs
 from amp_migrate.pipeline.grouping import conflicts, joined
@@ -143,6 +144,33 @@ def test_rounds_end(migrator: Migrator, write: Write) -> None:
     assert len(migrator.asked) == programs._ROUNDS
     assert len(migrator.rounds) == 2
     assert set(statuses(program).values()) == {"refused"}
+
+
+@pytest.mark.parametrize(("steps", "rounds", "done"), [(40, 7, "refused"), (80, 9, "migrated")])
+def test_rounds_cost_together_what_the_last_may(
+    migrator: Migrator,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: int,
+    rounds: int,
+    done: str,
+) -> None:
+    """Ten steps a file and a round; where they are too many, each file is planned alone."""
+
+    def company_of(
+        texts: Mapping[str, str], settings: Settings, around: Project
+    ) -> tuple[str, ...]:
+        for _ in range(10 * len(texts)):
+            budget.spend()
+        return migrator.company_of(texts, settings, around)
+
+    monkeypatch.setattr(sys.modules["amp_migrate.pipeline.migrate"], "company_of", company_of)
+    monkeypatch.setattr(programs, "for_program", lambda texts: steps * len(texts))
+    files = [write(f"{number}.py", f"# wants {number + 1}.py\n") for number in range(9)]
+    files.append(write("9.py", "loop\n"))
+    program = together(files[0], *files[1:])
+    assert statuses(program)["0.py"] == done
+    assert len(migrator.asked) + (done == "refused") == rounds
 
 
 def test_a_library_joins_nobody(migrator: Migrator, write: Write) -> None:
