@@ -75,12 +75,12 @@ def _named(home: Program, place: ast.AST, scope: Scope) -> Iterator[Place]:
     """The classes and tables that a place names, and the functions that it calls."""
     names = _Names(home, place)
     for node in nodes_in(place):
-        where = names.scope_of(node, scope)
+        inner = names.scope_of(node, scope)
         if isinstance(node, ast.Call):
-            yield from _defined(home, node.func, where, FUNCTIONS)
+            yield from _defined(home, node.func, inner, FUNCTIONS)
         elif isinstance(node, (ast.Name, ast.Attribute)):
-            yield from _defined(home, node, where, (ast.ClassDef,))
-            yield from names.tables(node, where)
+            yield from _defined(home, node, inner, (ast.ClassDef,))
+            yield from names.tables(node, inner)
     for where, found in found_by_name(home, place, scope):
         yield where, found, where.module.scopes[found]
 
