@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls.computing_functions import only_computes
 from amp_migrate.model.calls.found_by_name import found_by_name
 from amp_migrate.model.calls.targets import kept_functions, makers
-from amp_migrate.model.classes.bases_abroad import called_of_base
-from amp_migrate.model.classes.class_methods import fitting_methods, methods_of
+from amp_migrate.model.classes.bases_abroad import Class, called_of_base
+from amp_migrate.model.classes.class_methods import (
+    fitting_anywhere,
+    fitting_methods,
+    methods_of,
+)
 from amp_migrate.model.classes.classes_by_text import (
     classes_by_text,
     imports_by_text,
@@ -24,15 +28,15 @@ from amp_migrate.model.classes.factories import (
     behind,
     called,
     out_of_tables,
-    put_by_decorators,
 )
+from amp_migrate.model.classes.imported_tables import imported_tables
 from amp_migrate.model.classes.looked_up import module_searched
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.model.syntax.module import Function, Module, Scope, is_abstract
+from amp_migrate.model.syntax.module import Function, Scope, is_abstract
 from amp_migrate.model.values.kinds import Kind, criterion_name, library_kind
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
@@ -48,9 +52,7 @@ def possible(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[Function]:
     """What `call` may run in this program, where the class of the model is not known."""
-    method, kind = _method(program, call, scope), Kind.MODEL
-    if method is None and _is_unknown_loss(program, call, scope):
-        method, kind = "forward", Kind.CRITERION
+    method, kind = _asked(program, call, scope)
     if method is not None:
         for cls in module_classes(program, kind):
             yield from fitting_methods(program, cls, method, call)
@@ -88,16 +90,14 @@ def methods_abroad(
                 (foreign[0], one) for one in _of_class(*foreign, func.attr)
             )
             return
-    method, kind = _method(program, call, scope), Kind.MODEL
-    if method is None and _is_unknown_loss(program, call, scope):
-        method, kind = "forward", Kind.CRITERION
+    method, kind = _asked(program, call, scope)
     if method is not None:
-        found = _imported_classes(program, kind)
-        if kind is Kind.CRITERION:
-            found = [*found, *_models_of_tables(program)]
-        for home, cls in found:
-            run = fitting_methods(home, cls, method, call)
-            yield from ((home, one) for one in run)
+        run = (
+            one
+            for home, cls in _all_classes(program, kind)
+            for one in fitting_anywhere(home, cls, method, call)
+        )
+        yield from dict.fromkeys(one for one in run if one[0] is not program)
 
 
 def _of_class(
@@ -121,6 +121,16 @@ def _of_class(
                 for body in methods_of(program, one, method)
                 if body not in found
             )
+
+
+def _asked(
+    program: Program, call: ast.Call, scope: Scope
+) -> tuple[str | None, Kind]:
+    """What a call runs of a model or a loss of which nothing tells the class."""
+    method = _method(program, call, scope)
+    if method is None and _is_unknown_loss(program, call, scope):
+        return "forward", Kind.CRITERION
+    return method, Kind.MODEL
 
 
 def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
@@ -233,14 +243,20 @@ def module_classes(
     return program.remembered((module_classes, kind), found)
 
 
-def _imported_classes(
-    program: Program, kind: Kind
-) -> list[tuple[Program, ast.ClassDef]]:
+def _all_classes(program: Program, kind: Kind) -> Iterator[Class]:
+    """Those that a model or a loss may be of, here and in other files."""
+    yield from ((program, cls) for cls in module_classes(program, kind))
+    yield from _imported_classes(program, kind)
+    if kind is Kind.CRITERION:
+        yield from _models_of_tables(program)
+
+
+def _imported_classes(program: Program, kind: Kind) -> list[Class]:
     """The classes that the program's calls name in other files of the project; of a function
     there, those of its file, any of which it may make.
     """
 
-    def found() -> list[tuple[Program, ast.ClassDef]]:
+    def found() -> list[Class]:
         own = {resolved(file.path) for file in program.module.files}
         return list(
             dict.fromkeys(
@@ -262,7 +278,7 @@ def _all_named(program: Program) -> tuple[Definition, ...]:
     def found() -> tuple[Definition, ...]:
         files, scopes = program.module.files, program.module.scopes
         named = [one for s in scopes.values() for one in _named(program, s)]
-        named += [one for file in files for one in _in_tables(file)]
+        named += [one for file in files for one in imported_tables(file)]
         named += [
             one
             for file in files
@@ -345,51 +361,23 @@ def _is_computed_module(program: Program, expr: ast.expr) -> bool:
 _IMPORTERS = ("importlib.import_module", "importlib.__import__")
 
 
-def _models_of_tables(program: Program) -> list[tuple[Program, ast.ClassDef]]:
+def _models_of_tables(program: Program) -> list[Class]:
     """Modules out of tables, which are losses as well as models."""
 
-    def found() -> list[tuple[Program, ast.ClassDef]]:
+    def found() -> list[Class]:
         held = (
-            one for file in program.module.files for one in _in_tables(file)
+            one
+            for file in program.module.files
+            for one in imported_tables(file)
         )
         return [pair for one in held for pair in _classes_of(*one, Kind.MODEL)]
 
     return program.remembered(_models_of_tables, found)
 
 
-def _in_tables(file: Module) -> Iterator[Definition]:
-    """The classes that the variables hold which a file imports: `MODELS["unet"]()`."""
-    for origin in (
-        file.imports.names.values() if file.neighbours is not None else ()
-    ):
-        found = (
-            file.neighbours.variable(origin)
-            if file.neighbours is not None
-            else None
-        )
-        home, bindings = found if found is not None else (None, ())
-        if home is not None:
-            key, root = origin.rpartition(".")[2], home.module.root
-            yield from put_by_decorators(home, key, root)
-        for value in (one.value for one in bindings if one.value is not None):
-            for node in ast.walk(value):
-                if home is not None and isinstance(
-                    node, (ast.Name, ast.Attribute)
-                ):
-                    scope = home.module.root
-                    own = home.graph.class_named(node, scope)
-                    one = (
-                        (home, own)
-                        if own is not None
-                        else home.values.abroad(node, scope)
-                    )
-                    if one is not None:
-                        yield one
-
-
 def _classes_of(
     home: Program, node: Function | ast.ClassDef, kind: Kind
-) -> Iterator[tuple[Program, ast.ClassDef]]:
+) -> Iterator[Class]:
     if not isinstance(node, ast.ClassDef):
         if not only_computes(home, node):
             yield from ((home, cls) for cls in module_classes(home, kind))
