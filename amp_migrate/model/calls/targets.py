@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _DEEP = 8
+_MADE_DEEP = 20
+"""A model passes from its class through a table, a factory, wrappers, `.to(...)` and calls."""
 _SET = "self.forward"
 
 
@@ -190,7 +192,7 @@ def _bound_methods(
 
 
 def made_classes(
-    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _MADE_DEEP
 ) -> Iterator[ast.ClassDef]:
     """Every class of this program that an expression may be an instance of, whichever branch of a
     factory or entry of a table makes it.
@@ -200,7 +202,7 @@ def made_classes(
 
 
 def makers(
-    program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
+    program: Program, expr: ast.expr, scope: Scope, deep: int = _MADE_DEEP
 ) -> tuple[ast.ClassDef | ast.expr, ...]:
     """The same, and the names that are imported from elsewhere, which may be further classes.
     Asked once per part and depth: there are far more ways to a part than parts.
