@@ -18,6 +18,7 @@ from amp_migrate.model.syntax.module import (
     Scope,
     returned,
 )
+from amp_migrate.model.values.call_values import KEEPS
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.torch_facts import ops
 
@@ -259,11 +260,11 @@ def parts(
             inner = program.scope(function)
             yield from ((one, inner) for one in returned(function))
             return
-        if (
-            isinstance(expr.func, ast.Attribute)
-            and dotted_name(expr.func) is None
+        func = expr.func
+        if isinstance(func, ast.Attribute) and (
+            func.attr in KEEPS or dotted_name(func) is None
         ):
-            yield expr.func.value, scope
+            yield func.value, scope
         yield expr.func, scope
         yield from ((arg, scope) for arg in expr.args)
     elif isinstance(expr, ast.IfExp):

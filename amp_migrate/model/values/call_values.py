@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
     from amp_migrate.model.values.value_kinds import Values
 
-_KEEPS = {
+KEEPS = {
     "to",
     "cuda",
     "cpu",
@@ -47,6 +47,7 @@ _KEEPS = {
     "requires_grad_",
     "share_memory",
 }
+"""Methods of a model that give the model back."""
 _MOVED = (Kind.MODEL, Kind.CRITERION)
 _COPIES = {"copy.deepcopy", "copy.copy"}
 _HOLDERS = {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}
@@ -193,7 +194,7 @@ class CallValues:
         if self.module.canonical(expr.func) in _COPIES and expr.args:
             return self.values.of(expr.args[0], scope)
         if not (
-            isinstance(expr.func, ast.Attribute) and expr.func.attr in _KEEPS
+            isinstance(expr.func, ast.Attribute) and expr.func.attr in KEEPS
         ):
             return UNKNOWN
         value = self.values.of(expr.func.value, scope)
