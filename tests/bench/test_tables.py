@@ -1,4 +1,4 @@
-"""The tables of docs/measured.md can be made anew."""
+"""The tables of docs/measured/ can be made anew."""
 
 from __future__ import annotations
 
