@@ -188,7 +188,7 @@ def company_of(
     """
     if any("apex" in text for text in texts.values()):
         return migrate_texts(texts, settings, project).company
-    return _planned(program_of(texts), settings, project).company
+    return _planned(program_of(texts), settings, project, hold=True).company
 
 
 class _Planned(NamedTuple):
@@ -219,7 +219,15 @@ def _planned(
     if blocked or switches:
         return made()[1]
     # The planner is kept, too: it holds the project, so that no other one gets its identity.
-    return program.remembered((_planned, settings, id(project), hold), made)[1]
+    key = (_planned, settings, id(project))
+    known: dict[bool, tuple[Planner, _Planned]]
+    known = program.remembered(key, dict)
+    held = known.get(True)
+    if held is not None and not held[1].company:
+        return held[1]  # nothing was put off for other files
+    if hold not in known:
+        known[hold] = made()
+    return known[hold][1]
 
 
 def _with_apex(
