@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.found_by_name import found_by_name
+from amp_migrate.model.classes.module_tables import of_module_tables
 from amp_migrate.model.dataflow.sources import Part, held
 from amp_migrate.model.files.neighbours import Definition, program_of
 from amp_migrate.model.naming.names import dotted_name
@@ -168,6 +169,7 @@ def called(program: Program, scope: Scope) -> Iterator[Definition]:
             yield one
         elif isinstance(call.func, ast.Attribute):
             yield from _registered(program, call.func.value, scope)
+            yield from of_module_tables(program, call.func, scope)
 
 
 def _registered(

@@ -22,6 +22,7 @@ from amp_migrate.model.classes.class_methods import (
 )
 from amp_migrate.model.classes.classes_by_text import (
     classes_by_text,
+    classes_of_named_modules,
     imports_by_text,
 )
 from amp_migrate.model.classes.factories import (
@@ -29,7 +30,10 @@ from amp_migrate.model.classes.factories import (
     called,
     out_of_tables,
 )
-from amp_migrate.model.classes.imported_tables import imported_tables
+from amp_migrate.model.classes.imported_tables import (
+    homes_of_tables,
+    imported_tables,
+)
 from amp_migrate.model.classes.looked_up import module_searched
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
@@ -228,7 +232,7 @@ def says_no_class(program: Program, name: ast.expr) -> bool:
     is_factory = made is not None and not isinstance(made[1], ast.ClassDef)
     dotted = dotted_name(name) or ""
     is_table = imported_variable(program, dotted, scope) is not None
-    return is_factory or is_table or bool(imported.exported(searched, scope))
+    return is_factory or is_table or imported.is_module(searched, scope)
 
 
 def module_classes(
@@ -294,8 +298,8 @@ def _all_named(program: Program) -> tuple[Definition, ...]:
 
 
 def _by_text(program: Program, others: list[Program]) -> list[Definition]:
-    """What may be imported by a text: here, in a function of another file that is called, or in a
-    module of which everything is imported.
+    """What may be imported by a text: here, in a function of another file that is called, in a
+    module of which everything is imported, or one of which a table is.
     """
     stars = [
         file.neighbours.module(star)
@@ -304,15 +308,15 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
         for star in file.imports.stars
     ]
     near = [one for one in stars if one is not None]
-    if not any(map(imports_by_text, dict.fromkeys([program, *others, *near]))):
-        return []
+    for file in program.module.files:
+        near += homes_of_tables(file)
+    importing = list(dict.fromkeys([program, *others, *near]))
+    found = [one for i in importing for one in classes_of_named_modules(i)]
+    if any(map(imports_by_text, importing)):
+        files = [file.neighbours for file in program.module.files]
+        found += classes_by_text(near for near in files if near is not None)
     own = {resolved(one.path) for one in program.module.files}
-    files = [file.neighbours for file in program.module.files]
-    return [
-        one
-        for one in classes_by_text(near for near in files if near is not None)
-        if resolved(one[0].module.path) not in own
-    ]
+    return [one for one in found if resolved(one[0].module.path) not in own]
 
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:

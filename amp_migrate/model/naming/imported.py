@@ -100,19 +100,28 @@ class Imported:
         """What the module of the project that `expr` names has names for; nothing where it is no
         module of the project.
         """
-        neighbours = scope.module.neighbours
-        canonical = self.module.canonical(expr)
-        if (
-            neighbours is None
-            or canonical is None
-            or canonical.startswith("torch.")
-        ):
+        near = scope.module.neighbours
+        name = self._near(expr, scope)
+        if near is None or name is None:
             return []
-        return (
-            neighbours.exported(canonical)
-            if self.is_import(expr, scope)
-            else []
-        )
+        return near.exported(name)
+
+    def is_module(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether `expr` names a module of the project."""
+        near = scope.module.neighbours
+        name = self._near(expr, scope)
+        if near is None or name is None:
+            return False
+        return near.module(name) is not None
+
+    def _near(self, expr: ast.expr, scope: Scope) -> str | None:
+        """The name of what is imported, unless that is of torch."""
+        name = self.module.canonical(expr)
+        if name is None or name.startswith("torch."):
+            return None
+        if not self.is_import(expr, scope):
+            return None
+        return name
 
     def is_import(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether the head of a dotted name is an import, and nothing else, as seen from there."""
