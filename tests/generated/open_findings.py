@@ -9,7 +9,6 @@ from tests.generated.axes import AXES, Spec
 OPEN: dict[str, set[str]] = {}
 
 OPEN_ATTACKS = {
-    "gradient_by_operator": "`attrgetter` that reads a gradient",
     "generalised_iou": "the size of an image as the default of a parameter",
     "partial_method": "a method made by `functools.partialmethod`",
     "second_difference_of_a_path": "differences of neighbours, divided by a small step",
