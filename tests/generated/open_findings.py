@@ -9,7 +9,6 @@ from tests.generated.axes import AXES, Spec
 OPEN: dict[str, set[str]] = {}
 
 OPEN_ATTACKS = {
-    "generalised_iou": "the size of an image as the default of a parameter",
     "second_difference_of_a_path": "differences of neighbours, divided by a small step",
 }
 """Attacks that still succeed, by what the analysis does not see."""

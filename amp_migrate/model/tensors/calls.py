@@ -9,7 +9,7 @@ from amp_migrate.model.calls.methods_elsewhere import method_elsewhere
 from amp_migrate.model.gradients.flow import functions_run
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.tensors.array_dtypes import of_array
-from amp_migrate.model.tensors.bounds import clamped, hull
+from amp_migrate.model.tensors.bounds_of_calls import bounds_given
 from amp_migrate.model.tensors.dimensions import drawn_from, settled
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -29,6 +29,7 @@ from amp_migrate.model.tensors.fact import (
     widest,
 )
 from amp_migrate.model.tensors.held import held_half
+from amp_migrate.model.tensors.lambdas import got_from
 from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.other_files import (
     of_model_elsewhere,
@@ -46,15 +47,13 @@ from amp_migrate.model.tensors.sparse_results import with_sparse
 from amp_migrate.model.tensors.spelling import (
     names_its_type,
     operands,
-    operands_and_others,
     spelled,
 )
 from amp_migrate.model.values.kinds import Kind, Value
 from amp_migrate.model.values.literals import number
-from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 from amp_migrate.torch_facts.ops import Op, Policy, Spelling, Trait
-from amp_migrate.torch_facts.ops.row import Bounds
 
 if TYPE_CHECKING:
     from amp_migrate.model.tensors.inference import Inference
@@ -142,7 +141,7 @@ def operator(
         made = settled(inference, op, made, operands(found, call), scope)
     return made._replace(
         sparse=op.sparse or _stays_sparse(op, facts),
-        bounds=_bounds(found, call, scope, facts) or made.bounds,
+        bounds=bounds_given(inference, found, call, scope) or made.bounds,
     )
 
 
@@ -177,42 +176,6 @@ def _keeps_dtype(found: Spelling, call: ast.Call) -> bool:
 
 def _has_out(call: ast.Call) -> bool:
     return any(one.arg == "out" for one in call.keywords)
-
-
-def _bounds(
-    found: Spelling, call: ast.Call, scope: Scope, facts: list[Fact]
-) -> Bounds | None:
-    """Views keep the bounds of what they show, as copies and parts do."""
-    if found.op.name in _SAME_VALUES:
-        return hull(fact.bounds for fact in facts)
-    if found.op.name in _CLAMPS:
-        limits = [
-            _limit(found, call, scope, place, name)
-            for place, name in _CLAMPS[found.op.name]
-        ]
-        return clamped(facts[0].bounds if facts else None, *limits)
-    return None
-
-
-def _limit(
-    found: Spelling, call: ast.Call, scope: Scope, place: int | None, name: str
-) -> float | None:
-    """A bound that `clamp` is given, by place in the function form or by name."""
-    given = operands_and_others(found, call)
-    named = next((one.value for one in call.keywords if one.arg == name), None)
-    if named is None and place is not None and place < len(given):
-        named = given[place]
-    return None if named is None else number(named, scope)
-
-
-_SAME_VALUES = frozenset(
-    row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")
-) - {"sum_to_size"}
-_CLAMPS: dict[str, tuple[tuple[int | None, str], tuple[int | None, str]]] = {
-    "clamp": ((1, "min"), (2, "max")),
-    "clamp_min": ((1, "min"), (None, "max")),
-    "clamp_max": ((None, "min"), (1, "max")),
-}
 
 
 def _of_data(
@@ -297,6 +260,8 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         every = join(returns(called, one) for one in functions)
         return _of_this_call(inference, functions, call, scope, every)
     found = _imported(inference, call, scope)
+    if found is None:
+        found = got_from(inference, call, scope)
     if found is not None:
         return found
     value = program.values.of(call.func, scope)
