@@ -8,9 +8,7 @@ from tests.generated.axes import AXES, Spec
 
 OPEN: dict[str, set[str]] = {}
 
-OPEN_ATTACKS = {
-    "second_difference_of_a_path": "differences of neighbours, divided by a small step",
-}
+OPEN_ATTACKS: dict[str, str] = {}
 """Attacks that still succeed, by what the analysis does not see."""
 
 OPEN_CROSSINGS = {

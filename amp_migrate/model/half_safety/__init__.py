@@ -32,6 +32,7 @@ from amp_migrate.model.half_safety import (
     products,
     quadrants,
     root_squares,
+    row_differences,
     sampled_places,
     second_moments,
     singular,
@@ -102,6 +103,7 @@ def hazards(
             yield from distributions.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)
+        yield from row_differences.hazards(asked, node, scope)
         if isinstance(node, ast.Call):
             found = spelled(asked.inference, node, scope)
             if found is not None:
