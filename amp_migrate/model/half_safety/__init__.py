@@ -22,6 +22,7 @@ from amp_migrate.model.half_safety import (
     encoded_places,
     finite_differences,
     given_products,
+    gram_products,
     kernels,
     layer_constants,
     long_sums,
@@ -81,6 +82,7 @@ def apart(
         yield from encoded_places.hazards(asked, node, scope)
         yield from given_products.hazards(asked, node, scope)
         if asked.float16:
+            yield from gram_products.hazards(asked, node, scope)
             yield from mixtures.hazards(asked, node, scope)
             yield from overflow.products(asked, node, scope)
             yield from distributions.spreads(asked, node, scope)
