@@ -43,27 +43,33 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 def _is_fine(asked: Asked, below: ast.expr, scope: Scope) -> bool:
     """Whether a divisor is a small number."""
-    known = numbers(asked.inference.program, below, scope)
-    limit = _FINE if asked.float16 else _FINE_IN_BFLOAT16
-    return any(0 < abs(one) <= limit for one in known)
+    program = asked.inference.program
+    limit = _FINE_IN_BFLOAT16
+    if asked.float16:
+        limit = _FINE
+    for one in numbers(program, below, scope):
+        if 0 < abs(one) <= limit:
+            return True
+    return False
 
 
 def _rows_apart(asked: Asked, expr: ast.expr, scope: Scope) -> str | None:
     """The half tensor of which an expression is a difference of rows."""
-    rows: dict[str, set[str]] = {}
+    rows: dict[str, str] = {}
     terms = _Terms(asked)
+    several = None
     for one, home in terms.of(expr, scope, _DEEP):
         whole = _whole(asked, one, home)
-        if whole is None or not asked.fact(whole, home).seen_half:
+        if whole is None:
             continue
-        name = ast.unparse(whole)
-        rows.setdefault(name, set()).add(ast.unparse(one))
+        if not asked.fact(whole, home).seen_half:
+            continue
+        name, part = ast.unparse(whole), ast.unparse(one)
         if isinstance(one, ast.Call):
             return name
-    if not terms.subtracts:
-        return None
-    several = (name for name, parts in rows.items() if len(parts) > 1)
-    return next(several, None)
+        if rows.setdefault(name, part) != part:
+            several = name
+    return several if terms.subtracts else None
 
 
 def _whole(asked: Asked, term: ast.expr, scope: Scope) -> ast.expr | None:
