@@ -14,6 +14,7 @@ from amp_migrate.model.half_safety import (
     angles,
     constants,
     decompositions,
+    degrees,
     demands,
     distances,
     distributions,
@@ -83,6 +84,7 @@ def apart(
         yield from given_products.hazards(asked, node, scope)
         if asked.float16:
             yield from gram_products.hazards(asked, node, scope)
+            yield from degrees.hazards(asked, node, scope)
             yield from mixtures.hazards(asked, node, scope)
             yield from overflow.products(asked, node, scope)
             yield from distributions.spreads(asked, node, scope)

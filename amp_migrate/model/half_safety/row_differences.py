@@ -42,15 +42,15 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 
 def _is_fine(asked: Asked, below: ast.expr, scope: Scope) -> bool:
-    """Whether a divisor is a small number."""
+    """Whether a divisor is a small number, by one of those in sight that it may
+    be.
+    """
     program = asked.inference.program
     limit = _FINE_IN_BFLOAT16
     if asked.float16:
         limit = _FINE
-    for one in numbers(program, below, scope):
-        if 0 < abs(one) <= limit:
-            return True
-    return False
+    known = numbers(program, below, scope)
+    return any(0 < abs(one) <= limit for one in known)
 
 
 def _rows_apart(asked: Asked, expr: ast.expr, scope: Scope) -> str | None:
