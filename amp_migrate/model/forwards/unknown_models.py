@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.computing_functions import only_computes
 from amp_migrate.model.calls.found_by_name import found_by_name
-from amp_migrate.model.calls.targets import kept_functions, makers
+from amp_migrate.model.calls.targets import kept_functions, made
 from amp_migrate.model.classes.bases_abroad import Class, called_of_base
 from amp_migrate.model.classes.class_methods import (
     fitting_anywhere,
@@ -173,18 +173,18 @@ def _is_unknown_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
     value = program.values.of(expr, scope)
-    if (
-        value.cls is not None
-        or value.foreign is not None
-        or value.name not in _SAY_NO_CLASS
-    ):
-        return False
     if value.kind not in (Kind.MODEL, Kind.CRITERION, Kind.UNKNOWN):
         return False
-    made = makers(program, expr, scope)
+    behind = made(program, expr, scope)
+    if behind.is_cut:
+        return True
+    if value.cls is not None or value.foreign is not None:
+        return False
+    if value.name not in _SAY_NO_CLASS:
+        return False
     return all(
         isinstance(one, ast.expr) and says_no_class(program, one)
-        for one in made
+        for one in behind.found
     ) or _is_by_factory(program, expr, scope, _HOPS)
 
 

@@ -114,10 +114,12 @@ def _is_of_library(program: Program, func: ast.expr, scope: Scope) -> bool:
 
 
 def _is_of_project(program: Program, func: ast.expr, scope: Scope) -> bool:
-    """A function or class of another file, or what a variable there stands for."""
+    """A function or class of another file, what a variable there stands for, or a module."""
     if program.values.abroad(func, scope) is not None:
         return True
     dotted, imported = dotted_name(func), program.reaching.imported
+    if imported.is_module(func, scope):
+        return True
     return dotted is not None and (
         imported.variable_named(dotted, scope) is not None
         or program.module.elsewhere(dotted, scope) is not None
