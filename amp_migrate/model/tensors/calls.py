@@ -326,6 +326,8 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
     half = held_half(inference, call)
+    if half and _is_of_file(inference, call, scope):
+        return Fact(half | DType.UNKNOWN)
     for one in given:
         half |= inference.of(one, scope).dtypes & DType.HALF
         half |= held_half(inference, one, whole=True)
@@ -342,6 +344,15 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     # A function in sight that could not be followed is no reason for a cast.
     is_in_sight = bool(functions_run(inference.program, call, scope))
     return UNKNOWN if is_in_sight else Fact(half | DType.UNKNOWN)
+
+
+def _is_of_file(inference: Inference, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call runs a function of another file, which may give what that file keeps."""
+    values = inference.program.values
+    found = values.abroad(call.func, scope)
+    if found is None:
+        return False
+    return not isinstance(found[1], ast.ClassDef)
 
 
 def _module(
