@@ -12,6 +12,12 @@ from amp_migrate.model.calls.partials import bound_call
 from amp_migrate.model.dataflow.sources import held, put_into
 from amp_migrate.model.forwards.model_layers import layers
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.one_of_several import (
+    all_abroad,
+    all_here,
+    is_looked_up,
+    is_one_of_several,
+)
 from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     Function,
@@ -111,13 +117,14 @@ def kept_lambdas(
 def _kept_functions(
     program: Program, expr: ast.expr, scope: Scope, deep: int
 ) -> Iterator[tuple[Program, Function]]:
-    named = program.graph.function_at(expr, scope)
-    if named is not None:
-        yield program, named
-        return
-    abroad = program.values.abroad(expr, scope)
-    if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
-        yield abroad[0], abroad[1]
+    named = [(program, one) for one in all_here(program, expr, scope)]
+    functions = [
+        (home, one)
+        for home, one in (*named, *all_abroad(program, expr, scope))
+        if not isinstance(one, ast.ClassDef)
+    ]
+    if functions:
+        yield from functions
         return
     if isinstance(expr, ast.Attribute):
         yield from _bound_methods(program, expr, scope)
@@ -249,14 +256,25 @@ def _makes(
 ) -> Iterator[ast.ClassDef | ast.expr]:
     """What a name stands for itself."""
     if dotted_name(expr) is None:
+        if is_looked_up(program, expr, scope):
+            yield expr
         return
-    cls = program.graph.class_named(expr, scope)
-    if cls is not None:
-        yield cls
+    classes = _classes_here(program, expr, scope)
+    if classes:
+        yield from classes
+        if is_one_of_several(expr, scope):
+            yield expr
         return
     is_named = program.canonical(expr) is not None
     if is_named or _is_of_star(program, expr, scope):
         yield expr
+
+
+def _classes_here(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[ast.ClassDef]:
+    here = all_here(program, expr, scope)
+    return [one for one in here if isinstance(one, ast.ClassDef)]
 
 
 def _before(
@@ -264,9 +282,10 @@ def _before(
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """What a value was before, or is taken from."""
     if dotted_name(expr) is None:
-        yield from parts(program, expr, scope)
+        if not is_looked_up(program, expr, scope):
+            yield from parts(program, expr, scope)
         return
-    if program.graph.class_named(expr, scope) is not None:
+    if _classes_here(program, expr, scope):
         return
     for home, value, where in (
         *held(program, expr, scope),
@@ -317,7 +336,7 @@ def parts(
         yield from ((value, scope) for value in expr.values)
     elif isinstance(expr, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
         yield expr.elt, scope
-    elif isinstance(expr, ast.Starred):
+    elif isinstance(expr, (ast.DictComp, ast.Starred)):
         yield expr.value, scope
 
 

@@ -151,17 +151,21 @@ class Linked(Module):
         self, dotted: str, scope: Scope, node: ast.expr | None = None
     ) -> tuple[Scope, str] | None:
         """Where an imported name is bound: the scope of another file, and the name there."""
+        return next(self.everywhere(dotted, scope, node), None)
+
+    def everywhere(
+        self, dotted: str, scope: Scope, node: ast.expr | None = None
+    ) -> Iterator[tuple[Scope, str]]:
+        """All places where import statements of a file find a name, in the order of these
+        statements.
+        """
         head, _, rest = dotted.partition(".")
         if not is_import(head, scope, node):
-            return None
-        return next(
-            (
-                found
-                for name in _origins(scope.module, head, rest)
-                if (found := self._find(scope.module, name, _HOPS))
-            ),
-            None,
-        )
+            return
+        for name in _origins(scope.module, head, rest):
+            found = self._find(scope.module, name, _HOPS)
+            if found is not None:
+                yield found
 
     def imported_by(
         self, statement: ast.Import | ast.ImportFrom, dotted: str, file: Module

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.dataflow.sources import Part, bound
 from amp_migrate.model.forwards.loss_origins import (
     Behind,
-    definition,
+    definitions,
     origins,
 )
 from amp_migrate.model.gradients.effects import is_getter_of_gradients
@@ -240,9 +240,9 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
     if isinstance(expr, ast.Lambda):
         yield program, expr
         return
-    named = definition(part) if dotted_name(expr) is not None else None
-    if named is not None:
-        yield named
+    named = definitions(part) if dotted_name(expr) is not None else []
+    if named:
+        yield from named
         return
     if program.canonical(expr) is not None:
         yield program, expr

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _HOPS = 3
-_SAY_NO_CLASS = (None, "torch.nn.Module", *layers.WRAPPERS)
 
 
 def possible(
@@ -180,7 +179,7 @@ def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
         return True
     if value.cls is not None or value.foreign is not None:
         return False
-    if value.name not in _SAY_NO_CLASS:
+    if value.name not in layers.SAY_NO_CLASS:
         return False
     return all(
         isinstance(one, ast.expr) and says_no_class(program, one)
@@ -221,7 +220,7 @@ def says_no_class(program: Program, name: ast.expr) -> bool:
     canonical = program.canonical(name)
     is_torch = canonical is not None and canonical.startswith("torch.")
     is_standard = (canonical or "").partition(".")[0] in sys.stdlib_module_names
-    if canonical in _SAY_NO_CLASS or is_standard:
+    if canonical in layers.SAY_NO_CLASS or is_standard:
         return True
     if is_torch and library_kind(canonical or "") is not Kind.MODEL:
         return True

@@ -24,7 +24,9 @@ def behind_operation(
     operands: tuple[ast.expr, ast.expr],
     place: Place,
 ) -> Trail:
-    """What is behind an operation of two values, written as `a + b` or `a.add(b)`."""
+    """What is behind an operation of two values, written with its symbol or as a call: `a + b`,
+    `a.add(b)`.
+    """
     if isinstance(symbol, ast.MatMult):
         return search.product(node, place)
     step = place.at(place.scope)

@@ -60,7 +60,9 @@ def homes(asked: Asked, tensor: ast.expr) -> list[ast.expr]:
 
 
 def _goes_on(program: Program, tensor: ast.expr, root: ast.expr) -> bool:
-    """`y = x.sigmoid_()`, and nothing reads `x` from there on; `x[0] = x[0].sigmoid_()`."""
+    """Whether the value of the call is all that goes on: `y = x.sigmoid_()`, and nothing reads `x`
+    from there on; `x[0] = x[0].sigmoid_()`.
+    """
     module = program.module
     statement = module.statement_of(tensor)
     if isinstance(statement, ast.Expr):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.naming.import_reads import is_import
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Module, Scope
+from amp_migrate.project.import_paths import resolved
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import (
@@ -95,6 +96,28 @@ class Imported:
         names = (canonical, *others)
         found = (self._find(neighbours, one) for one in names)
         return next((one for one in found if one is not None), None)
+
+    def each(self, expr: ast.expr, scope: Scope) -> list[Definition]:
+        """What each import statement of the file brings by a name, out of files that are not
+        linked.
+        """
+        near, canonical = scope.module.neighbours, self.module.canonical(expr)
+        dotted = dotted_name(expr) or ""
+        if near is None or canonical is None:
+            return []
+        if not self.is_import(expr, scope):
+            return []
+        linked = {
+            resolved(home.module.path)
+            for home, _ in self.module.everywhere(dotted, scope, expr)
+        }
+        names = (canonical, *scope.module.imports.otherwise(dotted))
+        found = (self._find(near, one) for one in names)
+        return [
+            one
+            for one in found
+            if one is not None and resolved(one[0].module.path) not in linked
+        ]
 
     def exported(self, expr: ast.expr, scope: Scope) -> list[Definition]:
         """What the module of the project that `expr` names has names for; nothing where it is no

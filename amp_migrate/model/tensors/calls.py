@@ -30,17 +30,15 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.lambdas import got_from
+from amp_migrate.model.tensors.modules import is_of_any_class, of_module
 from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.other_files import (
-    of_model_elsewhere,
     run_elsewhere,
 )
 from amp_migrate.model.tensors.parameter_lists import of_parameters
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.model.tensors.sequences import (
     returns,
-    sequential,
-    through_layer,
     unseen_layer,
 )
 from amp_migrate.model.tensors.sparse_results import with_sparse
@@ -49,7 +47,7 @@ from amp_migrate.model.tensors.spelling import (
     operands,
     spelled,
 )
-from amp_migrate.model.values.kinds import Kind, Value
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
@@ -265,8 +263,9 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if found is not None:
         return found
     value = program.values.of(call.func, scope)
-    if value.kind in (Kind.MODEL, Kind.CRITERION):
-        return _module(inference, value, call, scope)
+    is_module = value.kind in (Kind.MODEL, Kind.CRITERION)
+    if is_module and not is_of_any_class(value):
+        return of_module(inference, value, call, scope)
     if program.effects.is_forward(call, scope):
         region = inference.where(call)
         if region is None:
@@ -276,6 +275,8 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         if home is not None:
             return run_elsewhere(inference, *home, region)
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
+    if is_module:
+        return unseen_layer(inference, call)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
     is_method = program.canonical(call.func) is None
@@ -353,23 +354,3 @@ def _is_of_file(inference: Inference, call: ast.Call, scope: Scope) -> bool:
     if found is None:
         return False
     return not isinstance(found[1], ast.ClassDef)
-
-
-def _module(
-    inference: Inference, value: Value, call: ast.Call, scope: Scope
-) -> Fact:
-    """The output of a layer of torch.nn or of a model in sight."""
-    program = inference.program
-    if value.cls is not None:
-        forward = program.graph.method(value.cls, "forward")
-        inner = inference.called_at(call)
-        if forward is None:
-            return unseen_layer(inference, call)
-        return returns(inner, forward)
-    if value.foreign is not None:
-        return of_model_elsewhere(inference, *value.foreign, call)
-    given = inference.of(call.args[0], scope) if call.args else UNKNOWN
-    name = value.name or ""
-    if name.endswith(".Sequential") and isinstance(value.origin, ast.Call):
-        return sequential(inference, value.origin, given, call)
-    return through_layer(inference, name, given, call)
