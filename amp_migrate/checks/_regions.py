@@ -15,7 +15,7 @@ from amp_migrate.model.autocast.contexts import (
 )
 from amp_migrate.model.autocast.dtype_choices import dtype_choices
 from amp_migrate.model.autocast.regions import DEFAULTS
-from amp_migrate.model.conditions.decisions import runs_where_false
+from amp_migrate.model.conditions.arms import runs_where_false
 from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind

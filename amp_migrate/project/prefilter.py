@@ -52,7 +52,9 @@ AMP_WORDS = (
 # What a file holds that takes part in a step, or that breaks in half where others run it.
 _STEP = pattern(
     rb"caler|unscale_|backward\(|zero_grad|autocast|clip_grad|grad_clip|get_scale|"
-    rb"opt\w*\.(?:load_)?state_dict\(|\.grad\b"
+    rb"opt\w*\.(?:load_)?state_dict\(|\.grad\b|"
+    # the state of each of what is kept
+    rb"\.state_dict\(\)[^\n]*\bfor\b|\bfor\b[^\n]*:\s*\n[^\n]*\.state_dict\(\)"
 )
 _HAZARD = pattern(
     rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b"

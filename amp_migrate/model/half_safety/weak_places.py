@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.conditions.decisions import never_runs
+from amp_migrate.model.conditions.arms import never_runs
 from amp_migrate.model.forwards.sequence_calls import sequences
 from amp_migrate.model.forwards.sequence_ends import ends
 from amp_migrate.model.half_safety.code_run import Foreign, code_run
