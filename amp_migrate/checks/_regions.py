@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.autocast.contexts import (
     SWITCH,
+    called_name,
     is_autocast,
     is_partial,
     opened,
@@ -101,8 +102,7 @@ class Region(NamedTuple):
     @property
     def canonical(self) -> str:
         """The name that was called."""
-        called = self.call.args[0] if self._is_partial else self.call.func
-        return self.program.canonical(called) or ""
+        return called_name(self.program, self.call)
 
     def is_false(self, name: str) -> bool:
         """Whether that argument is the constant False."""

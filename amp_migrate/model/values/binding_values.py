@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ANY_MODULE = "torch.nn.Module"
 """As an annotation it says that there is a model; which one the callers say."""
+_HOPS = 3
 
 
 class BindingValues:
@@ -98,7 +99,7 @@ class BindingValues:
         annotated = self._annotation(name, home)
         values = []
         for call, scope, bound in self._sites(node):
-            if _is_of(call, name, home, scope):
+            if self._is_of(call, name, home, scope):
                 continue
             rest = rest_arguments(call, home, name, bound)
             if rest is not None:
@@ -141,6 +142,36 @@ class BindingValues:
             ):
                 found.append((binding.value, home))
         return found
+
+    def _is_of(
+        self, call: ast.Call, name: str, home: Scope, scope: Scope
+    ) -> bool:
+        """`scaler.step(optimizer)` in `def step(self, scaler)`, or in what that hands its scaler
+        to: what is called is the parameter's own method, which happens to have the function's name.
+        """
+        func = call.func
+        holder = func.value if isinstance(func, ast.Attribute) else None
+        return isinstance(holder, ast.Name) and self._gets(
+            holder.id, scope, name, home, _HOPS
+        )
+
+    def _gets(
+        self, own: str, scope: Scope, name: str, home: Scope, hops: int
+    ) -> bool:
+        """Whether a variable of a function is a parameter of another, or gets it from there."""
+        if scope is home:
+            return own == name
+        bound = scope.bindings.get(own, ())
+        function = scope.node
+        is_given = [one.how for one in bound] == ["parameter"]
+        if not hops or not is_given or not isinstance(function, FUNCTIONS):
+            return False
+        return any(
+            isinstance(given, ast.Name)
+            and self._gets(given.id, site.scope, name, home, hops - 1)
+            for site in self.graph.sites(function)
+            for given in (argument(site.call, scope, own, site.bound),)
+        )
 
     def _sites(self, function: Function) -> list[tuple[ast.Call, Scope, bool]]:
         """The calls that run a function; of a constructor, those that make objects."""
@@ -197,11 +228,3 @@ class BindingValues:
             if default is not None
             else UNKNOWN
         )
-
-
-def _is_of(call: ast.Call, name: str, home: Scope, scope: Scope) -> bool:
-    """`scaler.step(optimizer)` in `def step(self, scaler)`: what is called is the parameter's own
-    method, which happens to have the function's name.
-    """
-    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return scope is home and isinstance(holder, ast.Name) and holder.id == name
