@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._half_parts import half_parts
 from amp_migrate.checks._half_weights import bound_name, converts, half_models
+from amp_migrate.checks._regions import without_gradients
 from amp_migrate.config import Settings
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.naming.names import dotted_name
@@ -201,7 +202,7 @@ def _asks_parameters(node: ast.AST, name: str) -> bool:
 def _is_input(
     program: Program, call: ast.Call, name: str, scope: Scope
 ) -> bool:
-    """Whether a scope that scales its loss hands `name` to a model in a region."""
+    """Whether a scope that scales its loss hands `name` to a model in a region, to train it."""
     if not any(
         isinstance(one.func, ast.Attribute) and one.func.attr == "scale"
         for one in scope.calls
@@ -217,9 +218,24 @@ def _is_input(
         return False
     return any(
         program.regions.at(other) is not None
+        and not without_gradients(program, other)
         and program.effects.is_forward(other, scope)
-        and any(dotted_name(given) == name for given in other.args)
+        and any(_is_given(program, call, name, given) for given in other.args)
         for other in scope.calls
+    )
+
+
+def _is_given(
+    program: Program, call: ast.Call, name: str, given: ast.expr
+) -> bool:
+    """Whether an argument is the variable, as the statement of a conversion has bound it."""
+    statement = program.module.statement_of(call)
+    return dotted_name(given) == name and (
+        not isinstance(statement, ast.Assign)
+        or any(
+            one.statement is statement
+            for one in program.reaching.at(given, name).bindings
+        )
     )
 
 

@@ -199,8 +199,9 @@ def _is_switched_off(
 ) -> bool:
     """Whether autocast obeys a parameter here that the call sets to False."""
     inner = program.scope(function)
-    given = [one.value for one in getattr(made, "keywords", ())]
-    given += getattr(made, "args", [])
+    if not isinstance(made, ast.Call):
+        return False
+    given = [*made.args, *(one.value for one in made.keywords)]
     passed = (
         argument(call, inner, one.id, inner.takes_receiver)
         for one in given
