@@ -13,7 +13,12 @@ from amp_migrate.config import Settings
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
+from amp_migrate.model.syntax.module import (
+    FUNCTIONS,
+    Binding,
+    Scope,
+    returned,
+)
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import SCALERS, Kind
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
@@ -47,6 +52,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 continue
             name = bound_name(program, call)
             if name is None:
+                continue
+            if _is_frozen(program, name, scope):
                 continue
             if _is_trained(program, name, scope):
                 yield finding_at(
@@ -110,7 +117,31 @@ def _optimizes(program: Program, name: str, scope: Scope) -> bool:
         and any(
             _asks_parameters(node, name)
             for one in [*call.args, *(key.value for key in call.keywords)]
-            for node in nodes_in(one)
+            for node in nodes_in(_listed(one, scope))
+        )
+        for call in scope.calls
+    )
+
+
+def _listed(expr: ast.expr, scope: Scope) -> ast.expr:
+    """What a variable was given, where that is one thing: the parameters that train."""
+    held = list[Binding]()
+    if isinstance(expr, ast.Name):
+        held = scope.bindings.get(expr.id, [])
+    if len(held) != 1 or held[0].how != "assign":
+        return expr
+    return held[0].value or expr
+
+
+def _is_frozen(program: Program, name: str, scope: Scope) -> bool:
+    """Whether a model is frozen here: what trains of it came later, or was put into it."""
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "requires_grad_"
+        and dotted_name(call.func.value) == name
+        and any(
+            isinstance(one, ast.Constant) and one.value is False
+            for one in call.args
         )
         for call in scope.calls
     )

@@ -12,6 +12,7 @@ from amp_migrate.model.budget import Budget, for_paths
 from amp_migrate.model.steps.recognition import Events, Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function
 from amp_migrate.protocol.calls import Calls
+from amp_migrate.protocol.choices import Choices
 from amp_migrate.protocol.comprehensions import Comprehensions
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.ends import Ends, Here, Listener
@@ -60,6 +61,7 @@ class Explorer:
         """Whether there were more states than can be followed."""
         self.loops = Loops(self)
         self.comprehensions = Comprehensions()
+        self.choices = Choices(events.program, self.evaluation.cuts)
         self._arms: dict[ast.stmt, tuple[ast.stmt, ast.stmt]] = {}
 
     def begin(
@@ -134,8 +136,11 @@ class Explorer:
         """
         if self.relevance.leads(statement, frame.scope):
             return False
+        tracks = self.evaluation.tracks
+        if tracks and self.choices.differ(statement, frame.scope):
+            return False
         is_region = isinstance(statement, (ast.With, ast.AsyncWith))
-        tracks = is_region and self.evaluation.tracks
+        tracks = tracks and is_region
         return not tracks or self.evaluation.cuts(statement)  # type: ignore[arg-type]
 
     def _either(
