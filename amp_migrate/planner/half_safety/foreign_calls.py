@@ -17,8 +17,6 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.values.kinds import criterion_name
-from amp_migrate.planner.refusal import Refusal
-from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.proof.asserted import is_asked_for
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.torch_facts.float_libraries import OF_OPERATORS
@@ -38,10 +36,11 @@ def handed_abroad(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
     if not _is_foreign(program, call, scope):
         return []
     receivers = receivers_of(program)
-    half = [one for one in given if _is_half(asked, one, scope)]
-    made = [one for one in half if receivers.made(one, scope, _DEEP)]
-    _refuse_unproved(program, call, [one for one in half if one not in made])
-    return made
+    return [
+        one
+        for one in given
+        if _is_half(asked, one, scope) and receivers.made(one, scope, _DEEP)
+    ]
 
 
 def _is_half(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
@@ -54,24 +53,6 @@ def _is_half(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     ):
         fact = fact._replace(dtypes=fact.dtypes & ~DType.OTHER)
     return fact.floats_alone
-
-
-def _refuse_unproved(
-    program: Program, call: ast.Call, half: list[ast.expr]
-) -> None:
-    """What a function computes of half precision that cannot be cast may be an error; what it only
-    shows or notes gives nothing.
-    """
-    statement = program.module.statement_of(call)
-    if not half or isinstance(statement, ast.Expr):
-        return
-    raise Refusal(
-        "ops-without-half-kernel",
-        call,
-        f"`{ast.unparse(call.func)}` is out of sight and would get `{ast.unparse(half[0])}` in "
-        "half precision, and nothing shows that this is a tensor, which could be cast",
-        (resolved(program.module.path),),
-    )
 
 
 def _is_half_output(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
