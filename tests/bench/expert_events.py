@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.bench.expert_plain import Lenient, Names, chosen, last
+from tests.bench.expert_plain import Lenient, Names, by_position, chosen, last
 
 CLIPS = re.compile(r"clip_?grad|clip_norm|grad_norm|grad_clip|^clip_")
 _ASIDE = frozenset(
@@ -122,8 +122,9 @@ class _Reader:
         elif func.attr == "backward":
             self._backward(call, func, scope)
         elif func.attr == "step":
-            scaled = self.forms.is_scaler(func.value) and bool(call.args)
-            owner = call.args[0] if scaled else func.value
+            given, _ = by_position(call)
+            scaled = self.forms.is_scaler(func.value) and bool(given)
+            owner = given[0] if scaled else func.value
             handed = [*call.args, *(one.value for one in call.keywords)]
             is_given = any(map(self.forms.is_scaler, handed))
             self._add("step", scope, ast.unparse(owner), call.lineno, scaled or is_given)

@@ -231,6 +231,8 @@ class Plain(Eraser):
             return ast.Constant(1.0 if last(node.func) == "get_scale" else True)
         if is_step and last(node.func) == "state_dict":
             return ast.Dict([], [])
+        if is_step and last(node.func) == "step":
+            node.args, node.keywords = by_position(node)
         node.args = [a for a in node.args if last(a) not in self.names.removed]
         node.keywords = [
             k
@@ -258,6 +260,12 @@ class Plain(Eraser):
             return node.body
         node.test = self.visit(node.test)
         return node
+
+
+def by_position(step: ast.Call) -> tuple[list[ast.expr], list[ast.keyword]]:
+    """The arguments of `scaler.step(optimizer=o)` as those of `scaler.step(o)`."""
+    named = [k for k in step.keywords if k.arg == "optimizer"]
+    return [k.value for k in named] + step.args, [k for k in step.keywords if k not in named]
 
 
 def _is_method(node: ast.AST) -> bool:

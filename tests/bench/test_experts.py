@@ -134,6 +134,13 @@ def test_what_a_step_gives_back_is_kept() -> None:
     assert "loss.backward()\nnorm = opt.step()" in erased(text)
 
 
+def test_a_step_by_keyword_is_one() -> None:
+    text = "scaler = GradScaler()\nscaler.scale(loss).backward()\nscaler.step(optimizer=opt)"
+    assert "loss.backward()\nopt.step()" in erased(text)
+    seen = events(text, names_of([ast.parse(text)]))
+    assert [amp for event, amp in seen.amp.items() if event.text == "opt"] == [True]
+
+
 def test_unscaled_clips_are_told_from_scaled_ones() -> None:
     text = "scaler = GradScaler()\n" + textwrap.dedent(
         """
