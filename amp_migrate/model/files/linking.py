@@ -208,6 +208,8 @@ class Linked(Module):
                 if target is not None
                 else None
             )
+            if attributes and _lacks(path, target, attributes[0]):
+                continue  # another file of that name is meant
             if found is not None or not path.endswith("/__init__.py"):
                 return found
         other = by_search_path(file.path, canonical, self._by_path)
@@ -249,6 +251,17 @@ class Linked(Module):
     def local_names(self, name: str) -> frozenset[str]:
         """The names by which the files of this program call something that is defined as `name`."""
         return frozenset((name, *self._renamed.get(name, ())))
+
+
+def _lacks(path: str, file: Module | None, name: str) -> bool:
+    """Whether a module, of the program or beside it, has nothing of that name, nor may get it from
+    another one.
+    """
+    if file is not None:
+        bound = name in file.root.bindings
+        return not bound and not file.imports.stars
+    text = nearby.text_of(path) or b""
+    return name.encode() not in text and b"import *" not in text
 
 
 def _origins(file: Module, head: str, rest: str) -> Iterator[str]:
