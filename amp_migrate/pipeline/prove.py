@@ -221,6 +221,8 @@ def _broken(
     program: Program, whole: Mapping[str, str]
 ) -> list[tuple[str, str]]:
     """Where one file of a program breaks the protocol, by rule and scope."""
-    if len(whole) == 1 or not mistakes_of(program):
-        return mistakes_of(program)
-    return mistakes_in(program, program_of(whole))
+    found = mistakes_of(program)
+    if len(whole) == 1 or not found:
+        return found
+    together = program_of(whole)
+    return mistakes_in(program, together)

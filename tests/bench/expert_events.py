@@ -117,9 +117,10 @@ class _Reader:
         if CLIPS.search(last(func)):
             state = self.unscaled.get(scope, False)
             self._add("clip", scope, last(func), call.lineno, state)
-        elif not isinstance(func, ast.Attribute):
+            return True
+        if not isinstance(func, ast.Attribute):
             return False
-        elif func.attr == "backward":
+        if func.attr == "backward":
             self._backward(call, func, scope)
         elif func.attr == "step":
             given, _ = by_position(call)
@@ -130,7 +131,7 @@ class _Reader:
             self._add("step", scope, ast.unparse(owner), call.lineno, scaled or is_given)
         elif func.attr == "unscale_":
             self.unscaled[scope] = True
-        return func.attr in ("backward", "step") if isinstance(func, ast.Attribute) else True
+        return func.attr in ("backward", "step")
 
     def _backward(self, call: ast.Call, func: ast.Attribute, scope: str) -> None:
         inner = func.value

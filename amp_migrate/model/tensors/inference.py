@@ -20,6 +20,7 @@ from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import of_operation
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.dimensions import settled
+from amp_migrate.model.tensors.dtype_guards import joined
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     ARRAY,
@@ -41,7 +42,7 @@ from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.items import item
 from amp_migrate.model.tensors.iteration import listed
 from amp_migrate.model.tensors.results import result, signed
-from amp_migrate.model.tensors.use import asked_as_tensor, set_by_others
+from amp_migrate.model.tensors.use import asked_as_tensor
 from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
@@ -322,13 +323,12 @@ class Inference:
     def _named(self, expr: ast.Name | ast.Attribute, scope: Scope) -> Fact:
         dotted = dotted_name(expr)
         if dotted is not None:
-            reach = self.program.reaching.at(expr, dotted)
-            abroad = self._of_other_file(dotted, scope, reach.bindings)
+            given = self.program.reaching.at(expr, dotted).bindings
+            abroad = self._of_other_file(dotted, scope, given)
             if abroad is not None:
                 return abroad
-            if reach.bindings:
-                found = [*reach.bindings, *set_by_others(expr, scope)]
-                return join(self.bound(one) for one in found)
+            if given:
+                return joined(self, expr, scope, given)
         if isinstance(expr, ast.Attribute):
             return self._attribute(expr, scope)
         return UNKNOWN if self.inside(expr) else ANY_BUT_HALF

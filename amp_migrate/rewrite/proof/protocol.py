@@ -54,16 +54,20 @@ def mistakes_in(program: Program, whole: Program) -> list[tuple[str, str]]:
     clear the gradients that a function leaves behind.
     """
     found = mistakes_of(program)
-    if not found or not _is_followed(whole):
+    if not found:
+        return []
+    if not _is_followed(whole):
         return found
-    wrong = {"", *_wrong_scopes(whole, program.module.path)}
+    wrong = set(_wrong_scopes(whole, program.module.path))
+    wrong.add("")
     return [one for one in found if one[1] in wrong]
 
 
 def _wrong_scopes(whole: Program, path: str) -> Iterator[str]:
     """The scopes of a file in which a program breaks the protocol."""
+    module = whole.module
     for mistake in mistakes(whole):
-        scope = whole.module.scope_of(mistake.node)
+        scope = module.scope_of(mistake.node)
         if scope.module.path == path:
             yield scope.qualname
 
