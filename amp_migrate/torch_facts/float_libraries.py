@@ -30,6 +30,9 @@ OF_OPERATORS = (
 """Libraries that compute with torch's own operators, of which autocast knows what each of them may
 get.
 """
+OF_HALF = ("flash_attn.", "xformers.")
+"""Libraries whose kernels are written for half precision, and want one dtype of all that they get.
+"""
 SPECTRA = frozenset(
     f"torchaudio.transforms.{name}"
     for name in "InverseMelScale LFCC MelScale MelSpectrogram MFCC".split()

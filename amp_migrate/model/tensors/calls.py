@@ -30,6 +30,7 @@ from amp_migrate.model.tensors.fact import (
 )
 from amp_migrate.model.tensors.held import held_half
 from amp_migrate.model.tensors.lambdas import got_from
+from amp_migrate.model.tensors.library_calls import of_library
 from amp_migrate.model.tensors.modules import is_of_any_class, of_module
 from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.other_files import (
@@ -50,7 +51,6 @@ from amp_migrate.model.tensors.spelling import (
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
-from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 from amp_migrate.torch_facts.ops import Op, Policy, Spelling, Trait
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     canonical = inference.program.canonical(call.func)
     if canonical == "collections.deque":
         return _listed(inference, call, scope)
-    if canonical is not None and canonical.startswith(ARRAY_LIBRARIES):
-        return ARRAY
+    known = of_library(inference, call, scope, canonical or "")
+    if known is not None:
+        return known
     if canonical in layers.PARAMETERS:
         made = inference.of(call.args[0], scope) if call.args else FLOAT
         if made.dtypes == DType.COMPLEX:

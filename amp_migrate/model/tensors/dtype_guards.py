@@ -1,5 +1,6 @@
 """What a guard says of a tensor behind it: `if x.dtype not in (torch.float32, torch.float64): x =
-x.float()` leaves nothing in half precision.
+x.float()` leaves nothing in half precision, and `if mask is not None: mask = mask.to(x.dtype)`
+nothing else than None.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import LOOPS, Binding, Scope
-from amp_migrate.model.tensors.fact import DType, Fact, join
+from amp_migrate.model.tensors.fact import OTHER, DType, Fact, join
 from amp_migrate.model.tensors.use import set_by_others
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def joined(
     facts = [inference.bound(one) for one in bindings]
     if turned is None:
         return join(facts)
-    own = facts.pop(bindings.index(turned))
+    binding, is_none = turned
+    own = facts.pop(bindings.index(binding))
+    if is_none:
+        return join([own, OTHER])
     others = join(facts)
     passed = others.dtypes & ~(DType.HALF | DType.UNKNOWN)
     others = others._replace(dtypes=passed | DType.FLOAT)
@@ -42,39 +46,45 @@ def joined(
 
 def _turned(
     program: Program, expr: ast.expr, bindings: tuple[Binding, ...]
-) -> Binding | None:
+) -> tuple[Binding, bool] | None:
     """The binding by which a guard before `expr` turns its name into another dtype, where it is
-    none of those that are wider than half already.
+    none of those that are wider than half already; or turns what is not None, and that it is so.
     """
     if not isinstance(expr, ast.Name) or len(bindings) < 2:
         return None
     for one in bindings:
-        if _is_guarded(program, expr, one, bindings):
-            return one
+        guard = _guard(program, expr, one, bindings)
+        if guard is None:
+            continue
+        if ast.unparse(guard.test) == f"{expr.id} is not None":
+            return one, True
+        asked = program.reaching.at(guard.test, expr.id).bindings
+        if _asks_for_wide(program, guard.test, expr.id, asked):
+            return one, False
     return None
 
 
-def _is_guarded(
+def _guard(
     program: Program,
     expr: ast.Name,
     turned: Binding,
     bindings: tuple[Binding, ...],
-) -> bool:
-    """Whether all else that reaches a name has passed the guard around one of its bindings."""
+) -> ast.If | None:
+    """The `if` around one binding of a name that all else that reaches the name has passed."""
     module = program.module
     statement = turned.statement
     if turned.how != "assign" or statement not in module.parents:
-        return False
+        return None
     guard = module.parents[statement]
     if not isinstance(guard, ast.If) or guard.orelse:
-        return False
+        return None
     if statement not in guard.body or not _leads(program, guard, expr):
-        return False
+        return None
     asked = program.reaching.at(guard.test, expr.id).bindings
     for one in bindings:
         if one is not turned and one not in asked:
-            return False
-    return _asks_for_wide(program, guard.test, expr.id, asked)
+            return None
+    return guard
 
 
 def _leads(program: Program, guard: ast.If, expr: ast.Name) -> bool:

@@ -15,11 +15,11 @@ from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
-from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.fact import NO_TENSOR, DType
 from amp_migrate.model.values.kinds import criterion_name
 from amp_migrate.rewrite.proof.asserted import is_asked_for
 from amp_migrate.rewrite.proof.receivers import receivers_of
-from amp_migrate.torch_facts.float_libraries import OF_OPERATORS
+from amp_migrate.torch_facts.float_libraries import OF_HALF, OF_OPERATORS
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 
 _DEEP = 12
@@ -34,6 +34,8 @@ def handed_abroad(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
     if _is_foreign_loss(program, call, scope):
         return [one for one in given if _is_half_output(asked, one, scope)]
     if not _is_foreign(program, call, scope):
+        return []
+    if _is_for_half(asked, call, given, scope):
         return []
     receivers = receivers_of(program)
     return [
@@ -105,6 +107,17 @@ def _names_loss(program: Program, maker: ast.AST) -> bool:
         return False
     scope = program.module.scope_of(maker)
     return _is_of_library(program, maker, scope)
+
+
+def _is_for_half(
+    asked: Asked, call: ast.Call, given: list[ast.expr], scope: Scope
+) -> bool:
+    """Whether a kernel that takes half gets nothing but half: its tensors must be of one dtype."""
+    name = asked.inference.program.canonical(call.func) or ""
+    if not name.startswith(OF_HALF):
+        return False
+    facts = [asked.fact(one, scope) for one in given]
+    return all(not one.dtypes & ~(DType.HALF | NO_TENSOR) for one in facts)
 
 
 def _is_foreign(program: Program, call: ast.Call, scope: Scope) -> bool:
