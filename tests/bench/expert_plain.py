@@ -156,6 +156,15 @@ class Plain(Eraser):
         ]
         return node if node.names else self._gone(node)
 
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
+        """Of `with autocast("cuda") and no_grad():` Python enters the last context alone."""
+        for item in node.items:
+            joined = item.context_expr
+            if isinstance(joined, ast.BoolOp) and isinstance(joined.op, ast.And):
+                if any(_is_context(self.names, one) for one in joined.values[:-1]):
+                    item.context_expr = joined.values[-1]
+        return super().visit_With(node)
+
     def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
         """An import of AMP that may fail, and what stands in for it."""
         node.body = self._block(node.body)

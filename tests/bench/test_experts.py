@@ -84,6 +84,10 @@ def erased(text: str) -> str:
             """,
         ),
         (
+            "with torch.autocast('cuda') and (a() if train else b()):\n    loss = model(x)",
+            "with (a() if train else b()):\n    loss = model(x)",
+        ),
+        (
             "scaler = StandardScaler()\nx = scaler.fit(x)",
             "scaler = StandardScaler()\nx = scaler.fit(x)",
         ),
