@@ -55,6 +55,8 @@ class _Reader:
         self.seen = Seen()
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.unscaled: dict[str, bool] = {}
+        self.scaled: set[tuple[str, str]] = set()
+        """Names that hold scaled losses, with their scopes."""
         self.silent = False
         """Whether this is a block without gradients."""
 
@@ -99,6 +101,8 @@ class _Reader:
 
     def _simple(self, node: ast.stmt, scope: str, amp: bool) -> None:
         calls = [c for c in ast.walk(node) if isinstance(c, ast.Call)]
+        if isinstance(node, ast.Assign) and self._is_scaling(node.value):
+            self.scaled |= {(scope, last(target)) for target in node.targets}
         cycle = [c for c in calls if self._event(c, scope)]
         if self.silent or cycle or any(self._of_scaler(c) for c in calls):
             return
@@ -135,9 +139,14 @@ class _Reader:
 
     def _backward(self, call: ast.Call, func: ast.Attribute, scope: str) -> None:
         inner = func.value
-        scaled = isinstance(inner, ast.Call) and last(inner.func) == "scale"
+        scaled = self._is_scaling(inner) or (scope, last(inner)) in self.scaled
         self.unscaled[scope] = False
-        self._add("backward", scope, "", call.lineno, scaled and self._of_scaler(inner))  # type: ignore[arg-type]
+        self._add("backward", scope, "", call.lineno, scaled)
+
+    def _is_scaling(self, node: ast.expr) -> bool:
+        """`scaler.scale(loss)`"""
+        is_scale = isinstance(node, ast.Call) and last(node.func) == "scale"
+        return is_scale and self._of_scaler(node)  # type: ignore[arg-type]
 
     def _add(self, kind: str, scope: str, text: str, line: int, amp: bool) -> Event:
         key = (kind, scope, text)

@@ -145,6 +145,12 @@ def test_a_step_by_keyword_is_one() -> None:
     assert [amp for event, amp in seen.amp.items() if event.text == "opt"] == [True]
 
 
+def test_a_loss_that_is_scaled_under_a_name_is_scaled() -> None:
+    text = "scaler = GradScaler()\nif scaler:\n    loss = scaler.scale(loss)\nloss.backward()"
+    seen = events(text, names_of([ast.parse(text)]))
+    assert [amp for event, amp in seen.amp.items() if event.kind == "backward"] == [True]
+
+
 def test_unscaled_clips_are_told_from_scaled_ones() -> None:
     text = "scaler = GradScaler()\n" + textwrap.dedent(
         """
