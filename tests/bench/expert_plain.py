@@ -165,6 +165,11 @@ class Plain(Eraser):
                     item.context_expr = joined.values[-1]
         return super().visit_With(node)
 
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        """A loop over what a scaler keeps, `for one in scaler._found_inf_per_device(o).values()`."""
+        kept = any(map(self.forms.is_scaler, ast.walk(node.iter)))
+        return self._gone(node) if kept else super().visit_For(node)
+
     def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
         """An import of AMP that may fail, and what stands in for it."""
         node.body = self._block(node.body)

@@ -88,6 +88,17 @@ def erased(text: str) -> str:
             "with (a() if train else b()):\n    loss = model(x)",
         ),
         (
+            """
+            scaler = GradScaler()
+            scaler.unscale_(opt)
+            if is_distributed():
+                for one in scaler._found_inf_per_device(opt).values():
+                    all_reduce(one)
+            scaler.step(opt)
+            """,
+            "opt.step()",
+        ),
+        (
             "scaler = StandardScaler()\nx = scaler.fit(x)",
             "scaler = StandardScaler()\nx = scaler.fit(x)",
         ),
