@@ -323,7 +323,7 @@ class DeviceUse:
     def _is_sure(self, branch: ast.If | ast.IfExp, node: ast.AST) -> bool:
         if not isinstance(branch, ast.If):
             return False
-        return is_sure(self.program.module, branch, node)
+        return is_sure(self.program, branch, node)
 
     def _negated(self, test: ast.expr) -> ast.expr:
         """The opposite of a condition, one for each, so that it is the same for all who ask."""
