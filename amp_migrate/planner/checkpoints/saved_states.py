@@ -33,6 +33,8 @@ from amp_migrate.rewrite.edits import (
     Template,
 )
 
+_LOCAL = "the scaler lives in the function that trains, so its state is not saved or loaded here"
+
 
 class Checkpoints:
     """Finds where optimizer state is saved and loaded in one module."""
@@ -184,13 +186,7 @@ class Checkpoints:
             return None
         if set(self.wiring.scalers.homes) - set(before.scalers.homes):
             self.wiring.restore(before)
-            self._note(
-                call,
-                (
-                    "the scaler lives in the function that trains, so its state is not saved or "
-                    "loaded here"
-                ),
-            )
+            self._note(call, _LOCAL)
             return None
         made = self.wiring.optional.get(id(scope.node))
         if is_idle(self.program, made, self.wiring.edits):
