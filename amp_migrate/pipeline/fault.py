@@ -36,13 +36,24 @@ def at_fault(
     the file as it was, and as it would be.
     """
     own = [(file, loop) for file, loop in migrated if file == path]
-    around = [*accumulate(wrong.scope.split("."), "{}.{}".format)][::-1]
-    named = [one for one in own if one[1].scope in around]
+    around = _scopes_around(wrong.scope)
+    named = [(file, loop) for file, loop in own if loop.scope in around]
     if len(named) > 1 and wrong.line:
         return _around(wrong.line, named, texts) or named
-    asked = next((plan.askers[s] for s in around if s in plan.askers), ())
-    asking = [one for one in migrated if (one[0], one[1].scope) in asked]
+    asked = next(
+        (plan.askers[one] for one in around if one in plan.askers),
+        (),
+    )
+    asking = [
+        (file, loop) for file, loop in migrated if (file, loop.scope) in asked
+    ]
     return named or asking or own or migrated
+
+
+def _scopes_around(scope: str) -> list[str]:
+    """A scope by its name, and those around it, innermost first."""
+    names = accumulate(scope.split("."), "{}.{}".format)
+    return [*names][::-1]
 
 
 def _around(line: int, named: Migrated, texts: tuple[str, str]) -> Migrated:
@@ -50,11 +61,14 @@ def _around(line: int, named: Migrated, texts: tuple[str, str]) -> Migrated:
     other one.
     """
     before, after = texts
-    where = _line_before(line, before.splitlines(), after.splitlines())
+    old = before.splitlines()
+    new = after.splitlines()
+    where = _line_before(line, old, new)
     lines = [loop.line for _, loop in named]
-    spans = extents(before, lines)
     return [
-        one for one, span in zip(named, spans, strict=True) if where in span
+        one
+        for one, span in zip(named, extents(before, lines), strict=True)
+        if where in span
     ]
 
 

@@ -28,5 +28,9 @@ def extents(text: str, lines: Sequence[int]) -> list[range]:
 
 
 def _own(spans: Sequence[range], line: int, others: set[int]) -> range:
-    own = [span for span in spans if line in span and not others & set(span)]
+    """The longest of some spans that holds one line and none of the others."""
+    own = []
+    for span in spans:
+        if line in span and not others & set(span):
+            own.append(span)
     return max(own, key=len, default=range(0))

@@ -41,10 +41,12 @@ def may_be(one: ast.expr | str | None, other: ast.expr | str | None) -> bool:
 
 
 def _agree(one: str, other: str) -> bool:
+    """Whether two texts may begin so: one is the other, and perhaps goes on."""
     return one.startswith(other) or other.startswith(one)
 
 
 def _ends(shape: object) -> Pattern | None:
+    """How what has this shape begins and ends; a text that is known does so with all of it."""
     if isinstance(shape, Pattern):
         return shape
     return Pattern(shape, shape) if isinstance(shape, str) else None
@@ -53,8 +55,10 @@ def _ends(shape: object) -> Pattern | None:
 def _shape(key: ast.expr | str | None) -> object:
     """The key itself, a pattern, or None for any."""
     told = literal(key)
-    if told is not None or not isinstance(key, ast.expr):
+    if told is not None:
         return told
+    if not isinstance(key, ast.expr):
+        return None
     pattern = _pattern(key)
     return None if pattern == _ANY else pattern
 
