@@ -57,15 +57,12 @@ def trained(
 
 
 def in_both(one: list[list[Found]], other: list[list[Found]]) -> bool:
-    """Whether two optimizers hold the same parameters, whichever of the calls made them."""
-    return (
-        bool(one)
-        and bool(other)
-        and all(
-            any(shares(a, b) for a in mine for b in its)
-            for mine in one
-            for its in other
-        )
+    """Whether two optimizers hold the same parameters, whichever of the calls made them that tell
+    what they give.
+    """
+    pairs = [(mine, its) for mine in one for its in other if mine and its]
+    return bool(pairs) and all(
+        any(shares(a, b) for a in mine for b in its) for mine, its in pairs
     )
 
 

@@ -211,7 +211,8 @@ class CallValues:
         name = (dotted_name(expr.func) or "").rpartition(".")[2]
         given = [*expr.args, *(k.value for k in expr.keywords)]
         # The name is asked first: what the arguments are may take a look at the whole program.
-        if (scheduler_name(name) or name.endswith("LR")) and any(
+        called = scheduler_name(name) and "optim" not in name.lower()
+        if (called or name.endswith("LR")) and any(
             self.values.kind(a, scope) is Kind.OPTIMIZER for a in given
         ):
             return Value(Kind.SCHEDULER, expr, name)

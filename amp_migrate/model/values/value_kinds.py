@@ -21,6 +21,7 @@ from amp_migrate.model.syntax.module import (
     Module,
     Scope,
 )
+from amp_migrate.model.values.alternatives import differ, joined
 from amp_migrate.model.values.attribute_values import AttributeValues
 from amp_migrate.model.values.binding_values import BindingValues
 from amp_migrate.model.values.call_values import CallValues
@@ -34,7 +35,6 @@ from amp_migrate.model.values.kinds import (
     optimizer_name,
     scheduler_name,
 )
-from amp_migrate.torch_facts.optimizers import optimizer
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition
@@ -160,25 +160,7 @@ class Values:
 
     def join(self, values: Iterable[Value]) -> Value:
         """What a name is that may hold any of `values`."""
-        known = [v for v in values if v]
-        telling = [v for v in known if v.kind is not Kind.OTHER]
-        special = [
-            v
-            for v in telling
-            if v.kind in (Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
-        ]
-        if special:
-            # `optimizer = Noam(optimizer)` is a wrapper from then on; AMP can
-            # be off for an optimizer that says that it is of second order.
-            first = min(special, key=_is_marked)
-            return first._replace(mixed=_are_several(telling))
-        if {Kind.DEVICE, Kind.DEVICE_NAME} <= {v.kind for v in telling}:
-            return next(
-                v for v in telling if v.kind is Kind.DEVICE_NAME
-            )  # what reads a name reads a device as well
-        if _differ(telling) or _are_several(telling):
-            return telling[0]._replace(mixed=True)
-        return telling[0] if telling else known[0] if known else UNKNOWN
+        return joined(self.graph, values)
 
     def container(
         self, elements: list[ast.expr], expr: ast.expr, scope: Scope
@@ -191,7 +173,7 @@ class Values:
         if inner and all(
             v.kind in (Kind.OPTIMIZER, Kind.OPTIMIZERS) for v in inner
         ):
-            mixed = _differ(inner)
+            mixed = differ(inner)
             return Value(Kind.OPTIMIZERS, expr, inner[0].name, mixed=mixed)
         if inner and all(v.kind is Kind.MODEL for v in inner):
             return Value(Kind.MODEL, expr, held=_alike(inner))
@@ -350,33 +332,6 @@ def _says_cuda(expr: ast.JoinedStr) -> bool:
     return isinstance(first, ast.Constant) and str(first.value).startswith(
         "cuda"
     )
-
-
-def _differ(values: list[Value]) -> bool:
-    """Whether optimizers are of several classes, not all of them a library's."""
-    found = [v for v in values if v.kind is Kind.OPTIMIZER]
-    makes = {(v.name, v.cls, v.foreign and v.foreign[1]) for v in found}
-    own = any(v.mixed or not _is_library_class(v) for v in found)
-    return own and (len(makes) > 1 or any(v.mixed for v in found))
-
-
-def _are_several(values: list[Value]) -> bool:
-    """Whether objects are of several classes of the project."""
-    found = [v for v in values if v.kind in (Kind.OBJECT, Kind.WRAPPER)]
-    classes = {v.cls or (v.foreign and v.foreign[1]) for v in found}
-    return len(classes) > 1 or any(v.mixed for v in found)
-
-
-def _is_library_class(value: Value) -> bool:
-    is_class = (value.name or "").rpartition(".")[2][:1].isupper()
-    own = value.cls is not None or value.foreign is not None
-    return is_class and not own and optimizer(value.name) is not None
-
-
-def _is_marked(value: Value) -> bool:
-    """Whether an optimizer's library says that it scales in a way of its own."""
-    row = optimizer(value.name)
-    return row is not None and row.marked
 
 
 def _alike(models: list[Value]) -> Value | None:

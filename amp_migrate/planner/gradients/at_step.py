@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator
 
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
@@ -17,6 +18,7 @@ from amp_migrate.model.steps.held_parameters import (
 from amp_migrate.model.syntax.module import LOOPS, shallow
 from amp_migrate.model.syntax.opposites import holds_otherwise
 from amp_migrate.model.syntax.queries import holds
+from amp_migrate.planner.gradients.branches import always_one, opposite
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.optimizers.fed_optimizers import Feeding
 from amp_migrate.planner.optimizers.parameter_uses import ParameterUses
@@ -25,7 +27,7 @@ from amp_migrate.planner.regions.loss_flow import header
 from amp_migrate.planner.steps.later_steps import CLEARING, LaterSteps, clearing
 from amp_migrate.planner.steps.step_calls import check_value
 from amp_migrate.planner.steps.turn import OptimizerStep
-from amp_migrate.planner.steps.turn_ends import cut_off
+from amp_migrate.planner.steps.turn_ends import EXITS, cut_off
 
 
 class GradientsAtStep(LaterSteps):
@@ -126,17 +128,9 @@ class GradientsAtStep(LaterSteps):
         of another does not.
         """
         guards = self._guards(step.statement)
-        missing = [self._guards(s) - guards for s in mine]
-        alternatives = {
-            g.partition(" ")[2]
-            for extra in missing
-            for g in extra
-            if g.startswith("else ")
-        }
-        if any(
-            not extra or all(g.partition(" ")[2] in alternatives for g in extra)
-            for extra in missing
-        ):
+        missing = [frozenset(self._guards(s) - guards) for s in mine]
+        left = [frozenset(self._guards(s) - guards) for s in self._left(step)]
+        if always_one(missing, left):
             return True
         lone = [
             one
@@ -144,6 +138,19 @@ class GradientsAtStep(LaterSteps):
             if len(extra) == 1 and (one := self._test(s, *extra)) is not None
         ]
         return any(holds_otherwise(a, b) for a in lone for b in lone)
+
+    def _left(self, step: OptimizerStep) -> Iterator[ast.stmt]:
+        """The statements that end a turn before its step."""
+        module, loop = self.program.module, self._loop(step.statement)
+        end = self.flow.step(step.statement).order
+        for one in self.flow.steps[:end]:
+            statement = one.statement
+            if not isinstance(statement, (*EXITS, ast.Raise)):
+                continue
+            if not self._inside(statement, loop):
+                continue
+            if cut_off(module, statement, step.statement):
+                yield statement
 
     def _test(self, statement: ast.stmt, guard: str) -> ast.expr | None:
         """The condition of a guard, where it is that of an `if` whose body holds a statement."""
@@ -177,7 +184,7 @@ class GradientsAtStep(LaterSteps):
             other.key != step.key
             and start < end
             and self._loop(other.statement) is self._loop(step.statement)
-            and not any(_opposite(guard) in its for guard in mine)
+            and not any(opposite(guard) in its for guard in mine)
             and not any(
                 self._header_effect(one.statement) & EventKind.ZERO_GRAD
                 for one in self.flow.steps[start + 1 : end]
@@ -311,11 +318,6 @@ class GradientsAtStep(LaterSteps):
                 return False
             below = parent
         return False
-
-
-def _opposite(guard: str) -> str:
-    branch, _, test = guard.partition(" ")
-    return f"{'else' if branch == 'then' else 'then'} {test}"
 
 
 def _leaves(handler: ast.ExceptHandler) -> bool:

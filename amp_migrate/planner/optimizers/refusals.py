@@ -227,7 +227,7 @@ def _refuse_wrapper(
         raise Refusal(
             "optimizer-wrapper",
             call,
-            f"`{value.cls.name if value.cls else ''}` has a step of its own and no "
+            f"`{value.name or ast.unparse(call.func)}` has a step of its own and no "
             "param_groups for GradScaler",
         )
 

@@ -17,6 +17,7 @@ from amp_migrate.model.syntax.module import (
     returned,
     returned_at,
 )
+from amp_migrate.model.syntax.queries import nodes_in
 
 
 def makes_it(program: Program, binding: Binding, name: str) -> bool:
@@ -29,6 +30,33 @@ def makes_it(program: Program, binding: Binding, name: str) -> bool:
     return found is None or not _gives_back(
         *found, binding, call, _as_written(name, scope)
     )
+
+
+def made_before(program: Program, bindings: set[Binding], name: str) -> None:
+    """Add to bindings of a variable that make nothing what they are given:
+    `opt = decay(opt)`.
+    """
+    wanted = list(bindings)
+    while wanted:
+        one = wanted.pop()
+        if makes_it(program, one, name):
+            continue
+        before = _given(program, one, name)
+        wanted += before - bindings
+        bindings |= before
+
+
+def _given(program: Program, binding: Binding, name: str) -> set[Binding]:
+    """What a variable may hold where a binding reads it."""
+    assert binding.value is not None
+    found: set[Binding] = set()
+    for node in nodes_in(binding.value):
+        if not isinstance(node, ast.Name):
+            continue
+        if node.id == name:
+            reach = program.reaching.at(node, name)
+            found.update(reach.bindings)
+    return found
 
 
 def _as_written(name: str, scope: Scope) -> str:

@@ -19,7 +19,10 @@ from amp_migrate.model.values.call_values import is_property
 from amp_migrate.model.values.stored_attributes import stored_values
 from amp_migrate.planner.refusal import Refusal, what_was_read
 from amp_migrate.planner.scaler_placement.callers import refuse_unlinked
-from amp_migrate.planner.scaler_placement.handed_back import makes_it
+from amp_migrate.planner.scaler_placement.handed_back import (
+    made_before,
+    makes_it,
+)
 from amp_migrate.planner.scaler_placement.lifetimes import refuse_fitting
 from amp_migrate.planner.scaler_placement.set_later import without_later
 from amp_migrate.project.module_graph import Project
@@ -80,6 +83,7 @@ def _reaching(
     if any(program.module.scope_of(one) is not home for one in stepped):
         return bindings
     found = {b for o in stepped for b in program.reaching.at(o, name).bindings}
+    made_before(program, found, name)
     return [b for b in bindings if b in found] or bindings
 
 
