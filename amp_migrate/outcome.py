@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
 LoopStatus = Literal["migrated", "refused", "skipped"]
 FileStatus = Literal["migrated", "unchanged", "refused", "failed"]
 
 NoteKind = Literal["note", "done", "to do"]
+
+
+class Alone(Enum):
+    """Why files do not join a program that its loops ask for, by the reason to refuse these."""
+
+    TOO_MUCH = "too-many-paths"
+    NOT_NAMED = "callers-in-other-modules"
+
 
 COMPLETED = "AMP completed: "
 """How the message of a loop begins that had AMP and lacked something."""

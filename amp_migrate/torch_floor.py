@@ -33,6 +33,13 @@ _REQUIREMENTS = (
     ),
     pattern(r"(?m)^torch\s*=\s*\[(?P<bounds>[^\]]*)\]"),
 )
+_REQUIREMENT = pattern(
+    r"-\S.*|(?:[a-z]+\+)?[a-z]+://.*|\.{0,2}/.*"
+    r"|[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?\s*(?:[=<>!~(@;].*)?"
+)
+"""A line of a file that pip installs: an option, an address, a path, or a name with its bounds."""
+_LONGEST, _MOST = 32_768, 24
+"""Of texts that may be lists of requirements: bytes of each, and how many of a folder are read."""
 _VERSION = r"\s*[\"']?\s*v?(?P<major>\d+)(?:\.(?P<minor>\d+))?"
 _LOWER = pattern(
     rf"(?:~=|(?<![!<])={{1,3}}|>=?|\^|~|(?<=[\"'])|^(?=\d)){_VERSION}"
@@ -71,7 +78,7 @@ def project_root(folder: Path) -> Path:
 
 @functools.cache
 def _in(folder: Path) -> tuple[int, int] | None:
-    texts = [_text(file) for file in _files(folder)]
+    texts = [*map(_text, _files(folder)), *_listed(folder)]
     asked = [_CHECK.sub("", text) for text in texts]
     bounds = [bound for text in asked if (bound := oldest(text)) is not None]
     # What `setup.py` checks while it builds counts where nothing is required.
@@ -87,6 +94,25 @@ def _files(folder: Path) -> Iterator[Path]:
     yield from (folder / name for name in names if _FILES.match(name))
     if "requirements" in names and (folder / "requirements").is_dir():
         yield from sorted((folder / "requirements").rglob("*.txt"))
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    """Texts of other names, all lines of which pip installs: `pip install -r environment.txt`."""
+    try:
+        files = [
+            entry
+            for entry in sorted(folder.iterdir())
+            if entry.suffix == ".txt"
+            and not _FILES.match(entry.name)
+            and entry.stat().st_size <= _LONGEST
+        ]
+    except OSError:
+        return
+    for file in files[:_MOST]:
+        text = _text(file)
+        lines = [one.strip() for one in _uncommented(text).splitlines()]
+        if all(map(_REQUIREMENT.fullmatch, filter(None, lines))):
+            yield text
 
 
 def _text(file: Path) -> str:

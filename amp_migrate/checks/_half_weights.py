@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.autocast.dtype_choices import dtype_choices
 from amp_migrate.model.autocast.regions import HALVES
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -28,10 +29,20 @@ def converts(
             if one.arg in ("dtype", "torch_dtype")
         ),
     ]
-    half = any(
-        HALVES.get(program.canonical(one) or "") in dtypes for one in given
+    return call.func.attr in ("to", "from_pretrained") and any(
+        _is_half(program, one, dtypes) for one in given
     )
-    return half and call.func.attr in ("to", "from_pretrained")
+
+
+def _is_half(program: Program, expr: ast.expr, dtypes: tuple[str, ...]) -> bool:
+    """Whether an argument is one of some types, or a variable that holds nothing else."""
+    if HALVES.get(program.canonical(expr) or "") in dtypes:
+        return True
+    if not isinstance(expr, (ast.Name, ast.Attribute)):
+        return False
+    scope = program.module.scope_of(expr)
+    choices = dtype_choices(program, expr, scope)
+    return choices is not None and frozenset() < choices <= set(dtypes)
 
 
 def bound_name(program: Program, call: ast.Call) -> str | None:

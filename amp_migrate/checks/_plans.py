@@ -29,8 +29,10 @@ from amp_migrate.records import NamedTuple
 if TYPE_CHECKING:
     from amp_migrate.outcome import LoopOutcome
     from amp_migrate.planner.files.file_plan import Plan
+    from amp_migrate.planner.plan import Planner
 
 _MOST_FILES = 24
+_ROUNDS = 3
 _MOST_TEXT = 400_000
 _MOST_READ = 160_000
 """Text of files that these lead to: a library of models may lead to all of it."""
@@ -121,10 +123,14 @@ def _found(program: Program, settings: Settings) -> Planned:
     if planner.held_back and not _is_any_migrated(loops):
         _, plans = planned(program, settings)
         loops = _loops(plans)
-    if not planner.company or not _is_any_migrated(loops):
+    if not _is_any_migrated(loops):
         return Planned(loops, ())
-    others = tuple(planner.company)
-    return Planned(_in_company(program, others, planned, settings), others)
+    asking, _ = planned(program, settings, project=program.project, hold=True)
+    needed = tuple(asking.company | planner.company)
+    if not needed:
+        return Planned(loops, ())
+    joint = _in_company(program, needed, planned, settings)
+    return Planned(joint, tuple(planner.company))
 
 
 def _loops(plans: Mapping[str, Plan]) -> list[LoopOutcome]:
@@ -138,27 +144,38 @@ def _is_any_migrated(loops: list[LoopOutcome]) -> bool:
 def _in_company(
     program: Program,
     others: tuple[str, ...],
-    planned: Callable[[Program, Settings], tuple[object, Mapping[str, Plan]]],
+    planned: Callable[..., tuple[Planner, Mapping[str, Plan]]],
     settings: Settings,
 ) -> list[LoopOutcome]:
-    """What the planner decides where it sees the other files as well, which may use AMP for these
-    loops; nothing where that is too much to read.
+    """What the planner decides where it sees the other files as well, and those that these ask
+    for, which may use AMP for these loops; nothing where that is too much to read. All rounds
+    together may cost what the last of them may.
     """
-    path = program.module.path
-    texts = {path: program.module.text}
-    texts |= {file: _text(file) for file in others[:_MOST_FILES]}
-    if sum(map(len, texts.values())) > _MOST_TEXT:
-        return []
-    try:
-        with reading_at_most(_MOST_READ), at_most(for_program(texts)):
-            try:
+    path, spent = program.module.path, 0
+    texts, loops = {path: program.module.text}, list[LoopOutcome]()
+    company = others
+    for _ in range(_ROUNDS):
+        more = {file: _text(file) for file in company if file not in texts}
+        if not more or len(texts) + len(more) > _MOST_FILES:
+            break
+        texts |= more
+        if sum(map(len, texts.values())) > _MOST_TEXT:
+            return []
+        try:
+            steps = for_program(texts) - spent
+            with reading_at_most(_MOST_READ), at_most(steps) as budget:
+                before = budget.left
                 joint = LinkedProgram(texts)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return []
-            _, plans = planned(joint, settings)
-            return plans[path].loops
-    except BudgetEndedError:
-        return []
+                planner, plans = planned(
+                    joint, settings, project=program.project
+                )
+                loops, company = plans[path].loops, tuple(planner.company)
+                spent += before - budget.left
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return []
+        except BudgetEndedError:
+            return []
+    return loops
 
 
 def _text(file: str) -> str:

@@ -9,13 +9,17 @@ from collections.abc import Iterator
 
 from amp_migrate.model.autocast.contexts import (
     SWITCH,
+    called_name,
     is_autocast,
     is_partial,
     opened,
 )
 from amp_migrate.model.autocast.dtype_choices import dtype_choices
 from amp_migrate.model.autocast.regions import DEFAULTS
-from amp_migrate.model.conditions.decisions import runs_where_false
+from amp_migrate.model.conditions.arms import (
+    are_exclusive,
+    runs_where_false,
+)
 from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
@@ -101,8 +105,7 @@ class Region(NamedTuple):
     @property
     def canonical(self) -> str:
         """The name that was called."""
-        called = self.call.args[0] if self._is_partial else self.call.func
-        return self.program.canonical(called) or ""
+        return called_name(self.program, self.call)
 
     def is_false(self, name: str) -> bool:
         """Whether that argument is the constant False."""
@@ -119,10 +122,20 @@ class Region(NamedTuple):
         enabled = self.argument("enabled")
         if self.canonical == SWITCH and is_other_arm(self.program, node):
             return True
+        if not self.is_here and self._is_made_elsewhere(node):
+            return True
         return self.off or (
             enabled is not None
             and runs_where_false(self.program, node, enabled, self.node)
         )
+
+    def _is_made_elsewhere(self, node: ast.AST) -> bool:
+        """Whether the context is made of autocast only where `node` does not run: `if fp16: context
+        = autocast()`, and further down `if fp16: ... else: loss.backward()`.
+        """
+        module = self.program.module
+        is_near = module.scope_of(self.call) is module.scope_of(node)
+        return is_near and are_exclusive(self.program, self.call, node)
 
     @property
     def device(self) -> str | None:

@@ -11,7 +11,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 
 _HOPS = 3
-IsRead = Callable[[Program, ast.Name], bool]
+IsRead = Callable[[Program, ast.expr], bool]
 
 
 def returned(
@@ -90,9 +90,11 @@ def _is_wanted(
 def _given(
     program: Program, call: ast.Call, index: int | None, scope: Scope
 ) -> Iterator[tuple[ast.expr, Scope]]:
-    """The loads of the names that a call's value is given to; the call where it is returned."""
+    """The loads of the names that a call's value is given to; the call itself where it is used
+    without a name: returned, or read as it stands.
+    """
     statement = program.module.parents[call]
-    if isinstance(statement, ast.Return):
+    if isinstance(statement, ast.Return) or index is None:
         yield call, scope
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return
@@ -111,7 +113,7 @@ def _given(
 def _is_used(
     program: Program, use: ast.expr, scope: Scope, is_read: IsRead, hops: int
 ) -> bool:
-    if isinstance(use, ast.Name) and is_read(program, use):
+    if is_read(program, use):
         return not _is_divided(program, use)
     place, function = _place(program, use), scope.node
     if place is not None and hops and isinstance(function, FUNCTIONS):
@@ -134,7 +136,7 @@ def _is_used(
     )
 
 
-def _is_divided(program: Program, use: ast.Name) -> bool:
+def _is_divided(program: Program, use: ast.expr) -> bool:
     """Whether what is read is divided at once, as by the factor."""
     return any(
         isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div)

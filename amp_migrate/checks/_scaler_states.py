@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.checks._states import handed_over, is_stepped_by_scaler
+from amp_migrate.checks._handed_over import handed_over
+from amp_migrate.checks._states import (
+    calls_on_scaler,
+    is_on_scaler,
+    is_stepped_by_scaler,
+)
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
@@ -111,34 +116,6 @@ def _hands_scaler(call: ast.Call, given: ast.expr) -> bool:
     return any("scal" in word or "amp" in word or "*" in word for word in words)
 
 
-def calls_on_scaler(program: Program, method: str) -> bool:
-    return any(
-        _is_on_scaler(call, scope, method)
-        for scope in program.module.scopes.values()
-        for call in scope.calls
-    )
-
-
-def _is_on_scaler(call: ast.Call, scope: Scope, method: str) -> bool:
-    """Whether a call is of a method of what is called a scaler, or of one after the other of what
-    is called so.
-    """
-    func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr != method:
-        return False
-    holder = func.value
-    while isinstance(holder, ast.Subscript):
-        holder = holder.value
-    name = dotted_name(holder) or ""
-    turns = [
-        binding.value
-        for binding in scope.bindings.get(name, ())
-        if binding.how == "for" and binding.value is not None
-    ]
-    words = [name, *(ast.unparse(one) for one in turns)]
-    return any("scal" in word.lower() for word in words)
-
-
 def is_handled(program: Program, scope: Scope, method: str) -> bool:
     """Whether the same method of something called a scaler is used in this scope, or around it; to
     load, in another method of the object as well.
@@ -156,20 +133,20 @@ def is_handled(program: Program, scope: Scope, method: str) -> bool:
             "grad_scaler_state",
         }:
             return True
-        if isinstance(inner, ast.Call) and _is_on_scaler(inner, scope, method):
+        if isinstance(inner, ast.Call) and is_on_scaler(inner, scope, method):
             return True
     return False
 
 
 def is_done_elsewhere(program: Program, scope: Scope, method: str) -> bool:
-    """Whether a method of the same class, or of an heir that keeps the scaler, saves or loads its
-    state.
+    """Whether a method of the same class, or of an heir or a base that keeps the scaler, saves or
+    loads its state.
     """
-    cls = program.graph.class_around(scope)
-    heirs = program.graph.heirs(cls) if cls is not None else []
+    cls, graph = program.graph.class_around(scope), program.graph
+    kin = [*graph.heirs(cls), *graph.lineage(cls)] if cls is not None else []
     return any(
-        _is_on_scaler(call, other, method)
+        is_on_scaler(call, other, method)
         for other in program.module.scopes.values()
-        if program.graph.class_around(other) in heirs
+        if graph.class_around(other) in kin
         for call in other.calls
     )

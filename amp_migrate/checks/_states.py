@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.calls.arguments import argument
-from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
@@ -28,7 +27,7 @@ def holds_optimizer(program: Program, expr: ast.expr, scope: Scope) -> bool:
 
 
 def is_own(program: Program, scope: Scope, scaler: str) -> bool:
-    """Whether the class around binds the scaler itself, and not only an heir of it."""
+    """Whether the class around binds the scaler itself, and not only an heir or a base of it."""
     cls = program.graph.class_around(scope)
     if cls is None or "." not in scaler:
         return True
@@ -39,8 +38,8 @@ def is_own(program: Program, scope: Scope, scaler: str) -> bool:
 def is_kept_by(
     program: Program, target: ast.expr, scope: Scope, cls: ast.ClassDef
 ) -> bool:
-    """Whether an attribute is one of an object of a class, or of an heir of it: of the method's
-    own, or of one that a function is handed.
+    """Whether an attribute is one of an object of a class, of an heir or a base of it: of the
+    method's own, or of one that a function is handed.
     """
     if not isinstance(target, ast.Attribute):
         return False
@@ -49,7 +48,37 @@ def is_kept_by(
         own = program.graph.class_around(scope)
     else:
         own = program.values.of(holder, scope).cls
-    return own is not None and (own is cls or cls in program.graph.lineage(own))
+    return own is not None and (
+        cls in program.graph.lineage(own) or own in program.graph.lineage(cls)
+    )
+
+
+def calls_on_scaler(program: Program, method: str) -> bool:
+    return any(
+        is_on_scaler(call, scope, method)
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+    )
+
+
+def is_on_scaler(call: ast.Call, scope: Scope, method: str) -> bool:
+    """Whether a call is of a method of what is called a scaler, or of one after the other of what
+    is called so.
+    """
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != method:
+        return False
+    holder = func.value
+    while isinstance(holder, ast.Subscript):
+        holder = holder.value
+    name = dotted_name(holder) or ""
+    turns = [
+        binding.value
+        for binding in scope.bindings.get(name, ())
+        if binding.how == "for" and binding.value is not None
+    ]
+    words = [name, *(ast.unparse(one) for one in turns)]
+    return any("scal" in word.lower() for word in words)
 
 
 def is_stepped_by_scaler(
@@ -65,63 +94,47 @@ def is_stepped_by_scaler(
             continue
         given = [*call.args, *(k.value for k in call.keywords)]
         named = [one for one in given if dotted_name(one) == name]
-        function = (
-            program.values.callee(call, scope) if named and hops else None
-        )
-        inner = program.scope(function) if function is not None else None
-        if inner is not None and any(
-            is_stepped_by_scaler(program, inner, own, hops - 1)
-            for own in _parameters_of(call, inner, named[0])
+        if (
+            named
+            and hops
+            and _runs_scaled(program, call, scope, named[0], hops)
         ):
             return True
     return False
 
 
-def handed_over(
-    program: Program, expr: ast.expr, scope: Scope
-) -> Iterator[tuple[CallSite, ast.expr]]:
-    """The calls that give a parameter its value, or an attribute through the constructor, and the
-    argument of each.
+def _runs_scaled(
+    program: Program, call: ast.Call, scope: Scope, given: ast.expr, hops: int
+) -> bool:
+    """Whether the function that a call runs, or a method of the object that it makes, steps with a
+    scaler what it is given.
     """
-    function = scope.node
-    if isinstance(expr, ast.Name) and isinstance(function, FUNCTIONS):
-        if scope.lookup(expr.id) is not scope:
-            return
-        if {b.how for b in scope.bindings[expr.id]} != {"parameter"}:
-            return
-        for site in program.graph.sites(function):
-            given = argument(site.call, scope, expr.id, site.bound)
-            if (
-                given is not None
-                and program.values.callee(site.call, site.scope) is function
-            ):
-                yield site, given
-    elif isinstance(expr, ast.Attribute):
-        yield from _constructed_with(program, expr, scope)
-
-
-def _constructed_with(
-    program: Program, expr: ast.Attribute, scope: Scope
-) -> Iterator[tuple[CallSite, ast.expr]]:
-    cls = program.graph.class_around(scope)
-    if cls is None or dotted_name(expr.value) != scope.self_name:
-        return
-    for owner in program.graph.lineage(cls):
-        held = program.module.scopes[owner].bindings.get(f"self.{expr.attr}")
-        if held:
-            break
-    begin = program.graph.method(cls, "__init__")
-    value = held[0].value if held and len(held) == 1 else None
-    if begin is None or not isinstance(value, ast.Name):
-        return
+    cls = program.graph.class_named(call.func, scope)
+    begin = program.graph.method(cls, "__init__") if cls is not None else None
+    if cls is not None and calls_on_scaler(program, "state_dict"):
+        return False  # the object may save it
+    if cls is None or begin is None:
+        function = program.values.callee(call, scope)
+        inner = program.scope(function) if function is not None else None
+        return inner is not None and any(
+            is_stepped_by_scaler(program, inner, own, hops - 1)
+            for own in _parameters_of(call, inner, given)
+        )
     inner = program.scope(begin)
-    if program.module.scope_of(value) is not inner:
-        return
-    for one in program.graph.heirs(cls):
-        for call, caller in program.graph.constructions(one):
-            given = argument(call, inner, value.id, True)
-            if given is not None:
-                yield CallSite(call, caller, True), given
+    kept = {
+        name
+        for name, bindings in program.module.scopes[cls].bindings.items()
+        for own in _parameters_of(call, inner, given)
+        if any(own == dotted_name(one.value) for one in bindings if one.value)
+    }
+    return any(
+        is_stepped_by_scaler(
+            program, one, name.replace("self", one.self_name, 1), hops - 1
+        )
+        for one in program.module.scopes.values()
+        if program.graph.class_around(one) is cls and one.self_name
+        for name in kept
+    )
 
 
 def _parameters_of(

@@ -10,7 +10,7 @@ from amp_migrate.checks._finding import Finding, Rule
 from amp_migrate.checks._protocol import broken
 from amp_migrate.checks._scaler_bindings import bindings
 from amp_migrate.config import Settings
-from amp_migrate.model.conditions.decisions import are_exclusive
+from amp_migrate.model.conditions.arms import are_exclusive
 from amp_migrate.model.program import Program
 from amp_migrate.protocol.broken import Mistake
 from amp_migrate.rewrite.edits import Edit

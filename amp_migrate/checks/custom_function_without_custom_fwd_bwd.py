@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import (
@@ -14,6 +15,7 @@ from amp_migrate.checks._finding import (
 from amp_migrate.checks._regions import is_autocast
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax.module import Function
 from amp_migrate.model.syntax.queries import holds
 from amp_migrate.planner.half_safety.autograd_functions import (
     BACKWARD,
@@ -24,6 +26,7 @@ from amp_migrate.planner.half_safety.autograd_functions import (
     functions,
     multiplies,
 )
+from amp_migrate.torch_facts.methods import OF_CONTEXTS
 
 RULE = Rule("custom-function-without-custom_fwd-bwd", severity="error")
 
@@ -48,9 +51,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         decorated = decorator(program, forward, FORWARD) or decorator(
             program, backward, BACKWARD
         )
-        if decorated is None and any(
-            holds(method, lambda node: multiplies(program, node))
-            for method in (forward, backward)
+        if decorated is None and (
+            any(
+                holds(method, lambda node: multiplies(program, node))
+                for method in (forward, backward)
+            )
+            or _runs_again(forward, backward)
         ):
             yield finding_at(
                 program,
@@ -59,6 +65,39 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 message,
                 fix=_fix(program, custom, settings),
             )
+
+
+def _runs_again(forward: Function, backward: Function) -> bool:
+    """Whether forward runs what it is given, and backward runs it once more, as its context keeps
+    it: a checkpoint of the project's own. Whoever asks for autocast there knows.
+    """
+    given = {one.arg for one in forward.args.args[1:]}
+    context = backward.args.args[0].arg if backward.args.args else ""
+    return (
+        holds(forward, lambda node: _calls_on(node, given))
+        and holds(backward, lambda node: _calls_kept(node, context))
+        and "autocast" not in ast.unparse(backward)
+    )
+
+
+def _calls_on(node: ast.AST, names: set[str]) -> bool:
+    """`fn(x)` of one of some names."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in names
+    )
+
+
+def _calls_kept(node: ast.AST, context: str) -> bool:
+    """`ctx.fn(x)`, where torch has no method of that name."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == context
+        and node.func.attr not in OF_CONTEXTS
+    )
 
 
 def _uses_autocast(program: Program) -> bool:

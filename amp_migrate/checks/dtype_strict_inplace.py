@@ -1,4 +1,4 @@
-"""Half-precision values are written by index into a float32 buffer."""
+"""Half-precision values are written by index into a float32 buffer, or the other way round."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ _MESSAGE = (
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
-    """Indexed writes of half values into buffers made without a dtype."""
+    """Indexed writes of half values into buffers made without a dtype, and of float32 values into
+    those that are made like half ones.
+    """
     if not program.regions.regions:
         return
     for scope in program.module.scopes.values():
         for place, buffer, value in _writes(program, scope):
-            half = program.precision.half(value, scope)
-            is_float = program.precision.of(buffer, scope).dtypes == DType.FLOAT
-            if half is not None and is_float:
+            if _differ(program, value, buffer, scope) or _differ(
+                program, buffer, value, scope
+            ):
                 text = program.module.source(buffer)
                 yield finding_at(
                     program,
@@ -40,6 +42,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                     _MESSAGE.format(buffer=text),
                     fix=_fix(program, buffer, value),
                 )
+
+
+def _differ(
+    program: Program, half: ast.expr, full: ast.expr, scope: Scope
+) -> bool:
+    """Whether one is half precision and the other one float32, both for certain."""
+    is_half = program.precision.half(half, scope) is not None
+    return is_half and program.precision.of(full, scope).dtypes == DType.FLOAT
 
 
 def _writes(

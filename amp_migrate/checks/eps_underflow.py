@@ -9,6 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.checks._half import may_be_float16, to_float
 from amp_migrate.config import Settings
 from amp_migrate.model.dataflow.sources import held
+from amp_migrate.model.half_safety.written_tensors import writer_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.model.values.literals import number
@@ -59,7 +60,12 @@ def _told(
     eps, digits = program.module.source(constant), 6 if what == "zero" else 3
     message = _MESSAGE.format(eps=eps, what=what, digits=digits)
     how = "convert to float32, which costs memory"
-    fix = to_float(program, [tensor], safe=False, message=how)
+    is_written = writer_of(program, tensor) is not None
+    fix = (
+        to_float(program, [tensor], safe=False, message=how)
+        if not is_written  # which would reach a copy alone
+        else None
+    )
     yield finding_at(program, place, RULE, message, fix=fix)
 
 

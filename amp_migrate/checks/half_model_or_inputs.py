@@ -8,11 +8,17 @@ from collections.abc import Iterator
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._half_parts import half_parts
 from amp_migrate.checks._half_weights import bound_name, converts, half_models
+from amp_migrate.checks._regions import without_gradients
 from amp_migrate.config import Settings
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
+from amp_migrate.model.syntax.module import (
+    FUNCTIONS,
+    Binding,
+    Scope,
+    returned,
+)
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import SCALERS, Kind
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
@@ -46,6 +52,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 continue
             name = bound_name(program, call)
             if name is None:
+                continue
+            if _is_frozen(program, name, scope):
                 continue
             if _is_trained(program, name, scope):
                 yield finding_at(
@@ -109,7 +117,31 @@ def _optimizes(program: Program, name: str, scope: Scope) -> bool:
         and any(
             _asks_parameters(node, name)
             for one in [*call.args, *(key.value for key in call.keywords)]
-            for node in nodes_in(one)
+            for node in nodes_in(_listed(one, scope))
+        )
+        for call in scope.calls
+    )
+
+
+def _listed(expr: ast.expr, scope: Scope) -> ast.expr:
+    """What a variable was given, where that is one thing: the parameters that train."""
+    held = list[Binding]()
+    if isinstance(expr, ast.Name):
+        held = scope.bindings.get(expr.id, [])
+    if len(held) != 1 or held[0].how != "assign":
+        return expr
+    return held[0].value or expr
+
+
+def _is_frozen(program: Program, name: str, scope: Scope) -> bool:
+    """Whether a model is frozen here: what trains of it came later, or was put into it."""
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "requires_grad_"
+        and dotted_name(call.func.value) == name
+        and any(
+            isinstance(one, ast.Constant) and one.value is False
+            for one in call.args
         )
         for call in scope.calls
     )
@@ -201,7 +233,7 @@ def _asks_parameters(node: ast.AST, name: str) -> bool:
 def _is_input(
     program: Program, call: ast.Call, name: str, scope: Scope
 ) -> bool:
-    """Whether a scope that scales its loss hands `name` to a model in a region."""
+    """Whether a scope that scales its loss hands `name` to a model in a region, to train it."""
     if not any(
         isinstance(one.func, ast.Attribute) and one.func.attr == "scale"
         for one in scope.calls
@@ -217,9 +249,24 @@ def _is_input(
         return False
     return any(
         program.regions.at(other) is not None
+        and not without_gradients(program, other)
         and program.effects.is_forward(other, scope)
-        and any(dotted_name(given) == name for given in other.args)
+        and any(_is_given(program, call, name, given) for given in other.args)
         for other in scope.calls
+    )
+
+
+def _is_given(
+    program: Program, call: ast.Call, name: str, given: ast.expr
+) -> bool:
+    """Whether an argument is the variable, as the statement of a conversion has bound it."""
+    statement = program.module.statement_of(call)
+    return dotted_name(given) == name and (
+        not isinstance(statement, ast.Assign)
+        or any(
+            one.statement is statement
+            for one in program.reaching.at(given, name).bindings
+        )
     )
 
 

@@ -10,7 +10,7 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._following import following
 from amp_migrate.checks._returned_losses import returned
 from amp_migrate.config import Settings
-from amp_migrate.model.conditions.decisions import are_exclusive
+from amp_migrate.model.conditions.arms import are_exclusive
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.recognition import Trait
@@ -166,7 +166,7 @@ def _reads(
             return
 
 
-def _is_read(program: Program, node: ast.Name) -> bool:
+def _is_read(program: Program, node: ast.expr) -> bool:
     parent = program.module.parents[node]
     if isinstance(parent, ast.Attribute):
         return parent.attr in _READS

@@ -20,7 +20,7 @@ from amp_migrate.checks._regions import (
 )
 from amp_migrate.config import Settings
 from amp_migrate.model.calls.targets import targets
-from amp_migrate.model.conditions.decisions import are_exclusive
+from amp_migrate.model.conditions.arms import are_exclusive
 from amp_migrate.model.forwards.losses import callables
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind

@@ -10,9 +10,9 @@ from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
 from amp_migrate.model.autocast.dtype_choices import keys_of
+from amp_migrate.model.conditions.arms import arms
 from amp_migrate.model.conditions.assumptions import cases, runs_in
 from amp_migrate.model.conditions.decisions import (
-    arms,
     conditions_of,
     grounds,
     is_one_variable,

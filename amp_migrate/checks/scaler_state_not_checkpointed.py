@@ -11,13 +11,13 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._scaler_bindings import made_before, may_be_none
 from amp_migrate.checks._scaler_states import (
-    calls_on_scaler,
     is_done_elsewhere,
     is_handled,
     makes_stepper,
     steps_at_callers,
 )
 from amp_migrate.checks._states import (
+    calls_on_scaler,
     entry_of,
     holds_optimizer,
     is_kept_by,

@@ -87,12 +87,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 said = _wrong(f"{statement.module}.{alias.name}", target)
                 if said is not None:
                     yield finding_at(program, alias, RULE, said)
+    asked = _asked(program)
     for use in program.uses.all():
         said = _wrong(use.name, target)
         imported = program.module.imports.names.get(root_of(use.node).id, "")
         if (
             said is not None
             and _wrong(imported, target) is None
+            and use.name not in asked
             and not program.uses.is_guarded(use.node)
         ):
             yield finding_at(program, use.node, RULE, said)
@@ -106,6 +108,22 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             one.arg not in ("device_type", None) for one in call.keywords
         ):
             yield finding_at(program, call, RULE, _NO_DEVICE)
+
+
+def _asked(program: Program) -> set[str]:
+    """The names of which the module asks somewhere whether they are there: `hasattr(torch.cuda.amp,
+    "autocast")`. It uses them where they are.
+    """
+    return {
+        f"{program.canonical(owner)}.{name.value}"
+        for scope in program.module.scopes.values()
+        for call in scope.calls
+        if isinstance(call.func, ast.Name)
+        and call.func.id in ("hasattr", "getattr")
+        and len(call.args) > 1
+        for owner, name in (call.args[:2],)
+        if isinstance(name, ast.Constant) and isinstance(name.value, str)
+    }
 
 
 def _wrong(name: str, target: Version) -> str | None:

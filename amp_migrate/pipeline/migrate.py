@@ -10,7 +10,7 @@ from amp_migrate.apex import migrate_apex
 from amp_migrate.config import Settings
 from amp_migrate.model.autocast.frameworks import names_framework
 from amp_migrate.model.program import Program
-from amp_migrate.outcome import FileOutcome, Joint, LoopOutcome
+from amp_migrate.outcome import Alone, FileOutcome, Joint, LoopOutcome
 from amp_migrate.pipeline.existing_amp import repaired
 from amp_migrate.pipeline.models import forget, program_of
 from amp_migrate.pipeline.naming import Named, declared, named
@@ -52,17 +52,18 @@ def migrate_texts(
     guarded: bool = True,
     switches: Switches | None = None,
     hold: bool = False,
+    alone: Alone | None = None,
 ) -> Joint:
     """Plan and rewrite the files of one program, all that belong together or none.
 
     `texts` by path; `project` is the tree around them, whose other files may turn out to be needed.
     `switches`: what turns AMP on, by path and scope, where it is known beforehand
     (`apex.Unapexed.switches`). With `hold`, nothing is rewritten where other files are needed:
-    only these are told.
+    only these are told; `alone`: why none of them joins.
     """
     if guarded and switches is None:
-        joint = _with_apex(texts, settings, project) or migrate_texts(
-            texts, settings, project, switches={}, hold=hold
+        joint = _with_apex(texts, settings, project, alone) or migrate_texts(
+            texts, settings, project, switches={}, hold=hold, alone=alone
         )
         is_held = hold and bool(joint.company)
         return joint if is_held else _repaired(joint, texts, settings)
@@ -74,7 +75,7 @@ def migrate_texts(
         program = program_of(texts)
     except SyntaxError as error:
         return _unparsable(texts, error)
-    how = _How(settings, project, guarded, switches, hold)
+    how = _How(settings, project, guarded, switches, hold, alone)
     return _with_names(program, texts, how)
 
 
@@ -87,6 +88,7 @@ class _How:
     guarded: bool
     switches: Switches | None
     hold: bool
+    alone: Alone | None
 
 
 def _with_names(program: Program, texts: Mapping[str, str], how: _How) -> Joint:
@@ -148,6 +150,7 @@ def _proved(
             how.switches,
             blocked,
             hold=how.hold,
+            alone=how.alone,
         )
         plans, company, unnamed = planned
         if how.hold and company:
@@ -188,7 +191,7 @@ def company_of(
     """
     if any("apex" in text for text in texts.values()):
         return migrate_texts(texts, settings, project).company
-    return _planned(program_of(texts), settings, project).company
+    return _planned(program_of(texts), settings, project, hold=True).company
 
 
 class _Planned(NamedTuple):
@@ -205,6 +208,7 @@ def _planned(
     blocked: Blocked | None = None,
     *,
     hold: bool = False,
+    alone: Alone | None = None,
 ) -> _Planned:
     """The plans of a program, made once: the files that ask for no others are then rewritten by
     the plans that told so.
@@ -212,18 +216,35 @@ def _planned(
 
     def made() -> tuple[Planner, _Planned]:
         planner, plans = planned(
-            program, settings, blocked, project, switches, hold=hold
+            program,
+            settings,
+            blocked,
+            project,
+            switches,
+            hold=hold,
+            alone=alone,
         )
         return planner, _Planned(plans, tuple(planner.company), planner.unnamed)
 
     if blocked or switches:
         return made()[1]
     # The planner is kept, too: it holds the project, so that no other one gets its identity.
-    return program.remembered((_planned, settings, id(project), hold), made)[1]
+    key = (_planned, settings, id(project), alone)
+    known: dict[bool, tuple[Planner, _Planned]]
+    known = program.remembered(key, dict)
+    held = known.get(True)
+    if held is not None and not held[1].company:
+        return held[1]  # nothing was put off for other files
+    if hold not in known:
+        known[hold] = made()
+    return known[hold][1]
 
 
 def _with_apex(
-    texts: Mapping[str, str], settings: Settings, project: Project | None
+    texts: Mapping[str, str],
+    settings: Settings,
+    project: Project | None,
+    alone: Alone | None,
 ) -> Joint | None:
     """What becomes of files that use `apex.amp`; None where none does."""
     if not any("apex" in text for text in texts.values()):
@@ -232,7 +253,9 @@ def _with_apex(
     def migrate(
         texts: Mapping[str, str], settings: Settings, switches: Switches
     ) -> Joint:
-        return migrate_texts(texts, settings, project, switches=switches)
+        return migrate_texts(
+            texts, settings, project, switches=switches, alone=alone
+        )
 
     return migrate_apex(texts, settings, project, migrate)
 

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from amp_migrate.config import Settings
 from amp_migrate.display import shown
 from amp_migrate.model.budget import BudgetEndedError, at_most, for_program
-from amp_migrate.outcome import FileOutcome
+from amp_migrate.outcome import Alone, FileOutcome, Joint
 from amp_migrate.pipeline.deep_stack import with_deep_stack
 from amp_migrate.pipeline.one_file import (
     Rewritten,
@@ -35,9 +34,6 @@ from amp_migrate.project.errors import SourceError
 from amp_migrate.project.module_graph import Project
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_floor import target_for
-
-if TYPE_CHECKING:
-    pass
 
 # A program of more files than this is no program but a library: its loops are planned by
 # themselves.
@@ -167,11 +163,14 @@ def _rewritten_together(
 def _each_alone(
     texts: Mapping[str, ProgramText], settings: Settings, project: Project
 ) -> Together:
-    """What becomes of files that lead to more than can be followed: a library, too."""
-    members = {
-        real: _migrated({real: text}, settings, project).members[real]
-        for real, text in texts.items()
-    }
+    """What becomes of files that lead to more than can be followed: a library, too. Loops that ask
+    for others are refused: what these may say of them, nobody has looked at.
+    """
+    members: dict[str, Rewritten] = {}
+    for real, text in texts.items():
+        own = {real: text}
+        done = _migrated(own, settings, project, alone=Alone.TOO_MUCH)
+        members[real] = done.members[real]
     return Together(members, needed=False)
 
 
@@ -196,8 +195,12 @@ def _as_program(
     )
     if alone is None and not (locked or best.broken):
         return Together(best.members)
+    if locked:
+        best = alone = _migrated(
+            texts, settings, project, alone=Alone.NOT_NAMED
+        )
     alone = alone or _migrated(texts, settings, project)
-    best = _better(alone, alone if locked else best, len(texts))
+    best = _better(alone, best, len(texts))
     needed = any(
         best.members[real].after != one.after
         for real, one in alone.members.items()
@@ -303,23 +306,22 @@ def _migrated(
     project: Project,
     *,
     hold: bool = False,
+    alone: Alone | None = None,
 ) -> _Round:
-    """Migrate files as one program; with `hold`, only plan them where they ask for others."""
+    """Migrate files as one program; with `hold`, only plan them where they ask for others.
+    `alone`: why these do not join it.
+    """
     first = next(iter(texts.values()))
     try:
         from amp_migrate.pipeline.migrate import migrate_texts
 
         with at_most(for_program(_texts(texts))):
-            joint = migrate_texts(_texts(texts), settings, project, hold=hold)
+            joint = migrate_texts(
+                _texts(texts), settings, project, hold=hold, alone=alone
+            )
         if hold and joint.company:
             return _Round({}, joint.company)
-        members = {
-            real: _placed(
-                text,
-                told(joint.outcomes[text.path], text.source.text, settings),
-            )
-            for real, text in texts.items()
-        }
+        members = _members(texts, joint, settings)
     except SyntaxError as error:
         return _lost(texts, failed(first.path, syntax_error(error)))
     except (RecursionError, MemoryError) as error:
@@ -335,6 +337,18 @@ def _migrated(
         # One file's mishap must not cost the others; a panic in LibCST is no Exception.
         return _lost(texts, crashed(first.path, error))
     return _Round(members, joint.company)
+
+
+def _members(
+    texts: Mapping[str, ProgramText], joint: Joint, settings: Settings
+) -> dict[str, Rewritten]:
+    """What became of the files of a program."""
+    found: dict[str, Rewritten] = {}
+    for real, text in texts.items():
+        outcome = joint.outcomes[text.path]
+        outcome = told(outcome, text.source.text, settings)
+        found[real] = _placed(text, outcome)
+    return found
 
 
 def _placed(text: ProgramText, outcome: FileOutcome) -> Rewritten:

@@ -24,7 +24,11 @@ from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.rewrite.proof.additions import unproved
 from amp_migrate.rewrite.proof.check import stable
-from amp_migrate.rewrite.proof.protocol import UNFOLLOWED, mistakes_of
+from amp_migrate.rewrite.proof.protocol import (
+    UNFOLLOWED,
+    mistakes_in,
+    mistakes_of,
+)
 from amp_migrate.rewrite.proof.together import call_faults
 
 _WOULD_BREAK = (
@@ -208,6 +212,17 @@ def _mistakes_in(
     if plan.introduced.scalers and not new:
         new = [
             (rule, scope, _UNFOLLOWED if rule == UNFOLLOWED else _WOULD_BREAK)
-            for rule, scope in mistakes_of(program)
+            for rule, scope in _broken(program, whole)
         ]
     return new
+
+
+def _broken(
+    program: Program, whole: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Where one file of a program breaks the protocol, by rule and scope."""
+    found = mistakes_of(program)
+    if len(whole) == 1 or not found:
+        return found
+    together = program_of(whole)
+    return mistakes_in(program, together)

@@ -22,6 +22,7 @@ from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.idle_regions import without_idle
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
+from amp_migrate.planner.half_safety.locked_files import refuse_locked_files
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
 from amp_migrate.planner.half_safety.running_sums import sums_in_float
@@ -98,6 +99,7 @@ class LoopPlanner:
             regions, late, [(where, region.first) for where, region in before]
         )
         self._leave(loop, regions, before, late, hazards)
+        refuse_locked_files(hazards, self.wiring.project, backwards[0])
         if not is_float16:
             return self._unscaled(loop, regions, before, hazards)
         screen.refuse_remote(self.program, backwards)

@@ -5,17 +5,18 @@ about each of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from amp_migrate.config import Settings
 from amp_migrate.model.budget import BudgetEndedError, at_most, for_loop
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Module, Scope
-from amp_migrate.outcome import LoopOutcome, Note
+from amp_migrate.outcome import Alone, LoopOutcome, Note
 from amp_migrate.planner import half_done as halfdone
 from amp_migrate.planner.askers import askers
 from amp_migrate.planner.checkpoints.saved_states import Checkpoints
+from amp_migrate.planner.files.alone import refuse_alone
 from amp_migrate.planner.files.file_additions import FileAdditions
 from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.files.related_files import (
@@ -76,6 +77,8 @@ class Planner:
 
     held_back = False
     """Whether a loop was refused for what other files hold."""
+    alone: Alone | None = None
+    """Why no files that loops ask for will join the program."""
 
     def __init__(
         self,
@@ -173,24 +176,9 @@ class Planner:
         before = self.wiring.snapshot()
         try:
             plan = self._plan_loop(group)
-            steps = [
-                step.call
-                for stepper in plan.loop.steppers
-                for step in stepper.steps
-            ]
-            self.company |= dict.fromkeys(
-                callers(scope, steps, self.program, self.project)
-            )
-            self.company |= dict.fromkeys(
-                makers(plan.wanted, self.program, self.project)
-            )
-            self.company |= dict.fromkeys(
-                files_that_may_switch(self.program, self.project, scope)
-            )
-            self.company |= dict.fromkeys(
-                files_with_switches(self.program, self.project, scope)
-            )
-            self._ask_for_open(plan)
+            asked = self._asked_by(plan)
+            refuse_alone(self.alone, backwards[0], asked)
+            self.company |= dict.fromkeys(asked)
             self.planned.append(plan)
         except Refusal as refusal:
             self.wiring.restore(before)
@@ -205,7 +193,20 @@ class Planner:
             return self._refused(refusal, scope, backwards)
         return LoopOutcome(backwards[0].lineno, scope.qualname, "migrated")
 
-    def _ask_for_open(self, plan: LoopPlan) -> None:
+    def _asked_by(self, plan: LoopPlan) -> list[str]:
+        """Other files that may say something else of a loop than its own. Raises Refusal."""
+        scope, steppers = plan.loop.scope, plan.loop.steppers
+        steps = [step.call for one in steppers for step in one.steps]
+        here = self.program, self.project
+        return [
+            *callers(scope, steps, *here),
+            *makers(plan.wanted, *here),
+            *files_that_may_switch(*here, scope),
+            *files_with_switches(*here, scope),
+            *self._files_with_models(plan),
+        ]
+
+    def _files_with_models(self, plan: LoopPlan) -> Iterable[str]:
         """Models and losses of which no code is found may be made in other files. Raises Refusal
         where their files do not parse.
         """
@@ -215,8 +216,7 @@ class Planner:
         opened = open_calls(self.program, held)
         self.opened |= dict.fromkeys(opened)
         waiting = dict.fromkeys(waits_for(self.program, opened))
-        shown = that_show(waiting, self.program, self.project)
-        self.company |= dict.fromkeys(shown)
+        return that_show(waiting, self.program, self.project)
 
     def _refused(
         self, refusal: Refusal, scope: Scope, backwards: list[ast.Call]
@@ -368,14 +368,17 @@ def planned(
     switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
     *,
     hold: bool = False,
+    alone: Alone | None = None,
 ) -> tuple[Planner, dict[str, Plan]]:
     """The plans of a program, and who made them: as often anew as loops turn out to depend on
-    loops that are left alone. With `hold`, loops that need other files may only say so.
+    loops that are left alone. Loops that need other files may only say so with `hold`, and are
+    refused with `alone`.
     """
     barred = dict(blocked or {})
     while True:
         planner = Planner(program, settings, barred, project, switches)
         planner.loops.asks_first = hold
+        planner.alone = alone
         plans = planner.plan()
         if not planner.conflicts.keys() - barred.keys():
             return planner, plans

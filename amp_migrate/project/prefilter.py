@@ -52,10 +52,14 @@ AMP_WORDS = (
 # What a file holds that takes part in a step, or that breaks in half where others run it.
 _STEP = pattern(
     rb"caler|unscale_|backward\(|zero_grad|autocast|clip_grad|grad_clip|get_scale|"
-    rb"opt\w*\.(?:load_)?state_dict\(|\.grad\b"
+    rb"opt\w*\.(?:load_)?state_dict\(|\.grad\b|"
+    # the state of each of what is kept
+    rb"\.state_dict\(\)[^\n]*\bfor\b|\bfor\b[^\n]*:\s*\n[^\n]*\.state_dict\(\)"
 )
 _HAZARD = pattern(
-    rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b"
+    rb"BCELoss|binary_cross_entropy|[1-9](?:\.\d+)?e\+?(?:[5-9]|[1-3]\d)\b|\b[1-9]\d{5,}\b|"
+    # a power, and a number that a caller gives
+    rb"\d *\*\* *(?:1[6-9]|[2-9]\d)\b|\.masked_fill_?\(|\bwhere\("
 )
 _SMALL = pattern(rb"\b1(?:\.0)?e-0?(?:[5-9]|1\d)\b")
 # A buffer that is written by a name, a mask or a list of indices; a dtype that others ask for.
@@ -68,10 +72,6 @@ _HALF = pattern(rb"\btorch\.(?:bfloat16|float16|half)\b|\.half\(\)")
 _LOSS = pattern(
     rb"\b(?:class|def)[ \t]+\w*(?:[Ll]oss|[Cc]riteri(?:on|a))\w*[ \t]*[(:]"
 )
-_LOOPS_AND_REGIONS = (b"backward", b"wraps", b"contextmanager", b"bfloat16")
-"""Beside the word autocast: a loop under it, a region that others run in, or one in a type that
-NumPy has not.
-"""
 _AMP_BYTES = tuple(word.encode() for word in AMP_WORDS)
 
 
@@ -128,15 +128,14 @@ def hides_words(data: bytes, notebook: bool = False) -> bool:
 
 
 def trains_with_amp(data: bytes) -> bool:
-    """Tell whether these bytes can hold a step, or a part of one, in mixed precision."""
+    """Tell whether these bytes can hold a step, or a part of one, in mixed precision, or a region
+    in which code of other files runs.
+    """
     if b"precision" in data and _makes_trainer(data):
         return True
     if not names_amp(data):
         return False
-    regions = b"autocast" in data and any(
-        word in data for word in _LOOPS_AND_REGIONS
-    )
-    return regions or b"caler" in data
+    return b"autocast" in data or b"caler" in data
 
 
 def matters_to_others(data: bytes) -> bool:

@@ -12,6 +12,8 @@ from amp_migrate.model.budget import Budget, for_paths
 from amp_migrate.model.steps.recognition import Events, Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function
 from amp_migrate.protocol.calls import Calls
+from amp_migrate.protocol.choices import Choices
+from amp_migrate.protocol.comprehensions import Comprehensions
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.ends import Ends, Here, Listener
 from amp_migrate.protocol.frames import Frame, place
@@ -20,7 +22,7 @@ from amp_migrate.protocol.overriding import Dispatch
 from amp_migrate.protocol.paths import NOTHING, Path
 from amp_migrate.protocol.paths import merged as joined
 from amp_migrate.protocol.relevance import Relevance
-from amp_migrate.protocol.returns import assigned, returned
+from amp_migrate.protocol.returns import assigned, returned, without_returns
 from amp_migrate.protocol.summaries import RETURN, Summaries
 from amp_migrate.protocol.values import Evaluation
 
@@ -58,6 +60,8 @@ class Explorer:
         self.dropped = False
         """Whether there were more states than can be followed."""
         self.loops = Loops(self)
+        self.comprehensions = Comprehensions()
+        self.choices = Choices(events.program, self.evaluation.cuts)
         self._arms: dict[ast.stmt, tuple[ast.stmt, ast.stmt]] = {}
 
     def begin(
@@ -121,6 +125,9 @@ class Explorer:
                 return self._match(statement, paths, frame)
         if _is_try(statement):
             return self._try(statement, paths, frame)
+        loop = self.comprehensions.loop(statement)
+        if loop is not None and self.relevance.nodes(loop.body[0], frame.scope):
+            return self.loops.run(loop, paths, frame)
         return self._simple(statement, paths, frame)
 
     def _is_skimmed(self, statement: ast.stmt, frame: Frame) -> bool:
@@ -129,8 +136,11 @@ class Explorer:
         """
         if self.relevance.leads(statement, frame.scope):
             return False
+        tracks = self.evaluation.tracks
+        if tracks and self.choices.differ(statement, frame.scope):
+            return False
         is_region = isinstance(statement, (ast.With, ast.AsyncWith))
-        tracks = is_region and self.evaluation.tracks
+        tracks = tracks and is_region
         return not tracks or self.evaluation.cuts(statement)  # type: ignore[arg-type]
 
     def _either(
@@ -178,7 +188,7 @@ class Explorer:
                 for path in after
             ]
         if not isinstance(statement, ast.Return):
-            after = [_without_returns(path) for path in after]
+            after = [without_returns(path) for path in after]
         if isinstance(statement, ast.Expr) and Trait.END in self.events.of_node(
             statement, frame.scope
         ):
@@ -381,17 +391,6 @@ class Explorer:
             )
             self.calls.summaries.put(entry.key, after)
         return [self.calls.back(entry, one) for one in after]
-
-
-def _without_returns(path: Path) -> Path:
-    """What calls have returned is of no use behind their statement."""
-    old = [key for key in path.env if key.startswith(RETURN)]
-    if not old:
-        return path
-    path = path.fork()
-    for key in old:
-        del path.env[key]
-    return path
 
 
 def _is_try(statement: ast.stmt) -> bool:

@@ -30,7 +30,9 @@ def after_unknown_call(
     that is handed a scaled loss may go backward.
     """
     path, frame = here.path, here.frame
-    if _is_known(participants, call, frame):
+    if _is_known(participants, call, frame) or _is_asked_for(
+        participants, call, here
+    ):
         return path
     lost = _handed(participants, call, here) | _fed(
         participants, call, here, evaluation
@@ -61,6 +63,24 @@ def _is_known(participants: Participants, call: ast.Call, frame: Frame) -> bool:
         name in _OWN_METHODS
         and isinstance(call.func, ast.Attribute)
         and program.events.is_scaler(call.func.value, frame.scope)
+    )
+
+
+def _is_asked_for(
+    participants: Participants, call: ast.Call, here: Here
+) -> bool:
+    """Whether a call gives the optimizers that are stepped here: `optimizer = self.optimizers()`.
+    Who is asked for them does not step them.
+    """
+    statement = participants.program.module.parents[call]
+    if not isinstance(statement, ast.Assign):
+        return False
+    targets = statement.targets
+    if isinstance(targets[0], ast.Tuple):
+        targets = targets[0].elts
+    return all(
+        place(one, here.frame, here.path) in participants.owners.optimizers
+        for one in targets
     )
 
 

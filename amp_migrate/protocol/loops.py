@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.steps.recognition import Trait
-from amp_migrate.model.syntax.module import LOOPS, shallow
+from amp_migrate.model.syntax.module import LOOPS, Scope, shallow
 from amp_migrate.model.values.single_elements import holds_one
 from amp_migrate.protocol.ends import Ends
 from amp_migrate.protocol.frames import Frame, identity, place
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amp_migrate.protocol.exploration import Explorer
 
 _MOST_LISTED = 6
+_HOPS = 2
 _COUNTED = {"range", "enumerate", "tqdm", "len", "iter"}
 
 
@@ -204,12 +205,46 @@ class Loops:
         self, node: ast.AST, loop: ast.For | ast.AsyncFor, frame: Frame
     ) -> bool:
         return isinstance(node, ast.Name) and any(
-            isinstance(one, ast.Subscript)
-            and isinstance(one.slice, ast.Name)
-            and one.slice.id == node.id
-            and self.program.effects.is_optimizer(one, frame.scope)
+            self._takes_by(statement, node.id, frame.scope, _HOPS)
             for statement in loop.body
-            for one in shallow(statement)
+        )
+
+    def _takes_by(
+        self, code: ast.AST, name: str, scope: Scope, hops: int
+    ) -> bool:
+        """Whether code takes an optimizer by a name, itself or in a function that is handed it."""
+        for one in shallow(code):
+            if isinstance(one, ast.Subscript):
+                is_index = isinstance(one.slice, ast.Name) and (
+                    one.slice.id == name
+                )
+                if is_index and self.program.effects.is_optimizer(one, scope):
+                    return True
+            elif isinstance(one, ast.Call) and hops:
+                if self._hands_index(one, name, scope, hops - 1):
+                    return True
+        return False
+
+    def _hands_index(
+        self, call: ast.Call, name: str, scope: Scope, hops: int
+    ) -> bool:
+        given = [*call.args, *(one.value for one in call.keywords)]
+        if not any(
+            isinstance(one, ast.Name) and one.id == name for one in given
+        ):
+            return False
+        function = self.program.values.callee(call, scope)
+        if function is None:
+            return False
+        inner = self.program.scope(function)
+        bound = inner.takes_receiver
+        return any(
+            isinstance(handed, ast.Name)
+            and handed.id == name
+            and self._takes_by(statement, one.arg, inner, hops)
+            for one in inner.parameters()
+            for handed in (argument(call, inner, one.arg, bound),)
+            for statement in function.body
         )
 
     def _is_single(self, listed: ast.expr, frame: Frame) -> bool:
@@ -220,7 +255,7 @@ class Loops:
 
     def _binds_role(self, loop: ast.For | ast.AsyncFor, frame: Frame) -> bool:
         return any(
-            self._is_role(n, frame)
+            self._is_role(n, frame) or self._is_index(n, loop, frame)
             for n in shallow(loop.target)
             if isinstance(n, (ast.Name, ast.Attribute))
         )

@@ -9,6 +9,7 @@ import ast
 from amp_migrate.protocol.aliases import of_construction
 from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val
+from amp_migrate.protocol.summaries import RETURN
 from amp_migrate.protocol.values import Evaluation
 
 
@@ -43,3 +44,14 @@ def assigned(
         if own is not None and same is not None:
             after.env[f"{own}.{kept}"] = Val(text=same)
     return after
+
+
+def without_returns(path: Path) -> Path:
+    """What calls have returned is of no use behind their statement."""
+    old = [key for key in path.env if key.startswith(RETURN)]
+    if not old:
+        return path
+    path = path.fork()
+    for key in old:
+        del path.env[key]
+    return path

@@ -266,6 +266,9 @@ WRAPPERS: tuple[str, ...] = (
 )
 """They give back the module that they are given, in other clothes."""
 
+SAY_NO_CLASS: tuple[str | None, ...] = (None, "torch.nn.Module", *WRAPPERS)
+"""Names of a module's class, after which it may be of any."""
+
 TRAINED = frozenset(
     f"torch.nn.{name}"
     for name in """

@@ -210,3 +210,11 @@ TENSOR_ATTRIBUTES = ("data", "grad", "real", "imag", "T", "H", "mT", "mH")
 
 KEEP_MAGNITUDE = frozenset("sum mean clamp clamp_min maximum add sqrt".split())
 """Operators of squares behind which a square that is too large, or too small, still shows."""
+OF_CONTEXTS = frozenset(
+    """
+    mark_dirty mark_non_differentiable mark_shared_storage save_for_backward
+    save_for_forward set_materialize_grads maybe_clear_saved_tensors register_hook
+    register_prehook name
+    """.split()
+)
+"""Methods of the `ctx` of an `autograd.Function`; what else is called on one was kept there."""

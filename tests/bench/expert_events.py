@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.bench.expert_plain import Lenient, Names, chosen, last
+from tests.bench.expert_plain import Lenient, Names, by_position, chosen, last
 
 CLIPS = re.compile(r"clip_?grad|clip_norm|grad_norm|grad_clip|^clip_")
 _ASIDE = frozenset(
@@ -55,6 +55,8 @@ class _Reader:
         self.seen = Seen()
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.unscaled: dict[str, bool] = {}
+        self.scaled: set[tuple[str, str]] = set()
+        """Names that hold scaled losses, with their scopes."""
         self.silent = False
         """Whether this is a block without gradients."""
 
@@ -99,6 +101,8 @@ class _Reader:
 
     def _simple(self, node: ast.stmt, scope: str, amp: bool) -> None:
         calls = [c for c in ast.walk(node) if isinstance(c, ast.Call)]
+        if isinstance(node, ast.Assign) and self._is_scaling(node.value):
+            self.scaled |= {(scope, last(target)) for target in node.targets}
         cycle = [c for c in calls if self._event(c, scope)]
         if self.silent or cycle or any(self._of_scaler(c) for c in calls):
             return
@@ -117,25 +121,32 @@ class _Reader:
         if CLIPS.search(last(func)):
             state = self.unscaled.get(scope, False)
             self._add("clip", scope, last(func), call.lineno, state)
-        elif not isinstance(func, ast.Attribute):
+            return True
+        if not isinstance(func, ast.Attribute):
             return False
-        elif func.attr == "backward":
+        if func.attr == "backward":
             self._backward(call, func, scope)
         elif func.attr == "step":
-            scaled = self.forms.is_scaler(func.value) and bool(call.args)
-            owner = call.args[0] if scaled else func.value
+            given, _ = by_position(call)
+            scaled = self.forms.is_scaler(func.value) and bool(given)
+            owner = given[0] if scaled else func.value
             handed = [*call.args, *(one.value for one in call.keywords)]
             is_given = any(map(self.forms.is_scaler, handed))
             self._add("step", scope, ast.unparse(owner), call.lineno, scaled or is_given)
         elif func.attr == "unscale_":
             self.unscaled[scope] = True
-        return func.attr in ("backward", "step") if isinstance(func, ast.Attribute) else True
+        return func.attr in ("backward", "step")
 
     def _backward(self, call: ast.Call, func: ast.Attribute, scope: str) -> None:
         inner = func.value
-        scaled = isinstance(inner, ast.Call) and last(inner.func) == "scale"
+        scaled = self._is_scaling(inner) or (scope, last(inner)) in self.scaled
         self.unscaled[scope] = False
-        self._add("backward", scope, "", call.lineno, scaled and self._of_scaler(inner))  # type: ignore[arg-type]
+        self._add("backward", scope, "", call.lineno, scaled)
+
+    def _is_scaling(self, node: ast.expr) -> bool:
+        """`scaler.scale(loss)`"""
+        is_scale = isinstance(node, ast.Call) and last(node.func) == "scale"
+        return is_scale and self._of_scaler(node)  # type: ignore[arg-type]
 
     def _add(self, kind: str, scope: str, text: str, line: int, amp: bool) -> Event:
         key = (kind, scope, text)

@@ -156,6 +156,20 @@ class Plain(Eraser):
         ]
         return node if node.names else self._gone(node)
 
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
+        """Of `with autocast("cuda") and no_grad():` Python enters the last context alone."""
+        for item in node.items:
+            joined = item.context_expr
+            if isinstance(joined, ast.BoolOp) and isinstance(joined.op, ast.And):
+                if any(_is_context(self.names, one) for one in joined.values[:-1]):
+                    item.context_expr = joined.values[-1]
+        return super().visit_With(node)
+
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        """A loop over what a scaler keeps, `for one in scaler._found_inf_per_device(o).values()`."""
+        kept = any(map(self.forms.is_scaler, ast.walk(node.iter)))
+        return self._gone(node) if kept else super().visit_For(node)
+
     def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
         """An import of AMP that may fail, and what stands in for it."""
         node.body = self._block(node.body)
@@ -231,6 +245,8 @@ class Plain(Eraser):
             return ast.Constant(1.0 if last(node.func) == "get_scale" else True)
         if is_step and last(node.func) == "state_dict":
             return ast.Dict([], [])
+        if is_step and last(node.func) == "step":
+            node.args, node.keywords = by_position(node)
         node.args = [a for a in node.args if last(a) not in self.names.removed]
         node.keywords = [
             k
@@ -258,6 +274,12 @@ class Plain(Eraser):
             return node.body
         node.test = self.visit(node.test)
         return node
+
+
+def by_position(step: ast.Call) -> tuple[list[ast.expr], list[ast.keyword]]:
+    """The arguments of `scaler.step(optimizer=o)` as those of `scaler.step(o)`."""
+    named = [k for k in step.keywords if k.arg == "optimizer"]
+    return [k.value for k in named] + step.args, [k for k in step.keywords if k not in named]
 
 
 def _is_method(node: ast.AST) -> bool:

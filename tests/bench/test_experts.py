@@ -84,6 +84,21 @@ def erased(text: str) -> str:
             """,
         ),
         (
+            "with torch.autocast('cuda') and (a() if train else b()):\n    loss = model(x)",
+            "with (a() if train else b()):\n    loss = model(x)",
+        ),
+        (
+            """
+            scaler = GradScaler()
+            scaler.unscale_(opt)
+            if is_distributed():
+                for one in scaler._found_inf_per_device(opt).values():
+                    all_reduce(one)
+            scaler.step(opt)
+            """,
+            "opt.step()",
+        ),
+        (
             "scaler = StandardScaler()\nx = scaler.fit(x)",
             "scaler = StandardScaler()\nx = scaler.fit(x)",
         ),
@@ -132,6 +147,19 @@ def test_wrappers_keep_their_steps() -> None:
 def test_what_a_step_gives_back_is_kept() -> None:
     text = "scaler = GradScaler()\nscaler.scale(loss).backward()\nnorm = scaler.step(opt)"
     assert "loss.backward()\nnorm = opt.step()" in erased(text)
+
+
+def test_a_step_by_keyword_is_one() -> None:
+    text = "scaler = GradScaler()\nscaler.scale(loss).backward()\nscaler.step(optimizer=opt)"
+    assert "loss.backward()\nopt.step()" in erased(text)
+    seen = events(text, names_of([ast.parse(text)]))
+    assert [amp for event, amp in seen.amp.items() if event.text == "opt"] == [True]
+
+
+def test_a_loss_that_is_scaled_under_a_name_is_scaled() -> None:
+    text = "scaler = GradScaler()\nif scaler:\n    loss = scaler.scale(loss)\nloss.backward()"
+    seen = events(text, names_of([ast.parse(text)]))
+    assert [amp for event, amp in seen.amp.items() if event.kind == "backward"] == [True]
 
 
 def test_unscaled_clips_are_told_from_scaled_ones() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from amp_migrate.model.dataflow.reach import Reach
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax.displays import Displays
 from tests.cost import growth
 from tests.model.test_entries import Calls, circles, reached
 
@@ -81,3 +82,33 @@ def test_a_function_that_gives_back_its_own_result_ends() -> None:
     assert (values(found), found.certain) == ({"1"}, False)
     alone = text.replace("    if n:\n        return c\n", "")
     assert values(attribute(Program(alone, "own.py"), 0)) == set()
+
+
+def handed_on(width: int) -> Callable[[], object]:
+    """A configuration that passes through four functions, each of which calls the next `width` times."""
+    lines = ["CONFIG = {'lr': 1}\n"]
+    for one in range(4):
+        calls = f"    f{one + 1}(config)\n" * width if one < 3 else "    print(config)\n"
+        lines.append(f"def f{one}(config):\n{calls}")
+    program = Program("".join([*lines, "f0(CONFIG)\n"]), "handed.py")
+    read = next(
+        n
+        for n in ast.walk(program.module.tree)
+        if isinstance(n, ast.Call) and ast.unparse(n) == "print(config)"
+    )
+    assert isinstance(read.args[0], ast.Name)
+    place = read.args[0]
+    return lambda: Displays(program).of(place, "config").found
+
+
+def test_what_a_parameter_holds_is_followed_once_for_each_call() -> None:
+    assert growth(handed_on, 8) < 3  # eight times as many ways lead to it
+    found = Displays(
+        program := Program("C = {}\ndef f(c):\n    print(c)\n    f(c)\nf(C)\n", "c.py")
+    )
+    read = next(
+        n
+        for n in ast.walk(program.module.tree)
+        if ast.unparse(n) == "print(c)" and isinstance(n, ast.Call)
+    )
+    assert [ast.unparse(one) for one in found.of(read.args[0], "c").found] == ["{}"]

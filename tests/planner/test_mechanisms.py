@@ -115,5 +115,6 @@ TOLD = {
     "scaler",
     "self.scaler",
     "torch.autocast(..., enabled=False)",
+    "unscale_",
 }
 """What reasons quote beside the program: commands, full names of what it imports, additions."""

@@ -16,7 +16,11 @@ from .shapes import variants
 
 HERE = Path(__file__).parent
 ACROSS = projects(HERE / "across_files.md")
-SHIPPED = projects(HERE / "shipped_bugs.md") + projects(HERE / "trainers.md")
+SHIPPED = [
+    one
+    for name in ("shipped_bugs.md", "trainers.md", "histories.md")
+    for one in projects(HERE / name)
+]
 SHAPES = variants(HERE / "shapes.md")
 QUIET = frozenset({"loop-without-amp", "deprecated-cuda-amp"})
 """What these programs are not about."""

@@ -69,6 +69,16 @@ def test_no_spelling_stands_twice() -> None:
         assert [name for name, times in counted.items() if times > 1] == []
 
 
+def test_what_picks_gives_values_of_its_operands() -> None:
+    rows = [row for row in PRESENT if row.traits & ops.Trait.PICKS]
+    assert rows
+    given = [torch.tensor([3.0, -1.0, 8.0]), torch.tensor([2.0, 5.0, 7.0])]
+    for row in rows:
+        held = given[: len(row.tensors)]
+        made = torch.as_tensor(resolve(row.functions[0])(*held)).flatten()
+        assert torch.isin(made, torch.stack(held)).all(), row.name
+
+
 def test_the_widest_dtype_wins() -> None:
     rows = [row for row in PRESENT if row.traits & ops.Trait.WIDEST]
     assert rows

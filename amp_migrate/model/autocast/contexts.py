@@ -80,6 +80,7 @@ def autocast_behind(
         is_autocast(program, expr)
         or is_partial(program, expr)
         or program.canonical(expr.func) == SWITCH
+        or (hops and class_behind(program, expr.func, scope, hops - 1))
     ):
         return expr
     for one, where in _meant(program, expr, scope) if hops else ():
@@ -87,6 +88,33 @@ def autocast_behind(
         if found is not None:
             return found
     return None
+
+
+def class_behind(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+) -> str | None:
+    """The name of autocast that a variable holds itself, on some path at least: `region =
+    get_autocast(precision)`, to be opened by `with region():`.
+    """
+    name = program.canonical(expr)
+    if name in AUTOCAST:
+        return name
+    for one, where in _meant(program, expr, scope) if hops else ():
+        if isinstance(one, (ast.Name, ast.Attribute, ast.Call)):
+            found = class_behind(program, one, where, hops - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def called_name(program: Program, call: ast.Call) -> str:
+    """The name of autocast, or of the switch, that a call is of."""
+    called = call.args[0] if is_partial(program, call) else call.func
+    name = program.canonical(called) or ""
+    if name in AUTOCAST or name == SWITCH:
+        return name
+    scope = program.module.scope_of(call)
+    return class_behind(program, called, scope) or name
 
 
 def _meant(
@@ -109,19 +137,30 @@ def _meant(
             ):
                 yield binding.value, home
     elif isinstance(expr, ast.Call):
-        function = program.values.callee(expr, scope)
-        if function is not None:
-            for value in (*returned(function), *_around_yields(function)):
-                if not _is_switched_off(program, expr, function, value):
-                    yield value, program.scope(function)
-            return
-        cls = program.values.of(expr, scope).cls
-        if cls is not None:
-            yield from _entered(program, cls)
-        elif not expr.args and not expr.keywords:
-            for value, home in _meant(program, expr.func, scope):
-                if is_partial(program, value):
-                    yield value, home
+        yield from _called(program, expr, scope)
+
+
+def _called(
+    program: Program, expr: ast.Call, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What a call gives: what a function returns, what an object enters, what a partial or a
+    lambda stands for.
+    """
+    function = program.values.callee(expr, scope)
+    if function is not None:
+        for value in (*returned(function), *_around_yields(function)):
+            if not _is_switched_off(program, expr, function, value):
+                yield value, program.scope(function)
+        return
+    cls = program.values.of(expr, scope).cls
+    if cls is not None:
+        yield from _entered(program, cls)
+    elif not expr.args and not expr.keywords:
+        for value, home in _meant(program, expr.func, scope):
+            if is_partial(program, value):
+                yield value, home
+            elif isinstance(value, ast.Lambda):
+                yield value.body, program.module.scopes[value]
 
 
 def _kept(
@@ -160,8 +199,9 @@ def _is_switched_off(
 ) -> bool:
     """Whether autocast obeys a parameter here that the call sets to False."""
     inner = program.scope(function)
-    given = [one.value for one in getattr(made, "keywords", ())]
-    given += getattr(made, "args", [])
+    if not isinstance(made, ast.Call):
+        return False
+    given = [*made.args, *(one.value for one in made.keywords)]
     passed = (
         argument(call, inner, one.id, inner.takes_receiver)
         for one in given

@@ -1,5 +1,6 @@
 """Values that are half precision in the first round of a loop, whatever later rounds make of them:
-what raises on half precision raises then.
+what raises on half precision raises then. So do those behind a loop over layers, and those that
+were put on a list.
 """
 
 from __future__ import annotations
@@ -7,13 +8,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.dataflow.sources import put_into
 from amp_migrate.model.syntax.module import LOOPS, Binding, Scope
 from amp_migrate.model.tensors.parameters import arguments
+from amp_migrate.model.values.literals import number
+from amp_migrate.torch_facts import layers
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _HOPS = 6
+_LEAVES = (ast.Break, ast.Continue)
 
 
 def half_at_first(
@@ -24,12 +29,89 @@ def half_at_first(
     """
     if program.precision.half(expr, scope) is not None:
         return True
-    if not isinstance(expr, ast.Name) or not hops:
+    if not hops:
+        return False
+    taken = _taken_from(expr, scope)
+    if taken is not None:
+        return _holds_half(program, taken, scope, hops - 1)
+    if not isinstance(expr, ast.Name):
         return False
     found = list(program.reaching.at(expr, expr.id).bindings)
+    found = _without_earlier(program, expr, found)
     if len(found) > 1:
         found = _first(program, expr, found)
     return len(found) == 1 and _gives_half(program, found[0], hops - 1)
+
+
+def _taken_from(expr: ast.expr, scope: Scope) -> ast.Name | None:
+    """The list of `held.pop()` and `held[-1]`."""
+    match expr:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as held, attr="pop")):
+            return held
+        case ast.Subscript(value=ast.Name() as held):
+            return held if number(expr.slice, scope) is not None else None
+        case _:
+            return None
+
+
+def _holds_half(
+    program: Program, held: ast.Name, scope: Scope, hops: int
+) -> bool:
+    """Whether all that is on a list, which begins empty, is half."""
+    bindings = program.reaching.at(held, held.id).bindings
+    is_new = all(_is_empty(one.value) for one in bindings)
+    parts = list(put_into(program, held, scope)) if bindings and is_new else []
+    return bool(parts) and all(
+        home is program and half_at_first(home, one, where, hops)
+        for home, one, where in parts
+    )
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.List) and not value.elts
+
+
+def _without_earlier(
+    program: Program, use: ast.Name, bindings: list[Binding]
+) -> list[Binding]:
+    """The bindings without those that a loop over layers has replaced before the use."""
+    module = program.module
+    for one in bindings:
+        loop = module.parents.get(one.statement)
+        if (
+            not isinstance(loop, ast.For)
+            or loop in module.ancestors(use)
+            or one.statement not in loop.body
+            or any(isinstance(n, _LEAVES) for n in ast.walk(loop))
+            or not _follows(program, loop, use)
+            or not _has_turns(program, loop)
+        ):
+            continue
+        return [b for b in bindings if not _is_before(program, b, loop)]
+    return bindings
+
+
+def _follows(program: Program, loop: ast.For, use: ast.Name) -> bool:
+    """Whether the use stands behind a loop, in the same block or deeper."""
+    block = program.module.block_of(loop)
+    behind = block[block.index(loop) + 1 :]
+    above = {program.module.statement_of(use), *program.module.ancestors(use)}
+    return any(one in above for one in behind)
+
+
+def _is_before(program: Program, binding: Binding, loop: ast.For) -> bool:
+    if binding.how == "parameter":
+        return True
+    return program.module.statement_of(binding.statement).lineno < loop.lineno
+
+
+def _has_turns(program: Program, loop: ast.For) -> bool:
+    """Whether a loop goes through the layers of a `ModuleList`, which is made to be run."""
+    scope = program.module.scope_of(loop)
+    if not isinstance(loop.iter, (ast.Name, ast.Attribute)):
+        return False
+    row = layers.layer(program.values.of(loop.iter, scope).name or "")
+    return row is not None and row.role == "container"
 
 
 def _first(

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.autocast.contexts import SWITCH, opened
+from amp_migrate.model.autocast.contexts import SWITCH, called_name, opened
 from amp_migrate.model.autocast.dtype_choices import dtype_choices
 from amp_migrate.model.autocast.framework_regions import lightning_regions
 from amp_migrate.model.calls.targets import targets
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NEW = ("torch.autocast", "torch.amp.autocast")
 OLD = {"torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}
 _SWITCHES = {**OLD, SWITCH: "cuda"}
+_NAMED = {*NEW, *_SWITCHES, "functools.partial"}
 HALVES = {
     "torch.float16": "float16",
     "torch.half": "float16",
@@ -65,9 +66,10 @@ class RegionIndex:
         self._around: dict[ast.AST, Region] = {}
         if program.uses.of(*NEW, *_SWITCHES):
             for place, call in opened(program):
-                self._around[place] = self.region(
-                    program.canonical(call.func) or "", call
-                )
+                name = program.canonical(call.func)
+                if name not in _NAMED:
+                    name = called_name(program, call)
+                self._around[place] = self.region(name or "", call)
         for method, call, dtypes in lightning_regions(program):
             self._around.setdefault(method, _of_lightning(call, dtypes))
         self.regions: list[Region] = list(self._around.values())

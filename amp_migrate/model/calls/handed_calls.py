@@ -19,7 +19,7 @@ from amp_migrate.model.syntax.substitution import made_call
 if TYPE_CHECKING:
     from amp_migrate.model.calls.call_graph import CallGraph
 
-_PARTIAL = ("functools.partial", "functools.partialmethod")
+PARTIALS = ("functools.partial", "functools.partialmethod")
 _SPAWN = "torch.multiprocessing.spawn"
 
 
@@ -147,7 +147,7 @@ def _through(
     taken = graph.function_at(outer.func, scope)
     if taken is not None:
         yield from _by_parameter(graph, outer, node, taken)
-    elif graph.module.canonical(outer.func) in _PARTIAL and outer.args[:1] == [
+    elif graph.module.canonical(outer.func) in PARTIALS and outer.args[:1] == [
         node
     ]:
         yield made_call(node, outer.args[1:], outer.keywords)

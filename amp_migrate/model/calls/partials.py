@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.calls.handed_calls import PARTIALS
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.syntax.substitution import made_call
 
@@ -20,7 +21,7 @@ def bound_call(module: Module, expr: ast.expr) -> ast.Call | None:
     """The call that a partial makes when it is called, as far as it can be told from there."""
     if not isinstance(expr, ast.Call) or not expr.args:
         return None
-    if module.canonical(expr.func) != "functools.partial":
+    if module.canonical(expr.func) not in PARTIALS:
         return None
     return made_call(expr.args[0], expr.args[1:], expr.keywords)
 

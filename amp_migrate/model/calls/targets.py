@@ -12,6 +12,12 @@ from amp_migrate.model.calls.partials import bound_call
 from amp_migrate.model.dataflow.sources import held, put_into
 from amp_migrate.model.forwards.model_layers import layers
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.one_of_several import (
+    all_abroad,
+    all_here,
+    is_looked_up,
+    is_one_of_several,
+)
 from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     Function,
@@ -20,6 +26,7 @@ from amp_migrate.model.syntax.module import (
 )
 from amp_migrate.model.values.call_values import KEEPS
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
@@ -85,8 +92,7 @@ def kept_functions(
     program: Program, expr: ast.expr, scope: Scope, deep: int = _DEEP
 ) -> tuple[tuple[Program, Function], ...]:
     """The functions that a variable may hold, bound methods included, whichever branch or list
-    they come from; with the program that each stands in. Asked once per part and depth, as
-    `makers` is.
+    they come from; with the program that each stands in. Asked once per part and depth.
     """
     if deep == 0:
         return ()
@@ -111,13 +117,14 @@ def kept_lambdas(
 def _kept_functions(
     program: Program, expr: ast.expr, scope: Scope, deep: int
 ) -> Iterator[tuple[Program, Function]]:
-    named = program.graph.function_at(expr, scope)
-    if named is not None:
-        yield program, named
-        return
-    abroad = program.values.abroad(expr, scope)
-    if abroad is not None and not isinstance(abroad[1], ast.ClassDef):
-        yield abroad[0], abroad[1]
+    named = [(program, one) for one in all_here(program, expr, scope)]
+    functions = [
+        (home, one)
+        for home, one in (*named, *all_abroad(program, expr, scope))
+        if not isinstance(one, ast.ClassDef)
+    ]
+    if functions:
+        yield from functions
         return
     if isinstance(expr, ast.Attribute):
         yield from _bound_methods(program, expr, scope)
@@ -193,52 +200,100 @@ def _bound_methods(
 
 
 def made_classes(
-    program: Program, expr: ast.expr, scope: Scope, deep: int = _MADE_DEEP
+    program: Program, expr: ast.expr, scope: Scope
 ) -> Iterator[ast.ClassDef]:
     """Every class of this program that an expression may be an instance of, whichever branch of a
     factory or entry of a table makes it.
     """
-    found = makers(program, expr, scope, deep)
+    found = makers(program, expr, scope)
     yield from (one for one in found if isinstance(one, ast.ClassDef))
 
 
+class Made(NamedTuple):
+    """What may make a value."""
+
+    found: tuple[ast.ClassDef | ast.expr, ...]
+    """Classes of the program, and names that are imported from elsewhere."""
+    is_cut: bool
+    """Whether there may be more, which lies too far away."""
+
+
 def makers(
-    program: Program, expr: ast.expr, scope: Scope, deep: int = _MADE_DEEP
+    program: Program, expr: ast.expr, scope: Scope
 ) -> tuple[ast.ClassDef | ast.expr, ...]:
-    """The same, and the names that are imported from elsewhere, which may be further classes.
-    Asked once per part and depth: there are far more ways to a part than parts.
+    """The same, and the names that are imported from elsewhere, which may be further classes."""
+    return made(program, expr, scope).found
+
+
+def made(program: Program, expr: ast.expr, scope: Scope) -> Made:
+    """The same, and whether these are all. Each part is met once, though there are far more ways to
+    a part than parts.
     """
-    if deep == 0:
-        return ()
     return program.remembered(
-        (makers, expr, scope, deep),
-        lambda: tuple(dict.fromkeys(_makers(program, expr, scope, deep))),
+        (made, expr, scope), lambda: _made(program, expr, scope)
     )
 
 
-def _makers(
-    program: Program, expr: ast.expr, scope: Scope, deep: int
+def _made(program: Program, expr: ast.expr, scope: Scope) -> Made:
+    found: dict[ast.ClassDef | ast.expr, None] = {}
+    seen = {expr}
+    level = [(expr, scope)]
+    for _ in range(_MADE_DEEP):
+        inner: list[tuple[ast.expr, Scope]] = []
+        for part in level:
+            found |= dict.fromkeys(_makes(program, *part))
+            inner += _before(program, *part)
+        level = []
+        for one, where in inner:
+            if one not in seen:
+                seen.add(one)
+                level.append((one, where))
+    return Made(tuple(found), bool(level))
+
+
+def _makes(
+    program: Program, expr: ast.expr, scope: Scope
 ) -> Iterator[ast.ClassDef | ast.expr]:
-    dotted = dotted_name(expr)
-    if dotted is not None:
-        cls = program.graph.class_named(expr, scope)
-        if cls is not None:
-            yield cls
-            return
-        is_named = program.canonical(expr) is not None
-        if is_named or _is_of_star(program, expr, scope):
+    """What a name stands for itself."""
+    if dotted_name(expr) is None:
+        if is_looked_up(program, expr, scope):
             yield expr
-        for home, value, where in (
-            *held(program, expr, scope),
-            *put_into(program, expr, scope),
-        ):
-            if home is program:
-                yield from makers(program, value, where, deep - 1)
-        for before, where in _added_to(program, expr, scope):
-            yield from makers(program, before, where, deep - 1)
         return
-    for part in parts(program, expr, scope):
-        yield from makers(program, *part, deep - 1)
+    classes = _classes_here(program, expr, scope)
+    if classes:
+        yield from classes
+        if is_one_of_several(expr, scope):
+            yield expr
+        return
+    is_named = program.canonical(expr) is not None
+    if is_named or _is_of_star(program, expr, scope):
+        yield expr
+
+
+def _classes_here(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[ast.ClassDef]:
+    here = all_here(program, expr, scope)
+    return [one for one in here if isinstance(one, ast.ClassDef)]
+
+
+def _before(
+    program: Program, expr: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """What a value was before, or is taken from."""
+    if dotted_name(expr) is None:
+        if not is_looked_up(program, expr, scope):
+            yield from parts(program, expr, scope)
+        return
+    if _classes_here(program, expr, scope):
+        return
+    for home, value, where in (
+        *held(program, expr, scope),
+        *put_into(program, expr, scope),
+    ):
+        if home is program:
+            yield value, where
+    yield from _added_to(program, expr, scope)
 
 
 def _is_of_star(program: Program, expr: ast.expr, scope: Scope) -> bool:
@@ -281,7 +336,7 @@ def parts(
         yield from ((value, scope) for value in expr.values)
     elif isinstance(expr, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
         yield expr.elt, scope
-    elif isinstance(expr, ast.Starred):
+    elif isinstance(expr, (ast.DictComp, ast.Starred)):
         yield expr.value, scope
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.files.neighbours import in_tree
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.project import nearby
 
@@ -28,21 +29,65 @@ def imports_by_text(program: Program) -> bool:
     """Whether a function of a file imports a module whose name is no constant."""
 
     def found() -> bool:
-        if not any(one in program.module.text for one in _IMPORTERS):
-            return False
-        calls = (
-            call
-            for scope in program.module.scopes.values()
-            for call in scope.calls
-        )
         return any(
-            (dotted_name(call.func) or "").rpartition(".")[2] in _IMPORTERS
-            and bool(call.args)
-            and not isinstance(call.args[0], ast.Constant)
-            for call in calls
+            not isinstance(call.args[0], ast.Constant)
+            for call, _ in _imports(program)
         )
 
     return program.remembered(imports_by_text, found)
+
+
+def classes_of_named_modules(program: Program) -> Iterator[Definition]:
+    """What the modules hold that a file imports by a text in sight: of
+    `getattr(import_module("nets"), kind)` only the run knows more.
+    """
+    for call, scope in _imports(program):
+        near, module = scope.module.neighbours, imported_module(call)
+        if near is not None and module is not None:
+            yield from near.exported(module)
+
+
+def imported_module(call: ast.Call) -> str | None:
+    """`nets.unet` of `import_module("nets.unet")`, `import_module(".unet", "nets")`."""
+    module = _text(call.args[0]) if _is_import(call) else None
+    if module is None:
+        return None
+    within = None
+    if module.startswith(".") and len(call.args) > 1:
+        within = _text(call.args[1])
+    if within is not None:
+        module = within + module
+    parts = module.lstrip(".").split(".")
+    if not all(map(str.isidentifier, parts)):
+        return None
+    return module
+
+
+def _text(expr: ast.expr) -> str | None:
+    """What a constant says."""
+    if not isinstance(expr, ast.Constant):
+        return None
+    if not isinstance(expr.value, str):
+        return None
+    return expr.value
+
+
+def _imports(program: Program) -> Iterator[tuple[ast.Call, Scope]]:
+    """The calls that import a module."""
+    text = program.module.text
+    if not any(one in text for one in _IMPORTERS):
+        return
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if _is_import(call):
+                yield call, scope
+
+
+def _is_import(call: ast.Call) -> bool:
+    """`importlib.import_module(name)`, `__import__(name)`"""
+    name = dotted_name(call.func) or ""
+    last = name.rpartition(".")[2]
+    return last in _IMPORTERS and bool(call.args)
 
 
 def classes_by_text(files: Iterable[Neighbours]) -> Iterator[Definition]:

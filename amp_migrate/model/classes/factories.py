@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.found_by_name import found_by_name
+from amp_migrate.model.classes.module_tables import of_module_tables
 from amp_migrate.model.dataflow.sources import Part, held
 from amp_migrate.model.files.neighbours import Definition, program_of
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.project.import_paths import resolved
@@ -163,11 +165,11 @@ def called(program: Program, scope: Scope) -> Iterator[Definition]:
     variables whose methods it calls.
     """
     for call in scope.calls:
-        one = program.values.abroad(call.func, scope)
-        if one is not None:
-            yield one
-        elif isinstance(call.func, ast.Attribute):
+        named = all_abroad(program, call.func, scope)
+        yield from named
+        if not named and isinstance(call.func, ast.Attribute):
             yield from _registered(program, call.func.value, scope)
+            yield from of_module_tables(program, call.func, scope)
 
 
 def _registered(

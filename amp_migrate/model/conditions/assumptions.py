@@ -15,7 +15,8 @@ from amp_migrate.model.autocast.dtype_choices import (
     keys_of,
     property_values,
 )
-from amp_migrate.model.conditions.decisions import Asked, arms
+from amp_migrate.model.conditions.arms import arms
+from amp_migrate.model.conditions.decisions import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.records import NamedTuple

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.arguments import argument, default_of
-from amp_migrate.model.conditions.decisions import arms
+from amp_migrate.model.conditions.arms import arms
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope

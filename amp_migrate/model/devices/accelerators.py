@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.conditions.decisions import arms
+from amp_migrate.model.conditions.arms import arms
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.opposites import conjuncts
 

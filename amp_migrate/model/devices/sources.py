@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.devices.forms import DeviceValue, Form
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope, returned
 
@@ -81,6 +82,20 @@ def spawned(program: Program) -> frozenset[ast.AST]:
     )
     found = (program.graph.function_at(c.args[0], s) for c, s in calls)
     return frozenset(function for function in found if function is not None)
+
+
+_KNOWN = Form.DEVICE | Form.STRING | Form.INDEX
+
+
+def may_be_of_tensor(device: ast.expr, value: DeviceValue) -> bool:
+    """`x.device`, of which nothing else is known."""
+    if not isinstance(device, ast.Attribute):
+        return False
+    if device.attr != "device":
+        return False
+    if isinstance(device.value, ast.Name):
+        return not value.form & _KNOWN
+    return is_tensor(device.value)
 
 
 def is_tensor(expr: ast.expr) -> bool:

@@ -151,17 +151,21 @@ class Linked(Module):
         self, dotted: str, scope: Scope, node: ast.expr | None = None
     ) -> tuple[Scope, str] | None:
         """Where an imported name is bound: the scope of another file, and the name there."""
+        return next(self.everywhere(dotted, scope, node), None)
+
+    def everywhere(
+        self, dotted: str, scope: Scope, node: ast.expr | None = None
+    ) -> Iterator[tuple[Scope, str]]:
+        """All places where import statements of a file find a name, in the order of these
+        statements.
+        """
         head, _, rest = dotted.partition(".")
         if not is_import(head, scope, node):
-            return None
-        return next(
-            (
-                found
-                for name in _origins(scope.module, head, rest)
-                if (found := self._find(scope.module, name, _HOPS))
-            ),
-            None,
-        )
+            return
+        for name in _origins(scope.module, head, rest):
+            found = self._find(scope.module, name, _HOPS)
+            if found is not None:
+                yield found
 
     def imported_by(
         self, statement: ast.Import | ast.ImportFrom, dotted: str, file: Module
@@ -204,6 +208,8 @@ class Linked(Module):
                 if target is not None
                 else None
             )
+            if attributes and _lacks(path, target, attributes[0]):
+                continue  # another file of that name is meant
             if found is not None or not path.endswith("/__init__.py"):
                 return found
         other = by_search_path(file.path, canonical, self._by_path)
@@ -245,6 +251,17 @@ class Linked(Module):
     def local_names(self, name: str) -> frozenset[str]:
         """The names by which the files of this program call something that is defined as `name`."""
         return frozenset((name, *self._renamed.get(name, ())))
+
+
+def _lacks(path: str, file: Module | None, name: str) -> bool:
+    """Whether a module, of the program or beside it, has nothing of that name, nor may get it from
+    another one.
+    """
+    if file is not None:
+        bound = name in file.root.bindings
+        return not bound and not file.imports.stars
+    text = nearby.text_of(path) or b""
+    return name.encode() not in text and b"import *" not in text
 
 
 def _origins(file: Module, head: str, rest: str) -> Iterator[str]:

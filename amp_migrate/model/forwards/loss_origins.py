@@ -13,6 +13,11 @@ from amp_migrate.model.calls.targets import parts
 from amp_migrate.model.dataflow.sources import Part, held, put_into
 from amp_migrate.model.forwards.loss_tables import picked
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.one_of_several import (
+    all_abroad,
+    all_here,
+    is_one_of_several,
+)
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
 from amp_migrate.torch_facts import ops
 
@@ -25,17 +30,13 @@ Behind: TypeAlias = (
 """A program, and in it the name of a library's callable, or the definition of one of its own."""
 
 
-def definition(part: Part) -> Behind | None:
-    """The class or function that a name is, here or in another file."""
+def definitions(part: Part) -> list[Behind]:
+    """The classes or functions that a name may be, here or in other files."""
     program, expr, scope = part
-    own = program.graph.class_named(expr, scope) or program.graph.function_at(
-        expr, scope
-    )
-    return (
-        (program, own)
-        if own is not None
-        else program.values.abroad(expr, scope)
-    )
+    own: list[Behind] = [(program, one) for one in all_here(*part)]
+    if own and not is_one_of_several(expr, scope):
+        return own
+    return [*own, *all_abroad(*part)]
 
 
 def origins(part: Part) -> Iterator[Part]:
@@ -89,13 +90,11 @@ def _factories(
     program: Program, call: ast.Call, scope: Scope
 ) -> list[tuple[Program, Function]]:
     """The functions of the project that a call runs, those of objects in sight among them."""
-    abroad = program.values.abroad(call.func, scope)
-    if abroad is not None:
-        home, made = abroad
-        return [(home, made)] if isinstance(made, FUNCTIONS) else []
-    own = program.graph.function_at(call.func, scope)
-    if own is not None:
-        return [(program, own)]
+    named = definitions((program, call.func, scope))
+    if named:
+        return [
+            (home, one) for home, one in named if isinstance(one, FUNCTIONS)
+        ]
     methods = program.values.callees(call, scope)
     return [(program, one) for one in methods if _is_plain(one)]
 
@@ -113,8 +112,8 @@ def _parts(part: Part) -> Iterator[Part]:
 
 def _is_class(program: Program, func: ast.expr, scope: Scope) -> bool:
     named = (
-        definition((program, func, scope))
+        definitions((program, func, scope))
         if dotted_name(func) is not None
-        else None
+        else []
     )
-    return named is not None and isinstance(named[1], ast.ClassDef)
+    return any(isinstance(one, ast.ClassDef) for _, one in named)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.dataflow.sources import Part, bound
 from amp_migrate.model.forwards.loss_origins import (
     Behind,
-    definition,
+    definitions,
     origins,
 )
+from amp_migrate.model.gradients.effects import is_getter_of_gradients
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
@@ -163,9 +164,20 @@ def body_of(behind: Behind) -> Function | ast.Lambda | None:
 def body_effects(behind: Behind) -> EventKind:
     """What running it does, as far as its body is in sight."""
     program, body = behind[0], body_of(behind)
-    if body is None:
-        return EventKind.NONE
-    return program.effects.of_function(body)
+    if body is not None:
+        return program.effects.of_function(body)
+    if _is_getter(behind):
+        return EventKind.READS_GRADIENTS
+    return EventKind.NONE
+
+
+def _is_getter(behind: Behind) -> bool:
+    """Whether it is a function of the library that reads gradients."""
+    program, named = behind
+    made = program.module.parents.get(named)
+    if made is None:
+        return False
+    return is_getter_of_gradients(program.module, made)
 
 
 def _computes_bce(behind: Behind) -> bool:
@@ -228,9 +240,9 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
     if isinstance(expr, ast.Lambda):
         yield program, expr
         return
-    named = definition(part) if dotted_name(expr) is not None else None
-    if named is not None:
-        yield named
+    named = definitions(part) if dotted_name(expr) is not None else []
+    if named:
+        yield from named
         return
     if program.canonical(expr) is not None:
         yield program, expr

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.computing_functions import only_computes
 from amp_migrate.model.calls.found_by_name import found_by_name
-from amp_migrate.model.calls.targets import kept_functions, makers
+from amp_migrate.model.calls.targets import kept_functions, made
 from amp_migrate.model.classes.bases_abroad import Class, called_of_base
 from amp_migrate.model.classes.class_methods import (
     fitting_anywhere,
@@ -22,6 +22,7 @@ from amp_migrate.model.classes.class_methods import (
 )
 from amp_migrate.model.classes.classes_by_text import (
     classes_by_text,
+    classes_of_named_modules,
     imports_by_text,
 )
 from amp_migrate.model.classes.factories import (
@@ -29,7 +30,10 @@ from amp_migrate.model.classes.factories import (
     called,
     out_of_tables,
 )
-from amp_migrate.model.classes.imported_tables import imported_tables
+from amp_migrate.model.classes.imported_tables import (
+    homes_of_tables,
+    imported_tables,
+)
 from amp_migrate.model.classes.looked_up import module_searched
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
@@ -45,7 +49,6 @@ if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
 _HOPS = 3
-_SAY_NO_CLASS = (None, "torch.nn.Module", *layers.WRAPPERS)
 
 
 def possible(
@@ -169,18 +172,18 @@ def _is_unknown_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
     value = program.values.of(expr, scope)
-    if (
-        value.cls is not None
-        or value.foreign is not None
-        or value.name not in _SAY_NO_CLASS
-    ):
-        return False
     if value.kind not in (Kind.MODEL, Kind.CRITERION, Kind.UNKNOWN):
         return False
-    made = makers(program, expr, scope)
+    behind = made(program, expr, scope)
+    if behind.is_cut:
+        return True
+    if value.cls is not None or value.foreign is not None:
+        return False
+    if value.name not in layers.SAY_NO_CLASS:
+        return False
     return all(
         isinstance(one, ast.expr) and says_no_class(program, one)
-        for one in made
+        for one in behind.found
     ) or _is_by_factory(program, expr, scope, _HOPS)
 
 
@@ -217,7 +220,7 @@ def says_no_class(program: Program, name: ast.expr) -> bool:
     canonical = program.canonical(name)
     is_torch = canonical is not None and canonical.startswith("torch.")
     is_standard = (canonical or "").partition(".")[0] in sys.stdlib_module_names
-    if canonical in _SAY_NO_CLASS or is_standard:
+    if canonical in layers.SAY_NO_CLASS or is_standard:
         return True
     if is_torch and library_kind(canonical or "") is not Kind.MODEL:
         return True
@@ -228,7 +231,7 @@ def says_no_class(program: Program, name: ast.expr) -> bool:
     is_factory = made is not None and not isinstance(made[1], ast.ClassDef)
     dotted = dotted_name(name) or ""
     is_table = imported_variable(program, dotted, scope) is not None
-    return is_factory or is_table or bool(imported.exported(searched, scope))
+    return is_factory or is_table or imported.is_module(searched, scope)
 
 
 def module_classes(
@@ -294,8 +297,8 @@ def _all_named(program: Program) -> tuple[Definition, ...]:
 
 
 def _by_text(program: Program, others: list[Program]) -> list[Definition]:
-    """What may be imported by a text: here, in a function of another file that is called, or in a
-    module of which everything is imported.
+    """What may be imported by a text: here, in a function of another file that is called, in a
+    module of which everything is imported, or one of which a table is.
     """
     stars = [
         file.neighbours.module(star)
@@ -304,15 +307,15 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
         for star in file.imports.stars
     ]
     near = [one for one in stars if one is not None]
-    if not any(map(imports_by_text, dict.fromkeys([program, *others, *near]))):
-        return []
+    for file in program.module.files:
+        near += homes_of_tables(file)
+    importing = list(dict.fromkeys([program, *others, *near]))
+    found = [one for i in importing for one in classes_of_named_modules(i)]
+    if any(map(imports_by_text, importing)):
+        files = [file.neighbours for file in program.module.files]
+        found += classes_by_text(near for near in files if near is not None)
     own = {resolved(one.path) for one in program.module.files}
-    files = [file.neighbours for file in program.module.files]
-    return [
-        one
-        for one in classes_by_text(near for near in files if near is not None)
-        if resolved(one[0].module.path) not in own
-    ]
+    return [one for one in found if resolved(one[0].module.path) not in own]
 
 
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:

@@ -20,6 +20,7 @@ _LOGGERS = pattern(
     r"|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
 )
 _GRADIENTS = {"grad", "_grad"}
+_GETTER = "operator.attrgetter"
 
 
 def reads_gradients(module: Module, node: ast.AST) -> bool:
@@ -36,7 +37,7 @@ def reads_gradients(module: Module, node: ast.AST) -> bool:
         return module.canonical(node) is None and not _only_tested(module, node)
     if not isinstance(node, ast.Call):
         return False
-    if _says_gradient(node):
+    if _says_gradient(node) or is_getter_of_gradients(module, node):
         return True
     last = last_name(node.func)
     if called_reader(module, node.func, last) is EventKind.CLIP:
@@ -58,6 +59,19 @@ def _says_gradient(call: ast.Call) -> bool:
         and isinstance(name, ast.Constant)
         and name.value in _GRADIENTS
     )
+
+
+def is_getter_of_gradients(module: Module, call: ast.AST) -> bool:
+    """`operator.attrgetter("weight.grad")`, a function that reads gradients."""
+    if not isinstance(call, ast.Call):
+        return False
+    if module.canonical(call.func) != _GETTER:
+        return False
+    for one in call.args:
+        text = str(one.value) if isinstance(one, ast.Constant) else ""
+        if not _GRADIENTS.isdisjoint(text.split(".")):
+            return True
+    return False
 
 
 def _only_tested(module: Module, node: ast.Attribute) -> bool:

@@ -14,6 +14,7 @@ from amp_migrate.model.half_safety import (
     angles,
     constants,
     decompositions,
+    degrees,
     demands,
     distances,
     distributions,
@@ -22,6 +23,7 @@ from amp_migrate.model.half_safety import (
     encoded_places,
     finite_differences,
     given_products,
+    gram_products,
     kernels,
     layer_constants,
     long_sums,
@@ -32,6 +34,7 @@ from amp_migrate.model.half_safety import (
     products,
     quadrants,
     root_squares,
+    row_differences,
     sampled_places,
     second_moments,
     singular,
@@ -80,6 +83,8 @@ def apart(
         yield from encoded_places.hazards(asked, node, scope)
         yield from given_products.hazards(asked, node, scope)
         if asked.float16:
+            yield from gram_products.hazards(asked, node, scope)
+            yield from degrees.hazards(asked, node, scope)
             yield from mixtures.hazards(asked, node, scope)
             yield from overflow.products(asked, node, scope)
             yield from distributions.spreads(asked, node, scope)
@@ -102,6 +107,7 @@ def hazards(
             yield from distributions.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)
+        yield from row_differences.hazards(asked, node, scope)
         if isinstance(node, ast.Call):
             found = spelled(asked.inference, node, scope)
             if found is not None:

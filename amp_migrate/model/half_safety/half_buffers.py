@@ -66,6 +66,11 @@ def makers(asked: Asked, buffer: ast.expr) -> list[ast.expr]:
     )
 
 
+def is_made_anew(asked: Asked, tensor: ast.expr) -> bool:
+    """Whether an expression makes a tensor that nothing else holds."""
+    return _is_fresh(asked, tensor, None, _VIEWS)
+
+
 _VIEWS = 4
 """How many views of views are followed."""
 
@@ -82,9 +87,9 @@ def _fresh(asked: Asked, bindings: tuple[Binding, ...], views: int) -> bool:
 
 
 def _is_fresh(
-    asked: Asked, made: ast.expr, binding: Binding, views: int
+    asked: Asked, made: ast.expr, binding: Binding | None, views: int
 ) -> bool:
-    """Whether nothing else holds the memory of what a binding gives."""
+    """Whether nothing else holds the memory of what a binding, or an expression alone, gives."""
     if isinstance(made, ast.BinOp):
         return True
     if not isinstance(made, ast.Call):
@@ -114,15 +119,15 @@ def _views_itself(
     asked: Asked,
     call: ast.Call,
     found: Spelling,
-    binding: Binding,
+    binding: Binding | None,
     views: int,
 ) -> bool:
     """`out = whole.view(-1, 4)`: nothing reads the tensor that is viewed from there on."""
     given = given_to(found, call)
     if found.form == "in-place" or not given or not views:
         return False
-    viewed, statement = given[0], binding.statement
-    if isinstance(viewed, ast.Call):
+    viewed, statement = given[0], binding.statement if binding else None
+    if isinstance(viewed, (ast.Call, ast.BinOp)):
         return _is_fresh(asked, viewed, binding, views - 1)
     if not isinstance(statement, ast.Assign) or not isinstance(
         viewed, ast.Name
@@ -130,13 +135,13 @@ def _views_itself(
         return False
     module = asked.inference.program.module
     names = [dotted_name(one) for one in statement.targets]
-    if names != [viewed.id] and _is_read_after(module, viewed, statement):
+    if names != [viewed.id] and is_read_after(module, viewed, statement):
         return False
     reach = asked.inference.program.reaching.at(viewed, viewed.id)
     return _fresh(asked, reach.bindings, views - 1)
 
 
-def _is_read_after(module: Module, name: ast.Name, statement: ast.stmt) -> bool:
+def is_read_after(module: Module, name: ast.Name, statement: ast.stmt) -> bool:
     """Whether the body goes on to read a name, or comes back in a loop."""
     scope = module.scope_of(statement)
     last = statement.end_lineno or 0

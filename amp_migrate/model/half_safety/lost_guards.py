@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.half_safety.half_buffers import makers
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.trail import WeakPlace
+from amp_migrate.model.half_safety.written_tensors import root_of, written_first
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope, shallow
+from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.amp_api import BFLOAT16_EPSILON, HALF_EPSILON
 
 _SMALLEST = 2.0**-24
+BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
+BOUNDS = (*BOUNDS_ABOVE, "clamp_min", "maximum")
+GUARDS = (*BOUNDS, "add")
 
 
 def lost_term(
@@ -45,7 +51,9 @@ def lost_bound(
 def lost_write(
     asked: Asked, name: ast.Name | ast.Attribute, scope: Scope
 ) -> tuple[WeakPlace, ...]:
-    """`d[d < 1e-10] = 1e-10`: a guard by a write, which is as weak where `d` is half."""
+    """`d[d < 1e-10] = 1e-10` and `d.clamp_(1e-8)`: guards by a write, which are as weak where `d`
+    is half.
+    """
     if not asked.fact(name, scope).may_be_half:
         return ()
     dotted = dotted_name(name) or ""
@@ -56,11 +64,47 @@ def lost_write(
         ):
             values = [one.value for one in bindings if one.how == "assign"]
             casts = [one for one in values if one is not None]
-            what = _vanishes(statement.value)
             if len(casts) != len(bindings):
-                return (WeakPlace(None, what, saturates=False),)
-            return tuple(WeakPlace(one, what, saturates=False) for one in casts)
+                casts = []
+            return _of_write(casts, statement.value)
+        guard = _guard_in_place(asked, statement, dotted, scope)
+        if guard is not None:
+            return _of_write(makers(asked, name), guard)
     return ()
+
+
+def _of_write(casts: list[ast.expr], guard: ast.expr) -> tuple[WeakPlace, ...]:
+    """The weak places of a guard that is written: what makes the tensor, where that is in sight."""
+    what = _vanishes(guard)
+    return tuple(
+        WeakPlace(one, what, saturates=False) for one in casts or (None,)
+    )
+
+
+def _guard_in_place(
+    asked: Asked, statement: ast.AST, dotted: str, scope: Scope
+) -> ast.expr | None:
+    """What half precision rounds away of `d.clamp_(1e-8)` or `d.abs_().add_(1e-8)`."""
+    if not isinstance(statement, ast.Expr):
+        return None
+    program = asked.inference.program
+    part: ast.expr | None = statement.value
+    while part is not None and isinstance(part, ast.Call):
+        found = spelled(asked.inference, part, scope)
+        if found is not None and found.op.name in GUARDS:
+            lost = [
+                bound
+                for bound in [
+                    *given_to(found, part)[1:],
+                    *(one.value for one in part.keywords),
+                ]
+                for size in numbers(program, bound, scope)
+                if _is_lost(asked, abs(size))
+            ]
+            if lost and dotted_name(root_of(program, part)) == dotted:
+                return lost[0]
+        part = written_first(program, part)
+    return None
 
 
 def keeps_below_one(asked: Asked, call: ast.Call, scope: Scope) -> bool:

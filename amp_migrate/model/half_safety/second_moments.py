@@ -75,7 +75,7 @@ def _quadratic(
     while len(sides := factors(asked, inner, scope)) == 2:
         within.append(inner)
         inner = sides[0]
-    if len(within) > 1 and _turned(asked, inner) == (_name(right) or ""):
+    if len(within) > 1 and transposed(asked, inner) == (_name(right) or ""):
         yield from within
 
 
@@ -281,11 +281,11 @@ def _is_matrix_product(found: Spelling) -> bool:
 
 def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
     """`x.t() @ x` sums over the samples, `f @ f.t()` over the pixels where `f` is a flat map."""
-    turned = _turned(asked, left)
+    turned = transposed(asked, left)
     if turned is not None and (turned == _name(right) or _is_flat(asked, left)):
         return True
     name = _name(left)
-    if name is None or _turned(asked, right) != name:
+    if name is None or transposed(asked, right) != name:
         return False
     return any(
         method_name(value) in _FLAT for value, _ in values_of(asked, left)
@@ -309,7 +309,7 @@ def _is_flat(asked: Asked, left: ast.expr) -> bool:
     return False
 
 
-def _turned(asked: Asked, expr: ast.expr) -> str | None:
+def transposed(asked: Asked, expr: ast.expr) -> str | None:
     """The name of which an expression is the transpose."""
     if method_name(expr) in TURNED:
         inner = expr.func if isinstance(expr, ast.Call) else expr
@@ -325,7 +325,7 @@ def _turned(asked: Asked, expr: ast.expr) -> str | None:
         return _name(given[0]) if given else None
     found = values_of(asked, expr) if isinstance(expr, ast.Name) else []
     names = {
-        _turned(asked, value)
+        transposed(asked, value)
         for value, _ in found
         if not isinstance(value, ast.Name)
     }

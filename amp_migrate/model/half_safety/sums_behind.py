@@ -17,26 +17,33 @@ _FAR = 0.1
 """Where that much is added to what is never negative, nothing is near 0."""
 
 
-def behind_operation(search: Search, expr: ast.BinOp, place: Place) -> Trail:
-    """What is behind an operation of two values."""
-    if isinstance(expr.op, ast.MatMult):
-        return search.product(expr, place)
+def behind_operation(
+    search: Search,
+    node: ast.expr,
+    symbol: ast.operator,
+    operands: tuple[ast.expr, ast.expr],
+    place: Place,
+) -> Trail:
+    """What is behind an operation of two values, written with its symbol or as a call: `a + b`,
+    `a.add(b)`.
+    """
+    if isinstance(symbol, ast.MatMult):
+        return search.product(node, place)
     step = place.at(place.scope)
-    if isinstance(expr.op, ast.Pow):
-        return search.behind(expr.left, step)
-    is_plain = isinstance(expr.op, (ast.Add, ast.Sub, ast.Mult))
+    first, second = operands
+    if isinstance(symbol, ast.Pow):
+        return search.behind(first, step)
+    is_plain = isinstance(symbol, (ast.Add, ast.Sub, ast.Mult))
     if not is_plain and not search.whole and search.trait is not Trait.LOG:
         return Trail()
-    left = number(expr.left, place.scope)
-    if isinstance(expr.op, ast.Sub) and left is not None:
-        return _shifted(
-            search, expr.right, step._replace(complemented=True), left
-        )
-    sides = ((expr.left, expr.right), (expr.right, expr.left))
-    is_sum = isinstance(expr.op, (ast.Add, ast.Sub))
+    left = number(first, place.scope)
+    if isinstance(symbol, ast.Sub) and left is not None:
+        return _shifted(search, second, step._replace(complemented=True), left)
+    sides = ((first, second), (second, first))
+    is_sum = isinstance(symbol, (ast.Add, ast.Sub))
     return joined(
         [
-            _side(search, expr.op, value, other if is_sum else None, step)
+            _side(search, symbol, value, other if is_sum else None, step)
             for value, other in sides
             if number(value, place.scope) is None
         ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from amp_migrate.model.conditions.decisions import never_runs
+from amp_migrate.model.conditions.arms import never_runs
 from amp_migrate.model.forwards.sequence_calls import sequences
 from amp_migrate.model.forwards.sequence_ends import ends
 from amp_migrate.model.half_safety.code_run import Foreign, code_run
@@ -23,6 +23,8 @@ from amp_migrate.model.half_safety.held_activations import (
     told_saturated,
 )
 from amp_migrate.model.half_safety.lost_guards import (
+    BOUNDS,
+    BOUNDS_ABOVE,
     keeps_below_one,
     lost_bound,
     lost_write,
@@ -60,10 +62,8 @@ from amp_migrate.model.tensors.spelling import (
 from amp_migrate.model.values.literals import number
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
-from amp_migrate.torch_facts.ops import Op, Spelling, Trait
+from amp_migrate.torch_facts.ops import Op, Spelling, Trait, symbol_of
 
-_BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
-_BOUNDS = (*_BOUNDS_ABOVE, "clamp_min", "maximum")
 _GIVEN = Trail(origin=Origin.GIVEN)
 _RAW = Trail(origin=Origin.RAW)
 
@@ -114,7 +114,7 @@ class Search:
     ) -> tuple[WeakPlace, ...]:
         """The weak place behind `clamp(p, 1e-4, 1 - 1e-4)`, whose upper bound is 1 in half."""
         found = spelled(self.asked.inference, call, scope)
-        if found is None or found.op.name not in _BOUNDS_ABOVE:
+        if found is None or found.op.name not in BOUNDS_ABOVE:
             return ()
         if not keeps_below_one(self.asked, call, scope):
             return ()
@@ -136,7 +136,8 @@ class Search:
             step = place.at(place.scope)
             return self.behind(expr.value, step, (*stepped(expr), *path))
         if isinstance(expr, ast.BinOp):
-            return behind_operation(self, expr, place)
+            sides = expr.left, expr.right
+            return behind_operation(self, expr, expr.op, sides, place)
         return self._form(expr, place, path)
 
     def _is_new(self, node: ast.AST, place: Place, path: Path) -> bool:
@@ -245,8 +246,12 @@ class Search:
 
     def _operator(self, found: Spelling, call: ast.Call, place: Place) -> Trail:
         op = found.op
-        if op.name in _BOUNDS and not self.whole:
+        if op.name in BOUNDS and not self.whole:
             return self._clamped(call, found, place)
+        symbol, sides = symbol_of(op), given_to(found, call)
+        if symbol is not None and len(sides) == 2 and not call.keywords:
+            pair = sides[0], sides[1]
+            return behind_operation(self, call, symbol, pair, place)
         is_cast = op.result in CASTS
         given = operands(found, call) or given_to(found, call)[:is_cast]
         return self._applied(op, call, given, place)

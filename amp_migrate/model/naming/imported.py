@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.naming.import_reads import is_import
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Module, Scope
+from amp_migrate.project.import_paths import resolved
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import (
@@ -96,23 +97,54 @@ class Imported:
         found = (self._find(neighbours, one) for one in names)
         return next((one for one in found if one is not None), None)
 
+    def each(self, expr: ast.expr, scope: Scope) -> list[Definition]:
+        """What each import statement of the file brings by a name, out of files that are not
+        linked.
+        """
+        near, canonical = scope.module.neighbours, self.module.canonical(expr)
+        dotted = dotted_name(expr) or ""
+        if near is None or canonical is None:
+            return []
+        if not self.is_import(expr, scope):
+            return []
+        linked = {
+            resolved(home.module.path)
+            for home, _ in self.module.everywhere(dotted, scope, expr)
+        }
+        names = (canonical, *scope.module.imports.otherwise(dotted))
+        found = (self._find(near, one) for one in names)
+        return [
+            one
+            for one in found
+            if one is not None and resolved(one[0].module.path) not in linked
+        ]
+
     def exported(self, expr: ast.expr, scope: Scope) -> list[Definition]:
         """What the module of the project that `expr` names has names for; nothing where it is no
         module of the project.
         """
-        neighbours = scope.module.neighbours
-        canonical = self.module.canonical(expr)
-        if (
-            neighbours is None
-            or canonical is None
-            or canonical.startswith("torch.")
-        ):
+        near = scope.module.neighbours
+        name = self._near(expr, scope)
+        if near is None or name is None:
             return []
-        return (
-            neighbours.exported(canonical)
-            if self.is_import(expr, scope)
-            else []
-        )
+        return near.exported(name)
+
+    def is_module(self, expr: ast.expr, scope: Scope) -> bool:
+        """Whether `expr` names a module of the project."""
+        near = scope.module.neighbours
+        name = self._near(expr, scope)
+        if near is None or name is None:
+            return False
+        return near.module(name) is not None
+
+    def _near(self, expr: ast.expr, scope: Scope) -> str | None:
+        """The name of what is imported, unless that is of torch."""
+        name = self.module.canonical(expr)
+        if name is None or name.startswith("torch."):
+            return None
+        if not self.is_import(expr, scope):
+            return None
+        return name
 
     def is_import(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether the head of a dotted name is an import, and nothing else, as seen from there."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument
@@ -28,18 +29,40 @@ class Displays:
         self.found: dict[ast.expr, None] = {}
         self.complete = True
         """Whether the name can hold nothing else."""
+        self._waiting: deque[tuple[Binding, str, int]] = deque()
+        self._seen: set[tuple[Binding, str]] = set()
 
     def of(
         self, place: ast.expr | ast.stmt, name: str, hops: int = _HOPS
     ) -> Displays:
-        """Collect those that may reach `place`."""
-        bindings = (
-            self.program.reaching.at(place, name).bindings if hops else ()
-        )
-        self.complete &= bool(bindings)
-        for binding in bindings:
+        """Collect those that may reach `place`. Each binding is followed once, on the shortest of
+        the ways that lead to it: there are far more ways than bindings.
+        """
+        self._read(place, name, hops)
+        waiting = self._waiting
+        while waiting:
+            binding, name, hops = waiting.popleft()
             self._bound(binding, name, hops)
         return self
+
+    def _read(self, place: ast.expr | ast.stmt, name: str, hops: int) -> None:
+        reaching = self.program.reaching
+        bindings = reaching.at(place, name).bindings if hops else ()
+        self.complete &= bool(bindings)
+        self._follow(bindings, name, hops)
+
+    def _follow(
+        self,
+        bindings: Iterable[Binding],
+        name: str,
+        hops: int,
+    ) -> None:
+        for one in bindings:
+            key = (one, name)
+            if key in self._seen:
+                continue
+            self._seen.add(key)
+            self._waiting.append((one, name, hops))
 
     def _bound(self, binding: Binding, name: str, hops: int) -> None:
         known = binding.statement in self.program.module.parents
@@ -64,8 +87,7 @@ class Displays:
         origin = self.program.module.elsewhere(name, scope)
         bindings = origin[0].bindings.get(origin[1], []) if origin else []
         self.complete &= len(bindings) == 1
-        for binding in bindings:
-            self._bound(binding, origin[1] if origin else name, hops - 1)
+        self._follow(bindings, origin[1] if origin else name, hops - 1)
 
     def _passed(
         self, scope: Scope, function: Function, name: str, hops: int
@@ -74,7 +96,8 @@ class Displays:
         sites = entry.sites(function)
         self.complete &= bool(sites) and not entry.escapes(function)
         for call, _, bound in sites:
-            self._value(argument(call, scope, name, bound), hops)
+            given = argument(call, scope, name, bound)
+            self._value(given, hops)
 
     def _value(self, value: ast.expr | None, hops: int) -> None:
         dotted = dotted_name(value) if value is not None else None
@@ -86,7 +109,7 @@ class Displays:
         elif dotted is None or value not in self.program.module.parents:
             self.complete = False
         else:
-            self.of(value, dotted, hops - 1)
+            self._read(value, dotted, hops - 1)
 
 
 def entries_behind(

@@ -112,6 +112,12 @@ class Module:
         """
         return None
 
+    def everywhere(
+        self, dotted: str, scope: Scope, node: ast.expr | None = None
+    ) -> Iterator[tuple[Scope, str]]:
+        """All such places, where several import statements bring the name."""
+        return iter(())
+
     def imported_by(
         self, statement: ast.Import | ast.ImportFrom, dotted: str, file: Module
     ) -> tuple[Scope, str] | None:

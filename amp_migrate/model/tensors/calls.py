@@ -9,7 +9,7 @@ from amp_migrate.model.calls.methods_elsewhere import method_elsewhere
 from amp_migrate.model.gradients.flow import functions_run
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.tensors.array_dtypes import of_array
-from amp_migrate.model.tensors.bounds import clamped, hull
+from amp_migrate.model.tensors.bounds_of_calls import bounds_given
 from amp_migrate.model.tensors.dimensions import drawn_from, settled
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
@@ -29,32 +29,29 @@ from amp_migrate.model.tensors.fact import (
     widest,
 )
 from amp_migrate.model.tensors.held import held_half
+from amp_migrate.model.tensors.lambdas import got_from
+from amp_migrate.model.tensors.library_calls import of_library
+from amp_migrate.model.tensors.modules import is_of_any_class, of_module
 from amp_migrate.model.tensors.one_call import given_back
 from amp_migrate.model.tensors.other_files import (
-    of_model_elsewhere,
     run_elsewhere,
 )
 from amp_migrate.model.tensors.parameter_lists import of_parameters
 from amp_migrate.model.tensors.results import in_region, named_dtype, result
 from amp_migrate.model.tensors.sequences import (
     returns,
-    sequential,
-    through_layer,
     unseen_layer,
 )
 from amp_migrate.model.tensors.sparse_results import with_sparse
 from amp_migrate.model.tensors.spelling import (
     names_its_type,
     operands,
-    operands_and_others,
     spelled,
 )
-from amp_migrate.model.values.kinds import Kind, Value
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.model.values.literals import number
-from amp_migrate.torch_facts import layers, ops
-from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
+from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Op, Policy, Spelling, Trait
-from amp_migrate.torch_facts.ops.row import Bounds
 
 if TYPE_CHECKING:
     from amp_migrate.model.tensors.inference import Inference
@@ -91,8 +88,9 @@ def called(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     canonical = inference.program.canonical(call.func)
     if canonical == "collections.deque":
         return _listed(inference, call, scope)
-    if canonical is not None and canonical.startswith(ARRAY_LIBRARIES):
-        return ARRAY
+    known = of_library(inference, call, scope, canonical or "")
+    if known is not None:
+        return known
     if canonical in layers.PARAMETERS:
         made = inference.of(call.args[0], scope) if call.args else FLOAT
         if made.dtypes == DType.COMPLEX:
@@ -142,7 +140,7 @@ def operator(
         made = settled(inference, op, made, operands(found, call), scope)
     return made._replace(
         sparse=op.sparse or _stays_sparse(op, facts),
-        bounds=_bounds(found, call, scope, facts) or made.bounds,
+        bounds=bounds_given(inference, found, call, scope) or made.bounds,
     )
 
 
@@ -177,42 +175,6 @@ def _keeps_dtype(found: Spelling, call: ast.Call) -> bool:
 
 def _has_out(call: ast.Call) -> bool:
     return any(one.arg == "out" for one in call.keywords)
-
-
-def _bounds(
-    found: Spelling, call: ast.Call, scope: Scope, facts: list[Fact]
-) -> Bounds | None:
-    """Views keep the bounds of what they show, as copies and parts do."""
-    if found.op.name in _SAME_VALUES:
-        return hull(fact.bounds for fact in facts)
-    if found.op.name in _CLAMPS:
-        limits = [
-            _limit(found, call, scope, place, name)
-            for place, name in _CLAMPS[found.op.name]
-        ]
-        return clamped(facts[0].bounds if facts else None, *limits)
-    return None
-
-
-def _limit(
-    found: Spelling, call: ast.Call, scope: Scope, place: int | None, name: str
-) -> float | None:
-    """A bound that `clamp` is given, by place in the function form or by name."""
-    given = operands_and_others(found, call)
-    named = next((one.value for one in call.keywords if one.arg == name), None)
-    if named is None and place is not None and place < len(given):
-        named = given[place]
-    return None if named is None else number(named, scope)
-
-
-_SAME_VALUES = frozenset(
-    row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")
-) - {"sum_to_size"}
-_CLAMPS: dict[str, tuple[tuple[int | None, str], tuple[int | None, str]]] = {
-    "clamp": ((1, "min"), (2, "max")),
-    "clamp_min": ((1, "min"), (None, "max")),
-    "clamp_max": ((None, "min"), (1, "max")),
-}
 
 
 def _of_data(
@@ -297,11 +259,14 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         every = join(returns(called, one) for one in functions)
         return _of_this_call(inference, functions, call, scope, every)
     found = _imported(inference, call, scope)
+    if found is None:
+        found = got_from(inference, call, scope)
     if found is not None:
         return found
     value = program.values.of(call.func, scope)
-    if value.kind in (Kind.MODEL, Kind.CRITERION):
-        return _module(inference, value, call, scope)
+    is_module = value.kind in (Kind.MODEL, Kind.CRITERION)
+    if is_module and not is_of_any_class(value):
+        return of_module(inference, value, call, scope)
     if program.effects.is_forward(call, scope):
         region = inference.where(call)
         if region is None:
@@ -311,6 +276,8 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         if home is not None:
             return run_elsewhere(inference, *home, region)
         return Fact(in_region(region).dtypes | DType.UNKNOWN)
+    if is_module:
+        return unseen_layer(inference, call)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
         return OTHER
     is_method = program.canonical(call.func) is None
@@ -361,6 +328,8 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
     half = held_half(inference, call)
+    if half and _is_of_file(inference, call, scope):
+        return Fact(half | DType.UNKNOWN)
     for one in given:
         half |= inference.of(one, scope).dtypes & DType.HALF
         half |= held_half(inference, one, whole=True)
@@ -379,21 +348,10 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     return UNKNOWN if is_in_sight else Fact(half | DType.UNKNOWN)
 
 
-def _module(
-    inference: Inference, value: Value, call: ast.Call, scope: Scope
-) -> Fact:
-    """The output of a layer of torch.nn or of a model in sight."""
-    program = inference.program
-    if value.cls is not None:
-        forward = program.graph.method(value.cls, "forward")
-        inner = inference.called_at(call)
-        if forward is None:
-            return unseen_layer(inference, call)
-        return returns(inner, forward)
-    if value.foreign is not None:
-        return of_model_elsewhere(inference, *value.foreign, call)
-    given = inference.of(call.args[0], scope) if call.args else UNKNOWN
-    name = value.name or ""
-    if name.endswith(".Sequential") and isinstance(value.origin, ast.Call):
-        return sequential(inference, value.origin, given, call)
-    return through_layer(inference, name, given, call)
+def _is_of_file(inference: Inference, call: ast.Call, scope: Scope) -> bool:
+    """Whether a call runs a function of another file, which may give what that file keeps."""
+    values = inference.program.values
+    found = values.abroad(call.func, scope)
+    if found is None:
+        return False
+    return not isinstance(found[1], ast.ClassDef)

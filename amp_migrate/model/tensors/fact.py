@@ -50,7 +50,7 @@ class Origin(IntEnum):
     GIVEN = 1
     """With the batch, or it is counted: no network has had a hand in it."""
     SOLVED = 2
-    """Out of a decomposition or a solver, whatever that was given."""
+    """Out of a decomposition or a solver, whatever that was given; the rotation of a transform."""
 
 
 class Fact(NamedTuple):
@@ -175,6 +175,17 @@ def join(facts: Iterable[Fact]) -> Fact:
     container = any(fact.container for fact in found)
     sparse = any(fact.sparse for fact in found)
     return Fact(dtypes, elements, container, sparse, bounds, origin_of(found))
+
+
+def beside(found: Fact, added: Fact) -> Fact:
+    """What holds of a parameter that callers of other files give something, beside those in sight:
+    where there are none of these, it comes from where the others have it.
+    """
+    both = join([found, added])
+    if found != UNKNOWN:
+        return both
+    is_number = added.is_no_tensor and not added.container
+    return both._replace(origin=Origin.GIVEN if is_number else added.origin)
 
 
 def origin_of(facts: Iterable[Fact]) -> Origin:

@@ -124,7 +124,7 @@ def _entries(program: Program) -> dict[str, list[Entry]]:
     for node in program.module.parents:
         for put in _put(program, node):
             above = _place(put.holder)
-            if not above.name or _is_module(program, above.name, put.value):
+            if not above.name or _is_library(program, put.value, above.name):
                 continue
             found.setdefault(above.name, []).append(
                 Entry(
@@ -137,16 +137,6 @@ def _entries(program: Program) -> dict[str, list[Entry]]:
                 )
             )
     return found
-
-
-def _is_module(program: Program, name: str, node: ast.expr) -> bool:
-    """`torch` of `torch.save(model, path)`, which keeps nothing."""
-    scope = program.module.scope_of(node)
-    home = scope.lookup(name)
-    bindings = home.bindings[name] if home is not None else []
-    return bool(bindings) and all(
-        isinstance(one.statement, ast.Import) for one in bindings
-    )
 
 
 def _put(program: Program, node: ast.AST) -> Iterator[Put]:
@@ -191,16 +181,20 @@ def _given(program: Program, call: ast.Call) -> Iterator[Put]:
     is_dropped = isinstance(parent, (ast.Expr, ast.Lambda))
     if isinstance(func, ast.Attribute) and is_dropped:
         is_in_place = func.attr.endswith("_")  # of a tensor
-        if not is_in_place and not _is_library(program, func.value):
+        if not is_in_place:
             for put in _arguments(func.value, call):
                 yield put._replace(handed=True)
 
 
-def _is_library(program: Program, holder: ast.expr) -> bool:
+def _is_library(program: Program, node: ast.expr, name: str) -> bool:
     """`torch` of `torch.save(model, path)`: a module that is none of the project's keeps nothing
     that anybody reads of it.
     """
-    near = program.module.neighbours
-    return is_module(holder, program.module.scope_of(holder)) and (
-        near is None or near.module(program.canonical(holder) or "") is None
-    )
+    scope = program.module.scope_of(node)
+    if not is_module(ast.Name(name, ast.Load()), scope):
+        return False
+    near = scope.module.neighbours
+    if near is None:
+        return True
+    origin = scope.module.imports.names.get(name)
+    return near.module(origin or name) is None

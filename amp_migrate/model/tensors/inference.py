@@ -20,6 +20,7 @@ from amp_migrate.model.tensors import bindings, calls, dictionaries, parameters
 from amp_migrate.model.tensors.bounds import of_operation
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.dimensions import settled
+from amp_migrate.model.tensors.dtype_guards import joined
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     ARRAY,
@@ -30,6 +31,7 @@ from amp_migrate.model.tensors.fact import (
     UNKNOWN,
     DType,
     Fact,
+    beside,
     join,
     promoted,
 )
@@ -37,9 +39,10 @@ from amp_migrate.model.tensors.fields import attribute
 from amp_migrate.model.tensors.fixpoint import Fixpoint
 from amp_migrate.model.tensors.given_calls import GivenCalls
 from amp_migrate.model.tensors.held import held_half
+from amp_migrate.model.tensors.items import item
 from amp_migrate.model.tensors.iteration import listed
 from amp_migrate.model.tensors.results import result, signed
-from amp_migrate.model.tensors.use import asked_as_tensor, set_by_others
+from amp_migrate.model.tensors.use import asked_as_tensor
 from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
@@ -233,7 +236,7 @@ class Inference:
         if isinstance(expr, (ast.Name, ast.Attribute)):
             return self._named(expr, scope)
         if isinstance(expr, ast.Subscript):
-            return self._item(expr, scope)
+            return item(self, expr, scope)
         if isinstance(expr, (ast.NamedExpr, ast.Starred, ast.Await)):
             return self.of(expr.value, scope)
         if isinstance(expr, ast.UnaryOp):
@@ -302,22 +305,8 @@ class Inference:
             return (min(known), max(known)) if known else None
         return None if value is None else (value, value)
 
-    def _item(self, expr: ast.Subscript, scope: Scope) -> Fact:
-        held = self.of(expr.value, scope)
-        place = (
-            expr.slice.value if isinstance(expr.slice, ast.Constant) else None
-        )
-        if held.container and isinstance(expr.slice, ast.Slice):
-            return held.part(expr.slice)
-        if held.container or held.elements and isinstance(place, int):
-            return held.element(place if isinstance(place, int) else None)
-        if isinstance(place, str):
-            if entries := dictionaries.entries(self.program, expr, place):
-                return join(self._each(entries))
-            return dictionaries.unseen_entry(self, expr, place, held)
-        return held if held.dtypes != DType.OTHER else self.unseen(expr)
-
-    def _each(self, made: list[ast.expr]) -> list[Fact]:
+    def each(self, made: list[ast.expr]) -> list[Fact]:
+        """What expressions give, wherever they stand."""
         home = self.program.module.scope_of
         return [self.of(one, home(one)) for one in made]
 
@@ -334,13 +323,12 @@ class Inference:
     def _named(self, expr: ast.Name | ast.Attribute, scope: Scope) -> Fact:
         dotted = dotted_name(expr)
         if dotted is not None:
-            reach = self.program.reaching.at(expr, dotted)
-            abroad = self._of_other_file(dotted, scope, reach.bindings)
+            given = self.program.reaching.at(expr, dotted).bindings
+            abroad = self._of_other_file(dotted, scope, given)
             if abroad is not None:
                 return abroad
-            if reach.bindings:
-                found = [*reach.bindings, *set_by_others(expr, scope)]
-                return join(self.bound(one) for one in found)
+            if given:
+                return joined(self, expr, scope, given)
         if isinstance(expr, ast.Attribute):
             return self._attribute(expr, scope)
         return UNKNOWN if self.inside(expr) else ANY_BUT_HALF
@@ -375,7 +363,7 @@ class Inference:
         if expr.attr in _PARAMETERS:
             return FLOAT
         if fields := dictionaries.field(self.program, expr):
-            return join(self._each(fields))
+            return join(self.each(fields))
         return attribute(self, expr, scope) or self.unseen(expr)
 
     def assume(self, binding: Binding, fact: Fact) -> None:
@@ -397,4 +385,4 @@ class Inference:
     def _bound(self, binding: Binding) -> Fact:
         found = bindings.of_binding(self, binding)
         added = self._added.get(binding)
-        return found if added is None else join([found, added])
+        return found if added is None else beside(found, added)

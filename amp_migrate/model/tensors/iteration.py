@@ -47,10 +47,22 @@ def drawn_from(program: Program, binding: Binding) -> ast.expr | None:
 
 def _drawn(inference: Inference, expr: ast.expr, place: int | None) -> Fact:
     """What each step through a value gives, or the part of it at a place."""
+    if place == 0 and _has_keys(inference.program, expr):
+        return Fact(DType.NUMBER | DType.OTHER)
     rows = rows_of(inference.program, expr, place)
     if rows is None:
         return NUMBER
     return _rows(inference, rows, inference.program.module.scope_of(rows))
+
+
+def _has_keys(program: Program, expr: ast.expr) -> bool:
+    """`rows.items()` of a dictionary: no tensor is a key, which would be found by itself alone."""
+    if not isinstance(expr, ast.Call) or expr.args or expr.keywords:
+        return False
+    func = expr.func
+    if not isinstance(func, ast.Attribute) or func.attr != "items":
+        return False
+    return not program.graph.methods_named("items")
 
 
 def rows_of(

@@ -11,6 +11,7 @@ from amp_migrate.model.calls.arguments import argument, spread
 from amp_migrate.model.forwards.losses import body_of, callables
 from amp_migrate.model.forwards.model_runs import model_runs
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
+from amp_migrate.model.tensors import lambdas
 from amp_migrate.model.tensors.fact import (
     ANY_BUT_HALF,
     OTHER,
@@ -35,7 +36,7 @@ def passed(inference: Inference, binding: Binding) -> Fact:
         return Fact(DType.HALF | DType.UNKNOWN)
     found = parameter_of(program, binding)
     if found is None:
-        return UNKNOWN
+        return lambdas.given_to(inference, binding)
     function, scope, name = found
     if name == scope.self_name:
         return OTHER
@@ -157,7 +158,7 @@ def _arguments(
     def given() -> list[tuple[ast.expr | None, Scope]]:
         found = parameter_of(program, binding)
         if found is None:
-            return []
+            return lambdas.arguments(program, binding)[:_MOST]
         function, scope, name = found
         return [
             (argument(call, scope, name, bound), where)

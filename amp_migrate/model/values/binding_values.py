@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import (
@@ -18,12 +19,15 @@ from amp_migrate.model.syntax.module import (
     returned_at,
 )
 from amp_migrate.model.values.kinds import UNKNOWN, Kind, Value
+from amp_migrate.model.values.unpacked import is_told
 
 if TYPE_CHECKING:
     from amp_migrate.model.values.value_kinds import Values
 
+_HOPS = 3
 _ANY_MODULE = "torch.nn.Module"
 """As an annotation it says that there is a model; which one the callers say."""
+_HOPS = 3
 
 
 class BindingValues:
@@ -86,9 +90,54 @@ class BindingValues:
         whole = self.values.of(value, home)
         if whole.kind is Kind.OPTIMIZERS:
             return self.values.element(whole, home)
+        if isinstance(value, ast.Name):
+            return self._listed(value, index, home)
         if not isinstance(value, ast.Call):
             return UNKNOWN
         return self.values.calls.part_made_abroad(value, index, home)
+
+    def _listed(self, whole: ast.Name, index: int, scope: Scope) -> Value:
+        """What stands at one place of each list that a name may hold: `net, critic = nets`."""
+        found = []
+        for made, where in self._makers(whole, scope, _HOPS):
+            if not isinstance(made, (ast.List, ast.Tuple)):
+                return UNKNOWN
+            if not is_told(made, index):
+                return UNKNOWN
+            found.append(self.values.of(made.elts[index], where))
+        return self.values.join(found)
+
+    def _makers(
+        self, expr: ast.expr, scope: Scope, hops: int
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """What a name is given, by assignments and callers; the name, where that is not told."""
+        home = scope.lookup(expr.id) if isinstance(expr, ast.Name) else None
+        if home is None or not isinstance(expr, ast.Name) or not hops:
+            yield expr, scope
+            return
+        if home.stored.get(expr.id):  # `nets[0] = other`
+            yield expr, home
+        for binding in home.bindings[expr.id]:
+            value = binding.value
+            if binding.how == "parameter":
+                yield from self._arguments(expr, home, hops)
+            elif binding.how == "assign" and binding.index is None and value:
+                yield from self._makers(value, home, hops - 1)
+            else:
+                yield expr, scope
+
+    def _arguments(
+        self, parameter: ast.Name, home: Scope, hops: int
+    ) -> Iterator[tuple[ast.expr, Scope]]:
+        """What callers pass for a parameter."""
+        if not isinstance(home.node, FUNCTIONS):
+            return
+        for call, where, bound in self._sites(home.node):
+            given = argument(call, home, parameter.id, bound)
+            if given is None:
+                yield parameter, home
+            else:
+                yield from self._makers(given, where, hops - 1)
 
     def _parameter(self, name: str, home: Scope) -> Value:
         """From the annotation, the callers, the default, and what the function does with it."""
@@ -98,7 +147,7 @@ class BindingValues:
         annotated = self._annotation(name, home)
         values = []
         for call, scope, bound in self._sites(node):
-            if _is_of(call, name, home, scope):
+            if self._is_of(call, name, home, scope):
                 continue
             rest = rest_arguments(call, home, name, bound)
             if rest is not None:
@@ -141,6 +190,36 @@ class BindingValues:
             ):
                 found.append((binding.value, home))
         return found
+
+    def _is_of(
+        self, call: ast.Call, name: str, home: Scope, scope: Scope
+    ) -> bool:
+        """`scaler.step(optimizer)` in `def step(self, scaler)`, or in what that hands its scaler
+        to: what is called is the parameter's own method, which happens to have the function's name.
+        """
+        func = call.func
+        holder = func.value if isinstance(func, ast.Attribute) else None
+        return isinstance(holder, ast.Name) and self._gets(
+            holder.id, scope, name, home, _HOPS
+        )
+
+    def _gets(
+        self, own: str, scope: Scope, name: str, home: Scope, hops: int
+    ) -> bool:
+        """Whether a variable of a function is a parameter of another, or gets it from there."""
+        if scope is home:
+            return own == name
+        bound = scope.bindings.get(own, ())
+        function = scope.node
+        is_given = [one.how for one in bound] == ["parameter"]
+        if not hops or not is_given or not isinstance(function, FUNCTIONS):
+            return False
+        return any(
+            isinstance(given, ast.Name)
+            and self._gets(given.id, site.scope, name, home, hops - 1)
+            for site in self.graph.sites(function)
+            for given in (argument(site.call, scope, own, site.bound),)
+        )
 
     def _sites(self, function: Function) -> list[tuple[ast.Call, Scope, bool]]:
         """The calls that run a function; of a constructor, those that make objects."""
@@ -197,11 +276,3 @@ class BindingValues:
             if default is not None
             else UNKNOWN
         )
-
-
-def _is_of(call: ast.Call, name: str, home: Scope, scope: Scope) -> bool:
-    """`scaler.step(optimizer)` in `def step(self, scaler)`: what is called is the parameter's own
-    method, which happens to have the function's name.
-    """
-    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return scope is home and isinstance(holder, ast.Name) and holder.id == name

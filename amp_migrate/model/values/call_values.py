@@ -14,6 +14,7 @@ from amp_migrate.model.classes.bases_abroad import inherited_method, method_of
 from amp_migrate.model.classes.makers import Makers
 from amp_migrate.model.dataflow.answers import any_open
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.one_of_several import is_one_of_several
 from amp_migrate.model.syntax.module import (
     Function,
     Scope,
@@ -82,10 +83,12 @@ class CallValues:
         ):
             return self._library(found, canonical, expr, scope)
         cls = self.graph.class_named(expr.func, scope)
+        several = is_one_of_several(expr.func, scope)
         if cls is not None:
-            return self.values.instance(cls, expr)
+            return self.values.instance(cls, expr)._replace(mixed=several)
         if (abroad := self.values.abroad(expr.func, scope)) is not None:
-            return self._made_abroad(abroad, expr)
+            made = self._made_abroad(abroad, expr)
+            return made._replace(mixed=made.mixed or several)
         if isinstance(expr.func, ast.Name) and expr.func.id in _CONTAINERS:
             return self._container_call(expr, scope)
         kept = self._kept(expr, scope)

@@ -53,7 +53,8 @@ def number(expr: ast.expr, scope: Scope, deep: int = _DEEP) -> float | None:
         and expr.func.id == "float"
         and expr.args
     ):
-        return _float_of(expr.args[0])
+        told = _float_of(expr.args[0])
+        return number(expr.args[0], scope, deep - 1) if told is None else told
     if isinstance(expr, ast.Attribute):
         named = _CONSTANTS.get(scope.module.canonical(expr) or "")
         return _limit(expr, scope) if named is None else named

@@ -37,12 +37,12 @@ def values_given(
     found = [
         (whole.elts[index], where)
         for whole, where in wholes
-        if isinstance(whole, ast.Tuple) and _is_told(whole, index)
+        if isinstance(whole, ast.Tuple) and is_told(whole, index)
     ]
     return found if found and len(found) == len(wholes) else None
 
 
-def _is_told(whole: ast.Tuple, index: int) -> bool:
+def is_told(whole: ast.Tuple | ast.List, index: int) -> bool:
     """Whether a place is one of a tuple's own: nothing is spread into it (`*parts, loss`)."""
     if any(isinstance(one, ast.Starred) for one in whole.elts):
         return False

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.planner.devices.moves import Move
 
 _HOPS = 3
@@ -47,7 +47,9 @@ class MoveOrder:
         late = self._orders(move, scope, place, after)
         if scope in late and self._is_of_object(move.scope, scope):
             return any(late[scope])
-        return any(any(ways) for ways in late.values())
+        # Each call of what moves its own moves another object.
+        ways_behind = all if _makes_its_own(self.program, move) else any
+        return any(map(ways_behind, late.values()))
 
     def _orders(
         self, move: Move, scope: Scope, place: ast.stmt, after: bool
@@ -136,6 +138,24 @@ class MoveOrder:
 def is_constructor(scope: Scope) -> bool:
     """Whether a scope is an `__init__`."""
     return isinstance(scope.node, FUNCTIONS) and scope.node.name == "__init__"
+
+
+def _makes_its_own(program: Program, move: Move) -> bool:
+    """Whether a function moves what it has made itself, at each call anew."""
+    scope, moved = move.scope, move.moved
+    if not isinstance(scope.node, FUNCTIONS) or not isinstance(moved, ast.Name):
+        return False
+    made = scope.bindings.get(moved.id, ())
+    return bool(made) and all(_is_made_in(program, one, scope) for one in made)
+
+
+def _is_made_in(program: Program, binding: Binding, scope: Scope) -> bool:
+    if binding.how != "assign" or binding.value is None:
+        return False
+    origin = program.values.of(binding.value, scope).origin
+    if not isinstance(origin, ast.Call) or origin not in program.module.parents:
+        return False
+    return program.module.scope_of(origin) is scope
 
 
 def _begin(node: ast.stmt | ast.expr) -> Place:

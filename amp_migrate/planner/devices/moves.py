@@ -15,6 +15,7 @@ from amp_migrate.model.devices.forms import (
     Form,
     bare_names,
 )
+from amp_migrate.model.devices.sources import may_be_of_tensor
 from amp_migrate.model.files.import_groups import beside
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -55,7 +56,7 @@ class Move:
     value: DeviceValue
     of_model: bool
     tests: tuple[ast.expr, ...]
-    """The conditions that it stands under, innermost first."""
+    """The conditions that it stands under, innermost first; none where it may follow a tensor."""
     optional: ast.If | None = None
     """The condition under which what is moved is made, too: it asks for the thing, not for a
     device.
@@ -185,14 +186,19 @@ class DeviceUse:
         if found is None:
             return None
         device, value = found
+        of_model = kind in _MODELS
+        is_told = (
+            of_model or device is None or not may_be_of_tensor(device, value)
+        )
+        tests = self._tests(call, dotted_name(func.value), scope)
         return Move(
             call,
             scope,
             func.value,
             device,
             value,
-            kind in _MODELS,
-            tuple(self._tests(call, dotted_name(func.value), scope)),
+            of_model,
+            tuple(tests) if is_told else (),
             self._optional(func.value),
         )
 
@@ -317,7 +323,7 @@ class DeviceUse:
     def _is_sure(self, branch: ast.If | ast.IfExp, node: ast.AST) -> bool:
         if not isinstance(branch, ast.If):
             return False
-        return is_sure(self.program.module, branch, node)
+        return is_sure(self.program, branch, node)
 
     def _negated(self, test: ast.expr) -> ast.expr:
         """The opposite of a condition, one for each, so that it is the same for all who ask."""

@@ -8,6 +8,7 @@ import ast
 
 from amp_migrate.model.dataflow.run_ends import ends_run
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Module
 from amp_migrate.model.syntax.queries import nodes_in
 
@@ -15,10 +16,16 @@ _ADDS = ("append", "insert")
 """Methods of lists that add one thing."""
 
 
-def is_sure(module: Module, branch: ast.If, move: ast.AST) -> bool:
-    """Whether each arm of a branch moves to CUDA what `move` does, or ends the run."""
+def is_sure(program: Program, branch: ast.If, move: ast.AST) -> bool:
+    """Whether each arm of a branch moves to CUDA what `move` does, or ends the run, or leaves it
+    without a value: what reads it then has come through an arm that moves it.
+    """
+    module = program.module
     names = _moved(module.statement_of(move)) if _is_call(move) else set()
-    return bool(names) and _is_moved(module, branch, names)
+    if not names:
+        return False
+    new = all(_is_new(program, branch, name, names) for name in names)
+    return _is_moved(module, branch, names, new)
 
 
 def is_demanded(module: Module, asked: ast.AST) -> bool:
@@ -58,17 +65,51 @@ def leaves_cpu(arm: ast.AST) -> bool:
     )
 
 
-def _is_moved(module: Module, branch: ast.If, names: set[str]) -> bool:
+def _is_new(
+    program: Program, branch: ast.If, name: str, names: set[str]
+) -> bool:
+    """Whether a name has no value before a branch, but one that its arms move."""
+    reach = program.reaching.own(branch, name)
+    if reach is None or "." in name or not reach.complete:
+        return False
+    ancestors = program.module.ancestors
     return all(
-        _ends(module, arm) or _moves(module, arm, names)
+        isinstance(one.statement, ast.stmt)
+        and branch in ancestors(one.statement)
+        and _moved(one.statement) & names
+        for one in reach.bindings
+    )
+
+
+def _is_moved(
+    module: Module, branch: ast.If, names: set[str], new: bool
+) -> bool:
+    return all(
+        _ends(module, arm)
+        or _moves(module, arm, names, new)
+        or new
+        and not _binds(arm, names)
         for arm in (branch.body, branch.orelse)
     )
 
 
-def _moves(module: Module, arm: list[ast.stmt], names: set[str]) -> bool:
+def _binds(arm: list[ast.stmt], names: set[str]) -> bool:
+    """Whether an arm gives one of the names a value."""
+    return any(
+        isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and node.id in names
+        for statement in arm
+        for node in nodes_in(statement)
+    )
+
+
+def _moves(
+    module: Module, arm: list[ast.stmt], names: set[str], new: bool
+) -> bool:
     """Whether an arm of a branch moves one of the names."""
     return any(
-        _is_moved(module, one, names)
+        _is_moved(module, one, names, new)
         if isinstance(one, ast.If)
         else bool(_moved(one) & names)
         for one in arm

@@ -22,15 +22,8 @@ from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 
-# What a helper's file can mend: the model's sigmoid, a mask in its forward, a base class that makes
-# the optimizer.
-_BELOW = {
-    "bce-on-probabilities",
-    "optimizer-not-in-sight",
-    "big-constant-in-half",
-    "eps-underflow",
-    "dtype-strict-inplace",
-}
+# What a helper's file can mend: the model's sigmoid. All other hazards name their file themselves.
+_BELOW = {"bce-on-probabilities"}
 # What a caller's file can show: the model, the optimizer, its step, the device.
 _ABOVE = {
     "loss-computed-elsewhere",
@@ -39,7 +32,8 @@ _ABOVE = {
     "no-optimizer",
     "cpu-only",
 }
-_STEPLESS = {"step-elsewhere", "no-optimizer"}
+# What the file of a base class can show.
+_INHERITED = {"step-elsewhere", "no-optimizer", "optimizer-not-in-sight"}
 _MOST = 40
 
 
@@ -76,7 +70,7 @@ def company(
             found += [
                 file for user in near for file in project.imports.get(user, ())
             ][:_MOST]
-    if refusal.reason in _STEPLESS:
+    if refusal.reason in _INHERITED:
         found += _of_bases(here, scope, program, project)
     if refusal.reason == "cpu-only":
         found += _of_movers(here, project)

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from amp_migrate.model.calls.targets import makers, own_forwards
 from amp_migrate.model.classes.bases_abroad import called_of_base, constructor
+from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
+from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.model.values.kinds import Kind
 
 _HOPS = 3
@@ -25,6 +26,16 @@ def run_by(
     made = _called_objects(program, call, scope)
     # Where one of several classes is made, the first alone is known as what is called.
     return list(dict.fromkeys([*([found] if found else []), *made]))
+
+
+def is_called(home: Program, cls: ast.ClassDef) -> bool:
+    """Whether objects of a class are called: models, losses, and what has a
+    `__call__` of its own.
+    """
+    kind = home.values.class_kind(cls)
+    if kind in (Kind.MODEL, Kind.CRITERION):
+        return True
+    return home.graph.method(cls, "__call__") is not None
 
 
 def _called(
@@ -83,10 +94,10 @@ def _made(
             yield program, made
             continue
         where = program.module.scope_of(made)
-        home, found = program.values.abroad(made, where) or (None, None)
-        if home is not None and isinstance(found, ast.ClassDef):
-            yield home, found
-        elif home is not None and isinstance(found, FUNCTIONS):
+        for home, found in all_abroad(program, made, where):
+            if isinstance(found, ast.ClassDef):
+                yield home, found
+                continue
             inner = home.scope(found)
             for value in returned(found):
                 yield from _made(home, value, inner, hops - 1)

@@ -57,16 +57,14 @@ def decorations(
     """The decorators that some of the functions of a program need on a device."""
     for custom in wanted:
         forward, backward = custom.method("forward"), custom.method("backward")
-        if (
-            forward is None
-            or backward is None
-            or not _mendable(program, custom)
-            or not _wants(program, custom)
-        ):
+        if forward is None or not _mendable(program, custom):
+            continue
+        if not _wants(program, custom):
             continue
         there, back = written(spelling, device, not copies_flags(custom))
         yield Decorated(decorate(program, forward, there), there)
-        yield Decorated(decorate(program, backward, back), back)
+        if backward is not None:
+            yield Decorated(decorate(program, backward, back), back)
 
 
 def mends(program: Program, cls: ast.ClassDef) -> bool:
@@ -86,10 +84,14 @@ def _methods(custom: Custom) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def _mendable(program: Program, custom: Custom) -> bool:
-    """Whether both methods can be decorated: `custom_fwd` marks the first argument."""
+    """Whether its methods can be decorated: `custom_fwd` marks the first argument. What counts
+    neighbours has no backward.
+    """
     methods = _methods(custom)
-    of_class = sum(map(_is_of_class, methods))
-    if len(methods) < 2 or custom.method("setup_context") or of_class == 1:
+    of_class = set(map(_is_of_class, methods))
+    if custom.method("forward") is None or len(of_class) > 1:
+        return False
+    if custom.method("setup_context") or _has_another(program, custom):
         return False
     if writes_in_place(custom) and not copies_flags(custom):
         return False
@@ -102,6 +104,16 @@ def _mendable(program: Program, custom: Custom) -> bool:
     return not any(
         decorator(program, m, FORWARD | BACKWARD) or _one_line(m)
         for m in methods
+    )
+
+
+def _has_another(program: Program, custom: Custom) -> bool:
+    """Whether a backward that is not its own may be a function's: of another base, or of heirs."""
+    if custom.method("backward") is not None:
+        return False
+    heirs = program.graph.heirs(custom.node)
+    return len(custom.node.bases) > 1 or any(
+        one is not custom.node for one in heirs
     )
 
 

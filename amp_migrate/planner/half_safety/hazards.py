@@ -65,6 +65,7 @@ from amp_migrate.planner.half_safety.sequential import (
     split_call,
 )
 from amp_migrate.planner.half_safety.set_apart import set_apart
+from amp_migrate.planner.half_safety.written_places import where_written
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
@@ -295,14 +296,22 @@ class Hazards:
         self.asked.inference.left(statement)
 
     def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
-        """`expr` becomes `expr.float()`, unless it is float already, or no float at all."""
+        """`expr` becomes `expr.float()`, unless it is float already or no float at all; what a call
+        writes in place, where it is made.
+        """
         home = self.program.module.scope_of(expr)
-        if not says_float(expr) and not counts(self.program, expr, home):
-            span = self.program.module.span(expr)
-            self.casts.setdefault(
-                ReplaceExpression(span, Template("$0.float()", (span,))), rule
-            )
-            self.asked.inference.cast(expr)
+        if says_float(expr) or counts(self.program, expr, home):
+            return
+        made = where_written(self.asked, expr, rule)
+        if made != [expr]:
+            for one in made:
+                self.cast(one, rule)
+            return
+        span = self.program.module.span(expr)
+        self.casts.setdefault(
+            ReplaceExpression(span, Template("$0.float()", (span,))), rule
+        )
+        self.asked.inference.cast(expr)
 
     def split(self, call: ast.Call, sequence: str, is_float: bool) -> None:
         """The last layer of a Sequential gets float32; `is_float`: and gives that."""

@@ -27,9 +27,11 @@ from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
 from amp_migrate.model.forwards.model_layers import layers, layers_made
 from amp_migrate.model.forwards.unknown_models import methods_abroad, possible
+from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
+from amp_migrate.planner.half_safety.called_bodies import is_called
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
 
@@ -265,11 +267,12 @@ def leads_to(
     """The functions of other files that a call runs for all that is known of it, with the call
     where it names them itself.
     """
-    definition = program.values.abroad(call.func, scope)
-    run = _runs_of(definition) if definition is not None else None
-    if run is not None:
-        yield *run, call
-    if definition is None:
+    definitions = all_abroad(program, call.func, scope)
+    for definition in definitions:
+        run = _runs_of(definition)
+        if run is not None:
+            yield *run, call
+    if not definitions:
         kept = kept_functions(program, call.func, scope)
         yield from ((*one, None) for one in kept if one[0] is not program)
     for value in _run(program, call, scope):
@@ -354,12 +357,12 @@ def _made_abroad(
     for made in makers(program, call.func, scope):
         if isinstance(made, ast.expr) and made in program.module.parents:
             where = program.module.scope_of(made)
-            found = program.values.abroad(made, where)
-            for home, one in behind(*_at_home(found)) if found else ():
-                if isinstance(one, ast.ClassDef) and (
-                    not is_open or home.values.class_kind(one) in _RUN
-                ):
-                    yield home, one
+            for found in all_abroad(program, made, where):
+                for home, one in behind(*_at_home(found)):
+                    if isinstance(one, ast.ClassDef) and (
+                        not is_open or is_called(home, one)
+                    ):
+                        yield home, one
 
 
 def _at_home(found: Definition) -> tuple[Program, Definition]:

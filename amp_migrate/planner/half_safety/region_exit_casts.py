@@ -11,6 +11,7 @@ from amp_migrate.model.half_safety import apart
 from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.planner.half_safety.handed_outside import cast_handed
 from amp_migrate.planner.half_safety.hazards import Hazards
@@ -59,12 +60,27 @@ def casts_after(
         if program.module.statement_of(node) in hazards.islands:
             continue  # judged when it was set apart
         for expr in _meets_float(program, node, where, hazards):
-            if hazards.asked.fact(expr, where).seen_half:
+            if _is_made_half(program, expr, where, hazards):
                 hazards.cast(expr)
         if isinstance(node, ast.Call) and where is scope:
             _mend_call(program, node, scope, hazards)
     outputs_in_float(program, scope, nodes, hazards)
     _same_dtypes(program, scope, late, hazards)
+
+
+def _is_made_half(
+    program: Program, expr: ast.expr, scope: Scope, hazards: Hazards
+) -> bool:
+    """Whether the regions make a value half: not `images.half()` of the program itself, for a model
+    that it has made half, too.
+    """
+    if not hazards.asked.fact(expr, scope).seen_half:
+        return False
+    plain = program.remembered(
+        _is_made_half,
+        lambda: Inference(program, lambda _: None, lambda _: None),
+    )
+    return not plain.of(expr, scope).is_half
 
 
 def _mend_call(

@@ -62,9 +62,10 @@ def _half(program: Program, scope: Scope) -> tuple[ast.Call, str] | None:
         if _makes_half(program, call, scope) and not _turned_back(
             program, call, scope
         ):
+            verb = "makes" if _is_told(program, call) else "may make"
             return call, (
-                f"`{ast.unparse(call.func)}` makes the model another dtype{_where(program, call)}: "
-                "GradScaler and autocast are for float32 parameters"
+                f"`{ast.unparse(call.func)}` {verb} the model another dtype"
+                f"{_where(program, call)}: GradScaler and autocast are for float32 parameters"
             )
     return None
 
@@ -99,17 +100,42 @@ def _sets_default(program: Program, call: ast.Call) -> bool:
 
 
 def _choices(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
-    """An expression, each arm of a choice, and what its name was given."""
+    """An expression, each arm of a choice, each entry of a table that is looked up, and what its
+    name was given.
+    """
     if isinstance(expr, ast.IfExp):
         yield from (expr.body, expr.orelse)
         return
     yield expr
+    if isinstance(expr, ast.Subscript):
+        yield from _entries(program, expr.value)
+    for value in _given(program, expr):
+        yield value
+        if isinstance(value, ast.IfExp):
+            yield from (value.body, value.orelse)
+        elif isinstance(value, ast.Subscript):
+            yield from _entries(program, value.value)
+
+
+def _entries(program: Program, table: ast.expr) -> Iterator[ast.expr]:
+    """What stands in a display of a dictionary, or in one that a name holds."""
+    if isinstance(table, ast.Dict):
+        yield from table.values
+    for one in _given(program, table):
+        if isinstance(one, ast.Dict):
+            yield from one.values
+
+
+def _given(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
+    """What the name was given."""
     name = dotted_name(expr)
-    for binding in (
-        program.reaching.at(expr, name).bindings if name is not None else ()
-    ):
-        if binding.value is not None and binding.how == "assign":
-            yield binding.value
+    if name is None:
+        return
+    reach = program.reaching.at(expr, name)
+    for binding in reach.bindings:
+        value = binding.value
+        if value is not None and binding.how == "assign":
+            yield value
 
 
 def _on_the_way(program: Program, scope: Scope) -> Iterator[Scope]:
@@ -194,12 +220,10 @@ def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
         return program.values.is_model(func.value, scope) or bool(
             _NETWORK.search(name)
         )
-    given = [
-        *call.args,
-        *(k.value for k in call.keywords if k.arg in ("dtype", "torch_dtype")),
-    ]
     if func.attr == "to" and any(
-        program.canonical(a) in _HALF_DTYPES for a in given
+        program.canonical(one) in _HALF_DTYPES
+        for each in _arguments(call)
+        for one in _choices(program, each)
     ):
         return program.values.is_model(func.value, scope)
     return func.attr == "from_pretrained" and any(
@@ -207,6 +231,24 @@ def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
         and program.canonical(k.value) in _HALF_DTYPES
         for k in call.keywords
     )
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    """What may be the dtype that a call makes a model."""
+    found = list(call.args)
+    for keyword in call.keywords:
+        if keyword.arg in ("dtype", "torch_dtype"):
+            found.append(keyword.value)
+    return found
+
+
+def _is_told(program: Program, call: ast.Call) -> bool:
+    """Whether the call itself names the dtype, or is a method of that name."""
+    given = _arguments(call)
+    if not given:
+        return True
+    names = map(program.canonical, given)
+    return any(one in _HALF_DTYPES for one in names)
 
 
 def _is_another(

@@ -29,7 +29,7 @@ from amp_migrate.planner.devices.moved_models import (
 )
 from amp_migrate.planner.devices.mover_methods import is_left_to_callers
 from amp_migrate.planner.devices.moves import DeviceUse, Move
-from amp_migrate.planner.devices.never_moved import skip_never_moved, why_unread
+from amp_migrate.planner.devices.never_moved import skip_never_moved
 from amp_migrate.planner.devices.parameters_device import TrainedModels
 from amp_migrate.planner.devices.questions import DeviceQuestions, decides
 from amp_migrate.planner.devices.support import (
@@ -47,6 +47,7 @@ from amp_migrate.planner.switch.own_options import (
 )
 from amp_migrate.planner.switch.own_switch import OwnSwitch
 from amp_migrate.planner.switch.project_flag import alike, flags, refuse_unread
+from amp_migrate.planner.switch.put_on_cpu import OwnMoves
 from amp_migrate.planner.switch.reading_place import ReadingPlace
 
 
@@ -69,6 +70,7 @@ class SwitchFinder:
         self.spellings = spellings
         self.use = DeviceUse(program, unsupported=unsupported(settings))
         self.questions = DeviceQuestions(program, spellings, self.use)
+        self.own_moves = OwnMoves(program, self.use)
         self.trained = TrainedModels(program)
         self._on_cpu = ModelsOnCpu(program, self.use, self.trained)
         self._known_at: dict[
@@ -196,7 +198,7 @@ class SwitchFinder:
             raise Refusal(
                 "device-out-of-reach",
                 node,
-                why_unread(self.program, move),
+                self.own_moves.why(move, scope, place),
                 above=bool(scope.parameters()),
             )
 
@@ -233,20 +235,18 @@ class SwitchFinder:
         told = next(self._told_by(models, here), None)
         if not moves and told is not None and not self.use.cpu_only:
             return told, None
-        moves = [
-            self._beyond(move, here)
-            for move in moves or self._moves_near(scope)
-        ]
+        moves = moves or self._moves_near(scope)
+        moves = [self._beyond(move, here) for move in moves]
         moves = self.questions.leading(moves)
+        asked = self._asked_for(self.spellings.of(scope).torch)
+        if moves and self.own_moves.to_cpu(scope, here.node):
+            return asked, moves[0]
         found = self._first(moves, here)
         if found is not None:
             return found, None
         if scope.parameters():
             self.unresolved[scope] = None
-        asked = self._asked_for(self.spellings.of(scope).torch)
-        if told is not None and not all(
-            self._follows_cuda(move) for move in moves
-        ):
+        if told is not None and not all(map(self._follows_cuda, moves)):
             return told, None
         unread = (
             m
@@ -388,11 +388,7 @@ class SwitchFinder:
         )
         others = self._all_known()
         # The program has evaluated them itself, so what they name has the attributes.
-        return next(
-            (
-                text
-                for text in (*own, *others)
-                if here.can_read(text, whole=False)
-            ),
-            None,
-        )
+        for text in (*own, *others):
+            if here.can_read(text, whole=False):
+                return text
+        return None

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
+from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.written_tensors import homes, writer_of
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType, Fact
@@ -47,6 +49,8 @@ class AddedCasts(RewrittenFile):
     def _fault(self, node: ast.Call, scope: Scope) -> str | None:
         """Why a cast may fail, or change a value with AMP off."""
         assert isinstance(node.func, ast.Attribute)
+        if self._is_written(node):
+            return "it is written in place, which reaches a copy alone"
         if is_taken_apart(self.program, node, scope):
             return "it is taken apart, as a tuple is"
         if counts(self.program, node, scope) or counts(
@@ -65,6 +69,14 @@ class AddedCasts(RewrittenFile):
         if not receivers_of(self.program).is_tensor(node, scope):
             return "nothing shows that it is a tensor"
         return None
+
+    def _is_written(self, node: ast.Call) -> bool:
+        """Whether what a call writes in place is the copy that a cast gives of what others hold."""
+        assert isinstance(node.func, ast.Attribute)
+        if writer_of(self.program, node) is None:
+            return False
+        asked = Asked(self.program.precision.inference)
+        return node.func.value not in homes(asked, node.func.value)
 
     def _may_be_double(self, node: ast.Call, fact: Fact) -> bool:
         """Whether a cast may take digits away, with AMP off, too: of what is half on no path in

@@ -298,9 +298,15 @@ class AddedReads(RewrittenFile):
 
 
 def _moves_to(call: ast.Call, device: ast.expr) -> bool:
-    is_move = isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr not in _MOVES:
+        return False
+    given = list(call.args)
+    named = keyword(call, "device")
+    if named is not None:
+        given.append(named)
     same = ast.dump(device)
-    return is_move and any(ast.dump(given) == same for given in call.args)
+    return any(ast.dump(one) == same for one in given)
 
 
 def _entries(expr: ast.expr) -> Iterator[ast.Subscript]:

@@ -1,5 +1,5 @@
-"""Optional parameters of operators that a function asserts to be there: `F.batch_norm` takes a
-weight that is a tensor or None, and `assert self.weight is not None` leaves the tensor.
+"""Optional parameters that a function asserts, or asks, to be there: `F.batch_norm` takes a weight
+that is a tensor or None, and `assert self.weight is not None` leaves the tensor.
 """
 
 from __future__ import annotations
@@ -27,6 +27,22 @@ def is_there(program: Program, cast: ast.Call, scope: Scope) -> bool:
         and name in _asserted(statement.test)
         for statement in scope.body
     )
+
+
+def is_asked_for(program: Program, name: ast.expr, scope: Scope) -> bool:
+    """Whether a name is read under `if name is not None`, and nothing else gives it a value."""
+    dotted = dotted_name(name)
+    if dotted is None or len(scope.bindings.get(dotted, ())) != 1:
+        return False
+    below: ast.AST = name
+    for above in program.module.ancestors(name):
+        if above is scope.node:
+            return False
+        if isinstance(above, ast.If) and below in above.body:
+            if dotted in _asserted(above.test):
+                return True
+        below = above
+    return False
 
 
 def _is_optional(program: Program, cast: ast.Call) -> bool:

@@ -5,6 +5,7 @@ lint rules.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
@@ -46,6 +47,29 @@ def mistakes_of(program: Program) -> list[tuple[str, str]]:
         *found,
         *(("missing-scaler-update", "") for _ in _forgotten(program)),
     ]
+
+
+def mistakes_in(program: Program, whole: Program) -> list[tuple[str, str]]:
+    """Those of one file that the program shows, too, of which the file is a part: its callers may
+    clear the gradients that a function leaves behind.
+    """
+    found = mistakes_of(program)
+    if not found:
+        return []
+    if not _is_followed(whole):
+        return found
+    wrong = set(_wrong_scopes(whole, program.module.path))
+    wrong.add("")
+    return [one for one in found if one[1] in wrong]
+
+
+def _wrong_scopes(whole: Program, path: str) -> Iterator[str]:
+    """The scopes of a file in which a program breaks the protocol."""
+    module = whole.module
+    for mistake in mistakes(whole):
+        scope = module.scope_of(mistake.node)
+        if scope.module.path == path:
+            yield scope.qualname
 
 
 def _is_followed(program: Program) -> bool:

@@ -8,7 +8,8 @@ demanded of it where it is used (`demands`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from amp_migrate.model.forwards.sequence_ends import ends
 from amp_migrate.model.naming.names import dotted_name
@@ -19,10 +20,10 @@ from amp_migrate.model.tensors.fields import given_to_field
 from amp_migrate.model.tensors.iteration import drawn_from, rows_of
 from amp_migrate.model.tensors.parameters import arguments, spread_arguments
 from amp_migrate.model.values.kinds import Kind
-from amp_migrate.model.values.literals import number
-from amp_migrate.rewrite.proof.asserted import is_there
+from amp_migrate.rewrite.proof.asserted import is_asked_for, is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
+from amp_migrate.rewrite.proof.tensor_methods import only_tensors_take, swaps
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS, TENSOR_ATTRIBUTES
 
@@ -30,8 +31,8 @@ _DEEP = 16
 _BUDGET = 4_000
 _SEVERAL = ("tuple", "values")
 _MODULES = (Kind.MODEL, Kind.CRITERION)
-_CASTS = ("cast", "float32", "double", "half", "int", "bool")
 _NO_SINGLE = ("number", "array", *_SEVERAL)
+_Gives: TypeAlias = Callable[[ast.expr, Scope, int], bool]
 
 
 class Receivers:
@@ -188,9 +189,9 @@ class Receivers:
             return False
         if self.program.values.callee(call, scope) is not None:
             return False
-        if func.attr in ONLY_OF_TENSORS or _only_tensors_take(call, found.op):
+        if func.attr in ONLY_OF_TENSORS or only_tensors_take(call, found.op):
             return True
-        return _swaps(call, scope) or self.made(func.value, scope, deep)
+        return swaps(call, scope) or self.made(func.value, scope, deep)
 
     def _results(
         self, call: ast.Call, scope: Scope
@@ -291,7 +292,9 @@ class Receivers:
         ):
             return True
         if bindings:
-            return all(self._bound(one, deep) for one in bindings)
+            is_there = is_asked_for(self.program, expr, scope)
+            gives = self._there if is_there else self.made
+            return all(self._bound(one, deep, gives) for one in bindings)
         given = self._stored(expr, scope)
         if given:
             return all(self.made(one, home, deep) for one, home in given)
@@ -312,7 +315,20 @@ class Receivers:
         kept = registered(self.program, expr, scope)
         return given or ([kept] if kept is not None else [])
 
-    def _bound(self, binding: Binding, deep: int) -> bool:
+    def _there(self, expr: ast.expr, scope: Scope, deep: int) -> bool:
+        """The same, None aside."""
+        if isinstance(expr, ast.Constant) and expr.value is None:
+            return True
+        held = (
+            self.program.reaching.at(expr, expr.id).bindings
+            if isinstance(expr, ast.Name) and deep > 0
+            else ()
+        )
+        if any(one.how != "parameter" for one in held) or not held:
+            return self.made(expr, scope, deep)
+        return all(self._bound(one, deep - 1, self._there) for one in held)
+
+    def _bound(self, binding: Binding, deep: int, gives: _Gives) -> bool:
         """Whether one binding gives a tensor; a parameter by what the callers pass."""
         value, module = binding.value, self.program.module
         if binding.how == "parameter":
@@ -323,7 +339,7 @@ class Receivers:
                 return all(self._ends_in_layer(one, deep) for one in before)
             return bool(given or spread) and all(
                 (
-                    *(self.made(one, where, deep) for one, where in given),
+                    *(gives(one, where, deep) for one, where in given),
                     *(self.part(*one, deep) for one in spread),
                 )
             )
@@ -346,28 +362,6 @@ class Receivers:
 def receivers_of(program: Program) -> Receivers:
     """Those of a program, made once."""
     return program.remembered(Receivers, lambda: Receivers(demands_of(program)))
-
-
-def _only_tensors_take(call: ast.Call, op: ops.Op) -> bool:
-    """`x.mean(-1, keepdim=True)`: arrays have `axis` and `keepdims`. `(x > 0).float()`: only a
-    module has it, too, and no operation gives one.
-    """
-    assert isinstance(call.func, ast.Attribute)
-    names = {one.arg for one in call.keywords}
-    if names & {"dim", "keepdim"}:
-        return op.result != "either"
-    is_computed = isinstance(call.func.value, (ast.BinOp, ast.Compare))
-    return is_computed and op.result in _CASTS
-
-
-def _swaps(call: ast.Call, scope: Scope) -> bool:
-    """`x.transpose(1, 2)`: an array wants all its axes there, and none of two has these."""
-    func = call.func
-    places = [number(one, scope) for one in call.args]
-    if not isinstance(func, ast.Attribute) or func.attr != "transpose":
-        return False
-    of_two = {one % 2 for one in places if one in (-2, -1, 0, 1)}
-    return len(places) == 2 and None not in places and len(of_two) < 2
 
 
 def _first(taken: ast.expr) -> int | None:

@@ -117,16 +117,14 @@ def _methods() -> dict[str, Spelling]:
 
 
 def _method_form(name: str) -> Form:
-    in_place = (
-        name.startswith("__i") and name != "__invert__"
-        if name.endswith("__")
-        else False
-    )
-    return (
-        "in-place"
-        if in_place or name.endswith("_") and not name.endswith("__")
-        else "method"
-    )
+    return "in-place" if writes_in_place(name) else "method"
+
+
+def writes_in_place(name: str) -> bool:
+    """Whether a function or method of that name writes into its tensor."""
+    if name.endswith("__"):
+        return name.startswith("__i") and name != "__invert__"
+    return name.endswith("_")
 
 
 def named(name: str) -> Op:
@@ -181,3 +179,10 @@ def operator(symbol: ast.operator) -> Op | None:
     """Find the operator behind `@`, `+`, `/` and the like."""
     name = _OPERATORS.get(type(symbol))
     return None if name is None else named(name)
+
+
+def symbol_of(op: Op) -> ast.operator | None:
+    """Find the symbol of an operation of two values: `+` of `add`."""
+    return next(
+        (kind() for kind, name in _OPERATORS.items() if name == op.name), None
+    )

@@ -64,6 +64,8 @@ class Trait(Flag):
     """Gives the widest dtype of its operands, also of those without dimensions."""
     WINDOWED = auto()
     """Multiplies by its `window` first, so that a float32 one makes all of it float32."""
+    PICKS = auto()
+    """Gives values of its operands, and no others."""
 
 
 class Kernels(Flag):

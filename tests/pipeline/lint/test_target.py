@@ -109,3 +109,14 @@ def test_what_is_required_comes_before_what_setup_checks(tmp_path: Path) -> None
     (tmp_path / "setup.py").write_text('assert ok, "Requires PyTorch >= 1.3"\n')
     (tmp_path / "requirements.txt").write_text("torch>=1.7\n")
     assert target_for(tmp_path, tmp_path) == (1, 7)
+
+
+def test_a_text_of_another_name_whose_lines_are_all_requirements(tmp_path: Path) -> None:
+    text = "# the packages\n--index-url https://example.org\ntorch==1.8.0\nnumpy\nlpips[all]>=0.1; python_version > '3'\n"
+    (tmp_path / "packages.txt").write_text(text)
+    assert target_for(tmp_path, tmp_path) == (1, 8)
+
+
+def test_other_texts_that_name_a_version_ask_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Tried with\ntorch==1.8.0\nand it worked there.\n")
+    assert target_for(tmp_path, tmp_path) is None

@@ -1,0 +1,78 @@
+"""Names that stand for any of several definitions: several import statements bind them, as in the
+branches of an `if`, or they are looked up in a module by a name that only the run knows.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from amp_migrate.model.classes.looked_up import module_searched, name_searched
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+
+if TYPE_CHECKING:
+    from amp_migrate.model.files.neighbours import Definition
+    from amp_migrate.model.program import Program
+
+
+def is_one_of_several(expr: ast.expr, scope: Scope) -> bool:
+    """Whether more than one import statement of the file binds the head of a name."""
+    head = (dotted_name(expr) or "").partition(".")[0]
+    return bool(scope.module.imports.others.get(head))
+
+
+def is_looked_up(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """`getattr(losses, name)`, where `losses` is a module of the project."""
+    return bool(_looked_up(program, expr, scope))
+
+
+def _looked_up(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[Definition]:
+    """What a name that only the run knows may find in a module."""
+    if not isinstance(expr, (ast.Call, ast.Subscript)):
+        return []
+    searched = module_searched(expr)
+    if searched is None or dotted_name(searched) is None:
+        return []
+    found = program.reaching.imported.exported(searched, scope)
+    pattern = name_searched(expr) if isinstance(expr, ast.Call) else None
+    return [
+        one
+        for one in found
+        if pattern is None or pattern.fullmatch(one[1].name)
+    ]
+
+
+def all_abroad(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[Definition]:
+    """The classes and functions in other files that a name may stand for, or a look-up in a module,
+    the likeliest first.
+    """
+    if isinstance(expr, (ast.Call, ast.Subscript)):
+        return _looked_up(program, expr, scope)
+    first = program.values.abroad(expr, scope)
+    found = [] if first is None else [first]
+    if is_one_of_several(expr, scope):
+        found += program.reaching.imported.each(expr, scope)
+    return list(dict.fromkeys(found))
+
+
+def all_here(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[Function | ast.ClassDef]:
+    """The same in the files of the program."""
+    graph, module = program.graph, program.module
+    named = (graph.class_named(expr, scope), graph.function_at(expr, scope))
+    found = [one for one in named if one is not None][:1]
+    dotted = dotted_name(expr)
+    if dotted is not None and is_one_of_several(expr, scope):
+        found += [
+            one.statement
+            for home, name in module.everywhere(dotted, scope, expr)
+            for one in home.bindings[name]
+            if isinstance(one.statement, (*FUNCTIONS, ast.ClassDef))
+        ]
+    return list(dict.fromkeys(found))
