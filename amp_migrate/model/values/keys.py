@@ -83,7 +83,8 @@ def _pattern(key: ast.expr) -> Pattern:
 def _of_format(text: str) -> Pattern:
     """How `"optim_{}".format(i)` begins."""
     try:
-        begin, field, _, _ = next(Formatter().parse(text), ("", None, "", ""))
+        parsed = iter(Formatter().parse(text))
+        begin, field, _, _ = next(parsed, ("", None, "", ""))
     except ValueError:
         return _ANY
     return Pattern(begin, "" if field is not None else begin)
