@@ -53,9 +53,11 @@ if TYPE_CHECKING:
 
 Where: TypeAlias = Callable[[ast.AST], str | None]
 """The dtype of the region that a node runs in (`half` where it cannot be told); None outside."""
-_DEEP = 40
+_DEEP = 80
+"""Questions within one another; what lies deeper is asked by itself first, and what led there anew,
+which costs several times as much: a transformer of four stages is 60 deep."""
 _PARAMETERS = ("weight", "bias", "running_mean", "running_var")  # of layers
-_DEEPEST = 160  # of all inferences of one question together
+_DEEPEST = 200  # of all inferences of one question together
 _BUDGET = 20_000
 _SMALL = 2_000
 """How many steps each of them may take."""
