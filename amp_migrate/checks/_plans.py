@@ -18,7 +18,7 @@ from amp_migrate.model.budget import (
     given_up,
 )
 from amp_migrate.model.files.linking import LinkedProgram
-from amp_migrate.model.files.neighbours import reading_at_most
+from amp_migrate.model.files.neighbours import Neighbours, reading_at_most
 from amp_migrate.model.program import Program
 from amp_migrate.model.values.kinds import SCALERS
 from amp_migrate.project import nearby
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from amp_migrate.planner.plan import Planner
 
 _MOST_FILES = 24
-_ROUNDS = 3
+_ROUNDS = 4
 _MOST_TEXT = 400_000
 _MOST_READ = 160_000
 """Text of files that these lead to: a library of models may lead to all of it."""
@@ -125,12 +125,25 @@ def _found(program: Program, settings: Settings) -> Planned:
         loops = _loops(plans)
     if not _is_any_migrated(loops):
         return Planned(loops, ())
-    asking, _ = planned(program, settings, project=program.project, hold=True)
+    try:
+        with reading_at_most(_MOST_READ):
+            seeing = _seeing(program)
+            asking, plans = planned(
+                seeing, settings, project=program.project, hold=True
+            )
+    except BudgetEndedError:
+        return Planned([], ())
     needed = tuple(asking.company | planner.company)
     if not needed:
-        return Planned(loops, ())
+        return Planned(_loops(plans), ())
     joint = _in_company(program, needed, planned, settings)
     return Planned(joint, tuple(planner.company))
+
+
+def _seeing(program: Program) -> Program:
+    """The same module as the migrator sees it, with the files that it imports."""
+    module = program.module
+    return Program(module.text, module.path, Neighbours(module.path))
 
 
 def _loops(plans: Mapping[str, Plan]) -> list[LoopOutcome]:
@@ -148,34 +161,36 @@ def _in_company(
     settings: Settings,
 ) -> list[LoopOutcome]:
     """What the planner decides where it sees the other files as well, and those that these ask
-    for, which may use AMP for these loops; nothing where that is too much to read. All rounds
-    together may cost what the last of them may.
+    for, which may use AMP for these loops; nothing where that is too much to read, or has no end.
+    All rounds together may cost what the last of them may.
     """
     path, spent = program.module.path, 0
-    texts, loops = {path: program.module.text}, list[LoopOutcome]()
+    texts = {path: program.module.text}
+    loops: list[LoopOutcome] = []
     company = others
     for _ in range(_ROUNDS):
-        more = {file: _text(file) for file in company if file not in texts}
-        if not more or len(texts) + len(more) > _MOST_FILES:
-            break
+        held = {*texts, os.path.realpath(path)}
+        more = {file: _text(file) for file in company if file not in held}
+        if not more:
+            return loops
         texts |= more
-        if sum(map(len, texts.values())) > _MOST_TEXT:
+        length = sum(map(len, texts.values()))
+        if len(texts) > _MOST_FILES or length > _MOST_TEXT:
             return []
         try:
             steps = for_program(texts) - spent
             with reading_at_most(_MOST_READ), at_most(steps) as budget:
                 before = budget.left
                 joint = LinkedProgram(texts)
-                planner, plans = planned(
-                    joint, settings, project=program.project
-                )
-                loops, company = plans[path].loops, tuple(planner.company)
+                asking, _ = planned(joint, settings, project=program.project)
+                _, plans = planned(joint, settings)
+                loops, company = plans[path].loops, tuple(asking.company)
                 spent += before - budget.left
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return []
         except BudgetEndedError:
             return []
-    return loops
+    return []
 
 
 def _text(file: str) -> str:

@@ -84,3 +84,71 @@ def test_what_is_read_within_a_bound_is_kept_apart(tree: Path) -> None:
         with pytest.raises(BudgetEndedError):
             Neighbours(file).find("step.train")
     assert program_of(file) is outside
+
+
+TRAIN = """\
+import torch
+from net import *
+
+model = vgg(10).cuda()
+criterion = torch.nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(loader, balance):
+    for x, y in loader:
+        loss = criterion(model(x.cuda()), y.cuda())
+        loss.backward()
+        model.copy_grad(balance)
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+NET = """\
+import torch
+from layer import Brick
+from torch import nn
+
+
+class VGG(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.features = nn.Sequential(Brick(8), nn.ReLU(), Brick(8))
+        self.head = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+    def copy_grad(self, balance):
+        for layer in self.features.children():
+            if isinstance(layer, Brick):
+                layer.copy_grad(balance)
+
+
+def vgg(classes):
+    return VGG(classes)
+"""
+LAYER = """\
+import torch
+from torch import nn
+
+
+class Brick(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.proxy = nn.Parameter(torch.randn(width, width))
+        self.aux = nn.Parameter(torch.randn(width, width))
+
+    def forward(self, x):
+        return x @ (self.aux * self.proxy)
+
+    def copy_grad(self, balance):
+        self.aux.grad = self.proxy.grad
+        self.aux.grad[:, 0] = self.aux.grad[:, 0] - balance
+"""
+
+
+def test_what_a_file_behind_another_one_holds_is_seen(tmp_path: Path) -> None:
+    """A loop is planned with the files that it asks for before it may be told of."""
+    for name, text in {"train": TRAIN, "net": NET, "layer": LAYER}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    assert loops(tmp_path) == []
