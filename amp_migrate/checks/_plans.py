@@ -123,7 +123,9 @@ def _found(program: Program, settings: Settings) -> Planned:
     if planner.held_back and not _is_any_migrated(loops):
         _, plans = planned(program, settings)
         loops = _loops(plans)
-    if not _is_any_migrated(loops):
+    if not _is_any_migrated(loops) or (
+        _stands_alone(program) and not planner.company
+    ):
         return Planned(loops, ())
     try:
         with reading_at_most(_MOST_READ):
@@ -138,6 +140,12 @@ def _found(program: Program, settings: Settings) -> Planned:
         return Planned(_loops(plans), ())
     joint = _in_company(program, needed, planned, settings)
     return Planned(joint, tuple(planner.company))
+
+
+def _stands_alone(program: Program) -> bool:
+    """Whether a file of the tree imports no other one."""
+    file = os.path.realpath(program.module.path)
+    return program.project is not None and not program.project.imports.get(file)
 
 
 def _seeing(program: Program) -> Program:
