@@ -23,11 +23,34 @@ _HOPS = 4
 
 def held(program: Program, name: ast.expr, scope: Scope) -> tuple[Part, ...]:
     """The expressions whose values a name or attribute may hold: of a loop's target, what it
-    iterates over.
+    iterates over. A name that leads back to itself, `x, cache = x` in a loop, adds nothing.
     """
-    return program.remembered(
-        (held, name, scope), lambda: tuple(_held(program, name, scope))
-    )
+    asked = program.remembered(held, _Asked)
+    key = (name, scope)
+    if key in asked.known:
+        return asked.known[key]
+    if key in asked.open:
+        asked.is_partial = True
+        return ()
+    asked.open.add(key)
+    try:
+        found = tuple(_held(program, name, scope))
+    finally:
+        asked.open.discard(key)
+    # What rests on a question that is open still is no answer by itself.
+    if not asked.open or not asked.is_partial:
+        asked.known[key] = found
+    asked.is_partial &= bool(asked.open)
+    return found
+
+
+class _Asked:
+    """The questions after what names hold: those that are answered, and those that are open."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[ast.expr, Scope], tuple[Part, ...]] = {}
+        self.open: set[tuple[ast.expr, Scope]] = set()
+        self.is_partial = False
 
 
 def put_into(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
