@@ -148,12 +148,13 @@ def _is_float(
     """A whole number may fill integers, which stay integers, where nothing tells."""
     if asked.fact(tensor, scope).seen_half:
         return True
-    if isinstance(constant, (ast.Name, ast.Attribute, ast.Subscript)):
-        return True
-    parts = (
-        one.value for one in ast.walk(constant) if isinstance(one, ast.Constant)
-    )
-    return any(isinstance(one, (float, str)) for one in parts)
+    for part in ast.walk(constant):
+        if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
+            return True
+        value = part.value if isinstance(part, ast.Constant) else None
+        if isinstance(value, (float, str)):
+            return True
+    return False
 
 
 def arguments(call: ast.Call, found: Spelling) -> list[ast.expr]:
