@@ -441,3 +441,46 @@ def test_an_unparsed_file_that_only_imports_is_no_caller(
     results = rewrite_program([tmp_path / name for name in texts], Settings())
     loops = results[tmp_path / "train.py"].outcome.loops
     assert [loop.status for loop in loops] == [status]
+
+
+BASE = """
+    import torch
+
+
+    class Engine:
+        def __init__(self, config):
+            self.device = torch.device(config["device"])
+            {moves}
+"""
+HEIR = """
+    import torch
+    import torch.nn.functional as F
+    from engine import Engine
+    from torch import nn
+
+
+    class Regression(Engine):
+        def __init__(self, config):
+            self.model = nn.Linear(4, 1)
+            self.optimizer = torch.optim.Adam(self.model.parameters())
+            super().__init__(config)
+
+        def fit(self, x, y):
+            self.optimizer.zero_grad()
+            loss = F.mse_loss(self.model(x.to(self.device)), y.to(self.device))
+            loss.backward()
+            self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moves", "switch"),
+    [
+        ("self.model.to(self.device)", "self.device.type"),
+        ("self.config = config", "next(self.model.parameters()).device.type"),
+    ],
+)
+def test_a_model_that_a_base_class_moves_later(tmp_path: Path, moves: str, switch: str) -> None:
+    files = {"engine.py": BASE.replace("{moves}", moves), "train.py": HEIR}
+    outcome = project(tmp_path, files)
+    assert f'enabled={switch} == "cuda"' in (outcome.output or "")

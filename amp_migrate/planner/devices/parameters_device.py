@@ -20,6 +20,7 @@ from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.devices.handed_movers import handed_to
 from amp_migrate.planner.devices.move_order import MoveOrder
 from amp_migrate.planner.devices.moves import Move
+from amp_migrate.planner.devices.moves_of_bases import moves_later
 from amp_migrate.planner.optimizers.asked_models import PARAMETERS, asked_models
 from amp_migrate.planner.optimizers.optimizer_makers import asked_by_makers
 from amp_migrate.planner.regions.missing_models import may_be_missing
@@ -316,6 +317,8 @@ class TrainedModels:
         """Whether all that moves a model to another device has run; where nothing in sight does,
         whether no model is moved later: it may be the same, in a list or under another name.
         """
+        if moves_later(self.program, model, scope, place):
+            return False
         handed = [one for m in moves for one in handed_to(self.program, m)]
         its = [m for m in [*moves, *handed] if self.is_moved(m, model, scope)]
         if its:
