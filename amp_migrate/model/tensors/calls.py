@@ -28,7 +28,7 @@ from amp_migrate.model.tensors.fact import (
     promoted,
     widest,
 )
-from amp_migrate.model.tensors.held import held_half
+from amp_migrate.model.tensors.held import gives_kept, held_half
 from amp_migrate.model.tensors.lambdas import got_from
 from amp_migrate.model.tensors.library_calls import of_library
 from amp_migrate.model.tensors.modules import is_of_any_class, of_module
@@ -333,7 +333,8 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
     half = held_half(inference, call)
-    if half and _is_of_file(inference, call, scope):
+    run = functions_run(inference.program, call, scope)
+    if half and any(gives_kept(one) for _, one in run):
         return Fact(half | DType.UNKNOWN)
     for one in given:
         half |= inference.of(one, scope).dtypes & DType.HALF
@@ -349,14 +350,4 @@ def _handed(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
         )
         return Fact(NOT_HALF) if is_model else ANY_BUT_HALF
     # A function in sight that could not be followed is no reason for a cast.
-    is_in_sight = bool(functions_run(inference.program, call, scope))
-    return UNKNOWN if is_in_sight else Fact(half | DType.UNKNOWN)
-
-
-def _is_of_file(inference: Inference, call: ast.Call, scope: Scope) -> bool:
-    """Whether a call runs a function of another file, which may give what that file keeps."""
-    values = inference.program.values
-    found = values.abroad(call.func, scope)
-    if found is None:
-        return False
-    return not isinstance(found[1], ast.ClassDef)
+    return UNKNOWN if run else Fact(half | DType.UNKNOWN)

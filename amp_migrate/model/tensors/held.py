@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.receivers import is_module
 from amp_migrate.model.naming.names import dotted_name
-from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.records import NamedTuple
 
@@ -76,6 +76,22 @@ def held_half(
 
     # Many expressions read of the same things, into which much may be put.
     return inference.shared((read, whole, variable), joined).dtypes
+
+
+_TAKES = ("pop", "popleft", "get")
+
+
+def gives_kept(function: ast.AST) -> bool:
+    """Whether a function gives what is kept somewhere: `return self.rows[key]`."""
+    if not isinstance(function, FUNCTIONS):
+        return False
+    for value in returned(function):
+        if isinstance(value, (ast.Subscript, ast.Attribute)):
+            return True
+        func = value.func if isinstance(value, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr in _TAKES:
+            return True
+    return False
 
 
 def _is_read(entry: Entry, read: Place, whole: bool) -> bool:
