@@ -37,6 +37,12 @@ from amp_migrate.model.classes.imported_tables import (
 from amp_migrate.model.classes.looked_up import module_searched
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
+from amp_migrate.model.forwards.late_modules import (
+    imports_late,
+    is_computed_module,
+    is_made_late,
+    maker_of,
+)
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.steps.events import EventKind
@@ -150,7 +156,9 @@ def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
     if isinstance(func, ast.Attribute) and program.values.is_model(
         func.value, scope
     ):
-        return func.attr if _is_unknown(program, func.value, scope) else None
+        if _is_unknown(program, func.value, scope):
+            return func.attr
+        return "forward" if is_made_late(program, func, scope) else None
     return "forward" if _is_unknown(program, func, scope) else None
 
 
@@ -192,7 +200,7 @@ def _is_by_factory(
 ) -> bool:
     """Whether a factory of another file makes it, whatever libraries give that its arguments."""
     for home, value, where in held(program, expr, scope) if hops else ():
-        maker = _maker_of(value)
+        maker = maker_of(value)
         if home is not program or maker is value:
             continue
         made = program.values.abroad(maker, where)
@@ -202,15 +210,6 @@ def _is_by_factory(
         elif _is_by_factory(program, maker, where, hops - 1):
             return True
     return False
-
-
-def _maker_of(value: ast.expr) -> ast.expr:
-    """`get_method` of `get_method(cfg.method)(cfg).cuda()`."""
-    while isinstance(value, ast.Call) or (
-        isinstance(value, ast.Attribute) and isinstance(value.value, ast.Call)
-    ):
-        value = value.func if isinstance(value, ast.Call) else value.value
-    return value
 
 
 def says_no_class(program: Program, name: ast.expr) -> bool:
@@ -321,13 +320,13 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
 def _named(program: Program, scope: Scope) -> Iterator[Definition]:
     """What the calls of a scope name, or find in a module whose name is computed."""
     yield from called(program, scope)
-    for call in scope.calls if _imports_late(program) else ():
+    for call in scope.calls if imports_late(program) else ():
         if (
             isinstance(call.func, ast.Attribute)
             and program.values.abroad(call.func, scope) is None
             and scope.module.neighbours is not None
         ):
-            if _is_computed_module(program, call.func.value):
+            if is_computed_module(program, call.func.value):
                 own = {resolved(file.path) for file in program.module.files}
                 near = scope.module.neighbours.definers(call.func.attr)
                 yield from (
@@ -335,33 +334,6 @@ def _named(program: Program, scope: Scope) -> Iterator[Definition]:
                     for one in near
                     if resolved(one[0].module.path) not in own
                 )
-
-
-def _imports_late(program: Program) -> bool:
-    """Whether a program names `importlib`; what does not is spared the flow of all functions that
-    call methods.
-    """
-    return program.remembered(
-        _imports_late, lambda: "importlib" in program.module.text
-    )
-
-
-def _is_computed_module(program: Program, expr: ast.expr) -> bool:
-    """`importlib.import_module(args.model)`, or a variable that holds it."""
-    if isinstance(expr, ast.Call):
-        return program.canonical(expr.func) in _IMPORTERS
-    dotted = dotted_name(expr)
-    bindings = (
-        program.reaching.at(expr, dotted).bindings if dotted is not None else ()
-    )
-    values = [one.value for one in bindings if one.how == "assign"]
-    return any(
-        isinstance(one, ast.Call) and _is_computed_module(program, one)
-        for one in values
-    )
-
-
-_IMPORTERS = ("importlib.import_module", "importlib.__import__")
 
 
 def _models_of_tables(program: Program) -> list[Class]:
