@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
-from amp_migrate.model.forwards.buffers import is_tensor_index
-from amp_migrate.model.half_safety.writes import written
+from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.writes import is_by_tensor, written
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.model.tensors.fact import DType
@@ -56,6 +56,7 @@ def _writes(
     program: Program, scope: Scope
 ) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr, ast.expr]]:
     """Where something is written, into what, and the values."""
+    asked = Asked(program.precision.inference)
     for statement in scope.body:
         if isinstance(
             statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -66,7 +67,7 @@ def _writes(
                 node.targets[0], ast.Subscript
             ):
                 target = node.targets[0]
-                if is_tensor_index(target.slice, scope):
+                if is_by_tensor(asked, target.slice, scope):
                     yield node, target.value, node.value
             elif isinstance(node, ast.Call):
                 found = spelled(program.precision.inference, node, scope)

@@ -32,7 +32,7 @@ def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
     for target in node.targets:
         if isinstance(target, ast.Attribute) and target.attr == "data":
             yield from _kept(asked, node, target, scope)
-        if isinstance(target, ast.Subscript) and _is_by_tensor(
+        if isinstance(target, ast.Subscript) and is_by_tensor(
             asked, target.slice, scope
         ):
             differ = _differ(asked, target.value, node.value, scope)
@@ -53,7 +53,7 @@ def _together(
 ) -> Iterator[Hazard]:
     """`values[mask], slopes[mask] = spline(x)`; no cast is possible of a part of what is given."""
     for part, target in enumerate(targets):
-        if not isinstance(target, ast.Subscript) or not _is_by_tensor(
+        if not isinstance(target, ast.Subscript) or not is_by_tensor(
             asked, target.slice, scope
         ):
             continue
@@ -89,10 +89,10 @@ def _is_cast(call: ast.Call) -> bool:
     return isinstance(func, ast.Attribute) and func.attr in _HALF_METHODS
 
 
-def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
+def is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
     """Whether an index is a tensor or a mask: by what it is, else by how it is written."""
     if isinstance(index, ast.Tuple):
-        return any(_is_by_tensor(asked, one, scope) for one in index.elts)
+        return any(is_by_tensor(asked, one, scope) for one in index.elts)
     if isinstance(index, (ast.Slice, ast.Constant)):
         return False
     if is_list_of_places(asked, index):
@@ -102,7 +102,7 @@ def _is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
         return dtypes == DType.INTEGER
     if dtypes == DType.ARRAY and isinstance(index, ast.BinOp):
         sides = (index.left, index.right)  # `places + 1` is as much of an array
-        return any(_is_by_tensor(asked, one, scope) for one in sides)
+        return any(is_by_tensor(asked, one, scope) for one in sides)
     stretches = (is_stretch(asked, one) for one in index_parts(index))
     return is_tensor_index(index, scope) or any(stretches)
 
