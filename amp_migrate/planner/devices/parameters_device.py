@@ -29,6 +29,12 @@ _DEEP = 3
 _HOPS = 3
 
 
+def _receivers(call: ast.Call) -> list[ast.expr]:
+    """`model` of `model.build_optimizer()`."""
+    func = call.func
+    return [func.value] if isinstance(func, ast.Attribute) else []
+
+
 class TrainedModels:
     """The models whose parameters an optimizer gets, by the statement that makes it."""
 
@@ -58,9 +64,11 @@ class TrainedModels:
         return list(asked_models(self.program, made))
 
     def _handed(self, place: ast.stmt, scope: Scope) -> Iterator[ast.expr]:
-        """`model` of `build_optimizer(cfg, model)`."""
+        """`model` of `build_optimizer(cfg, model)` and `model.build_optimizer(cfg)`."""
         for call in (n for n in nodes_in(place) if isinstance(n, ast.Call)):
-            for given in [*call.args, *(one.value for one in call.keywords)]:
+            asked = _receivers(call)
+            keywords = [one.value for one in call.keywords]
+            for given in [*call.args, *keywords, *asked]:
                 if dotted_name(given) is not None and self._is_module(
                     given, scope
                 ):

@@ -20,6 +20,7 @@ from amp_migrate.planner.switch.switches_elsewhere import (
     is_of_user,
     same_switches,
 )
+from amp_migrate.torch_facts.devices import DEVICES
 
 
 def flags(
@@ -120,10 +121,18 @@ def _asked(program: Program, call: ast.Call) -> Iterator[ast.expr]:
             return
 
 
+_DEVICES = frozenset(row.name for row in DEVICES)
+
+
 def is_condition(test: ast.expr) -> bool:
-    """A name, its negation, or its comparison with a constant."""
+    """A name, its negation, or its comparison with a constant: `"cpu" not in device`, too."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant):
+        (kind, *more), text = test.ops, test.left.value
+        named = dotted_name(test.comparators[0]) is not None
+        is_part = isinstance(kind, (ast.In, ast.NotIn)) and not more
+        return is_part and named and text in _DEVICES
     if isinstance(test, ast.Compare):
         constants = all(
             isinstance(c, (ast.Constant, ast.UnaryOp)) for c in test.comparators
