@@ -22,7 +22,9 @@ def literal(key: ast.expr | str | None) -> object:
     """A key where it is told; None for any."""
     if isinstance(key, ast.Constant):
         return key.value
-    return key if isinstance(key, str) else None
+    if isinstance(key, str):
+        return key
+    return None
 
 
 def may_be(one: ast.expr | str | None, other: ast.expr | str | None) -> bool:
@@ -83,8 +85,10 @@ def _pattern(key: ast.expr) -> Pattern:
 def _of_format(text: str) -> Pattern:
     """How `"optim_{}".format(i)` begins."""
     try:
-        parsed = iter(Formatter().parse(text))
-        begin, field, _, _ = next(parsed, ("", None, "", ""))
+        first = next(iter(Formatter().parse(text)), None)
     except ValueError:
         return _ANY
+    if first is None:
+        return _ANY
+    begin, field = first[:2]
     return Pattern(begin, "" if field is not None else begin)

@@ -13,6 +13,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.planner.scaler_placement.callers import refuse_locked
 from amp_migrate.planner.scaler_placement.construction import Anchors
 from amp_migrate.planner.scaler_placement.homes import Home
+from amp_migrate.planner.scaler_placement.inherited import without_inherited
 from amp_migrate.planner.scaler_placement.later import LaterPlaces
 from amp_migrate.planner.scaler_placement.marked import (
     names_of,
@@ -98,8 +99,8 @@ class Scalers:
         """
         places = [
             (home, anchor)
-            for home, anchors in self.homes.items()
-            for anchor in self.anchors.lasts(anchors)
+            for home in without_inherited(self.program, self.homes)
+            for anchor in self.anchors.lasts(self.homes[home])
         ]
         declared = (edit for one in places for edit in self._declared(*one))
         return [*declared, *(self._construction(*one) for one in places)]
