@@ -6,7 +6,7 @@ import pytest
 
 from amp_migrate.config import Settings
 from amp_migrate.pipeline.migrate import migrate_text
-from tests.planner.programs import body, output, script, text, verdict, verdicts
+from tests.planner.programs import body, migrate, output, script, text, verdict, verdicts
 
 STEP = "loss.backward()\noptimizer.step()\n"
 
@@ -223,3 +223,40 @@ def test_every_class_of_a_factory_gets_float(run: str) -> None:
     new = output(source)
     assert "torch.sigmoid((x @ x).float())" in new
     assert "return (x @ x).float().sigmoid()" in new
+
+
+FOREIGN = text(
+    """
+    import torchvision
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = torchvision.models.densenet121()
+            self.net.classifier = HEAD
+
+        def forward(self, x):
+            return self.net(x)
+
+
+    net = Net().to(device)
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (
+            "nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())",
+            "`nn.Sigmoid()` (program.py:17) is run by",
+        ),
+        ("nn.Linear(4, 1)", "the sigmoid is out of sight"),
+    ],
+)
+def test_a_sigmoid_that_is_part_of_a_foreign_model_is_named(head: str, why: str) -> None:
+    before = FOREIGN.replace("HEAD", head)
+    body = f"p = net(x)\nloss = F.binary_cross_entropy(p, y)\n{STEP}"
+    message = migrate(script(body, before=before)).loops[0].message
+    assert why in str(message)

@@ -11,16 +11,22 @@ from amp_migrate.model.half_safety.trail import (
     WeakPlace,
 )
 from amp_migrate.model.half_safety.weak_places import Search
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.values.stored_attributes import calls_stored_in
 from amp_migrate.planner.half_safety.bce_refusal import (
     place_of_definition,
     unsafe,
 )
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.sequential import is_sequential
-from amp_migrate.planner.refusal import Refusal
+from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.torch_facts.layers import layer
 from amp_migrate.torch_facts.ops import Trait
+from amp_migrate.torch_facts.ops.row import UNIT
+
+_FOREIGN = "code out of sight: take it out of there, and apply it to what that gives back"
 
 
 class Sigmoids:
@@ -78,6 +84,10 @@ class Sigmoids:
         if unseen.behind:
             where = place_of_definition(unseen.behind[0])
             why = f"the sigmoid is in {where}, out of reach"
+        kept = self._kept_part(unseen.node)
+        if kept is not None:
+            where = place_of(self.program, kept)
+            why = f"`{ast.unparse(kept)}` ({where}) is run by {_FOREIGN}"
         return unsafe(
             self.program,
             self.scope,
@@ -87,3 +97,17 @@ class Sigmoids:
             above=unseen.above,
             is_loss=False,
         )
+
+    def _kept_part(self, node: ast.AST) -> ast.Call | None:
+        """The sigmoid of `self.net.head = nn.Sequential(..., nn.Sigmoid())` behind `self.net(x)`,
+        a model of a library.
+        """
+        if not isinstance(node, ast.Call):
+            return None
+        holder = dotted_name(node.func)
+        for call in calls_stored_in(self.program, holder) if holder else ():
+            row = layer(self.program.canonical(call.func))
+            op = row.op if row is not None else None
+            if op is not None and op.bounds == UNIT:
+                return call
+        return None
